@@ -37,7 +37,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
-    """The release as printed."""
+    """The release as the paper prints it, for reproductions alone."""
     return {"kernel_ridge.one_scalar": OneScalar}
 
 
@@ -64,7 +64,7 @@ def dpcore_experiments() -> Mapping[str, Path]:
 
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """For scikit-learn."""
+    """The estimator for scikit-learn, loaded when it is asked for."""
     return Lazily(
         {
             "KernelRidge": ("dpcore_kernel_ridge.estimators", "KernelRidge"),

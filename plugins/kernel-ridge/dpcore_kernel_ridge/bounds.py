@@ -49,7 +49,10 @@ def lemma_2(kappa: float, label_bound: float, regularization: float, records: in
 def _refusal(problem: Problem, adjacency: Adjacency) -> Refused | None:
     """Why neither bound holds, if so."""
     if not REPLACE_ONE.covers(adjacency):
+        # The mean form divides by m: where m is private,
+        # the objective itself moves with membership.
         return Refused(f"kernel ridge in mean form needs a public number of records: {adjacency}")
+    # An infinite error means that some dataset of the domain could make Cholesky break down.
     if math.isinf(problem.solver_error):
         return Refused(
             f"regularization={problem.regularization!r} is too small for floating-point Cholesky "
@@ -70,8 +73,8 @@ class KernelRidgeReplaceOne(SensitivityBound):
         """At the exact number of records; refuses add/remove, whose n is private."""
         assert isinstance(learner, KernelRidge)
         problem = learner.problem(public.domain)
-        if refused := _refusal(problem, adjacency):
-            return refused
+        if refusal := _refusal(problem, adjacency):
+            return refusal
         domain = public.domain
         return Sensitivity(
             value=ridge_replace_one(
@@ -95,7 +98,8 @@ class Lemma2(SensitivityBound):
     ) -> Sensitivity | Refused:
         """As T4, and refuses lam > 1, where the lemma does not speak."""
         assert isinstance(learner, KernelRidge)
-        return _printed(learner.problem(public.domain), adjacency)
+        # The printed number holds, so that the claim is the worst case and not merely conditional.
+        return _claim_lemma_2(learner.problem(public.domain), adjacency)
 
 
 @attrs.frozen(kw_only=True)
@@ -112,17 +116,19 @@ class Proposition1(SensitivityBound):
     ) -> Sensitivity | Refused:
         """Lemma 2's number, refuted for what it is used for."""
         assert isinstance(learner, KernelRidge)
-        found = _printed(learner.problem(public.domain), adjacency)
-        if isinstance(found, Refused):
-            return found
+        claim = _claim_lemma_2(learner.problem(public.domain), adjacency)
+        if isinstance(claim, Refused):
+            return claim
         source = "Nie & Wang (2017), Proposition 1"
-        return attrs.evolve(found, validity=Refuted(SHARED_SCALAR), source=source)
+        # Same number, other release: as a function with one shared scalar it protects nothing.
+        return attrs.evolve(claim, validity=Refuted(SHARED_SCALAR), source=source)
 
 
-def _printed(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refused:
-    if refused := _refusal(problem, adjacency):
-        return refused
+def _claim_lemma_2(problem: Problem, adjacency: Adjacency) -> Sensitivity | Refused:
+    if refusal := _refusal(problem, adjacency):
+        return refusal
     domain, lam = problem.domain, problem.regularization
+    # R = M/sqrt(lam) bounds labels only where lam <= 1.
     if lam > 1:
         return Refused(f"Lemma 2 is about regularization at most 1, got {lam!r}")
     return Sensitivity(

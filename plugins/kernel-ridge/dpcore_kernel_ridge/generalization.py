@@ -29,13 +29,17 @@ def generalization(epsilon: float, bound: float) -> float:
     G bounds both the expectation and the expected mean: each direction needs one of them.
     """
     need_positive("generalization", epsilon=epsilon, bound=bound)
+    # expm1 keeps its digits where epsilon is small.
     return math.expm1(epsilon) * bound
 
 
 def noise_variance_printed(
     kappa: float, label_bound: float, regularization: float, records: int, epsilon: float
 ) -> float:
-    r"""Proposition 3: :math:`\frac{8R^2\kappa^4(\kappa+1)^2}{\lambda^2m^2\epsilon^2}`."""
+    r"""Proposition 3's bound on the variance of the noise b:
+
+    .. math:: \frac{8R^2\kappa^4(\kappa+1)^2}{\lambda^2m^2\epsilon^2}.
+    """
     need_positive("noise_variance_printed", kappa=kappa, label_bound=label_bound, epsilon=epsilon)
     need_positive("noise_variance_printed", regularization=regularization, records=records)
     square = label_bound**2 / regularization
@@ -49,8 +53,10 @@ def noise_variance(
 
     E b = 0, so that the expectation of :math:`R_2` is exactly the variance of b.
     """
-    moved = kappa * ridge_replace_one(kappa, label_bound, regularization, records)
-    return 2 * (min(2 * label_bound, moved) / epsilon) ** 2
+    # kappa carries the kernel's norm to the sup norm;
+    # two clipped values are at most 2M apart anyway.
+    movement = kappa * ridge_replace_one(kappa, label_bound, regularization, records)
+    return 2 * (min(2 * label_bound, movement) / epsilon) ** 2
 
 
 def random_error_printed(
@@ -61,6 +67,7 @@ def random_error_printed(
     .. math:: 8\epsilon\left(\frac{2R^2\kappa^4(\kappa+1)^2}{\lambda^2m^2\epsilon^2}+M^2\right)
     """
     variance = noise_variance_printed(kappa, label_bound, regularization, records, epsilon)
+    # V is read from Proposition 3, so that 8 epsilon (V/4 + M^2) is what is printed.
     return 2 * epsilon * (variance + 4 * label_bound**2)
 
 

@@ -79,18 +79,19 @@ class KernelHuberRidge(KernelLearner):
         )
 
     def moves(self, domain: Domain) -> ByRelation:
-        """T6(b)."""
+        """T6(b)'s movements of the exact minimiser in the kernel's norm, for each relation."""
         problem = self.problem(domain)
         return huber_ridge(problem.kappa, problem.label_bound, self.clip, self.total_regularization)
 
     def solver_error(self, domain: Domain) -> float:
         """The public tolerance in the kernel's norm, or infinity; 0 without a limit."""
+        # Only the public limit enters: the number of records is private here.
         return huber_error(self.problem(domain), domain.at_most or 0)
 
     def function_query(self, public: Public) -> FunctionQuery:
         """The function, in the kernel's norm."""
         domain, problem = public.domain, self.problem(public.domain)
-        most = domain.at_most or 0  # without a limit the bound refuses
+        largest_count = domain.at_most or 0  # without a limit the bound refuses
         return FunctionQuery(
             name="function",
             distance=Distance.RKHS,
@@ -98,7 +99,7 @@ class KernelHuberRidge(KernelLearner):
             width=domain.width,
             kappa=problem.kappa,
             label_bound=domain.label_bound,
-            evaluation_error=huber_evaluation_error(problem, most),
+            evaluation_error=huber_evaluation_error(problem, largest_count),
         )
 
     def function(
@@ -106,8 +107,9 @@ class KernelHuberRidge(KernelLearner):
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""
         problem, tolerance = self.problem(public.domain), self.solver_error(public.domain)
-        found = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)
-        return Expansion(kernel=query.kernel, points=records.features, coefficients=found)
+        # The tolerance is the one that the bound declared, whatever these records are.
+        alpha = solve_huber(problem, query.kernel, records.features, records.labels, tolerance)
+        return Expansion(kernel=query.kernel, points=records.features, coefficients=alpha)
 
 
 @attrs.frozen(kw_only=True)
@@ -125,6 +127,7 @@ class KernelHuberRidgeBound(CertifiedBound):
         self, query: Query, learner: AnyLearner, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """Refuses without a public limit on the number of records, or where that is too large."""
+        # Checked before `super`, whose error would be that of zero records.
         if public.domain.at_most is None:
             return Refused(
                 "what a computed function errs by grows with the number of records: declare at_most"

@@ -79,6 +79,7 @@ class HuberProblem:
         roundings of numbers up to kappa^2 |b|_1 + 3B + M. The roundings of b_k, of the division by
         L and of the step come to less than 32 u L B/Lam.
         """
+        # |b|_1: momentum takes b_k as far as three times the box.
         mass = 3 * records * self.box
         square = self.kappa * self.kappa
         entry = gamma(records + 6) * (square + self.kernel_error) + self.kernel_error
@@ -89,6 +90,7 @@ class HuberProblem:
     def rounding(self, records: int) -> float:
         """The second and the third term of the claim: what no number of steps takes away."""
         lam = self.total_regularization
+        # Every record may err in its own entry: a vector of m errors is sqrt(m) delta long.
         gradients = 4 * math.sqrt(records * self.curvature(records)) * self.noise(records) / lam
         return up(gradients + self.kappa * records * UNIT * self.box, roundings=5000)
 
@@ -103,6 +105,7 @@ class HuberProblem:
         bound, lam = self.label_bound, self.total_regularization
         first = 2 * math.sqrt(records * bound * min(bound / 2, self.clip) / lam)
         ratio = math.sqrt(self.curvature(records) / lam)
+        # (1 - r/2)^S <= e^{-Sr/2}, so that S = (2/r) log(first/left) steps suffice.
         shrink = math.log(up(max(first / self.left(records), 1.0), roundings=20))
         return math.ceil(up(2 * ratio * shrink, roundings=20))
 
@@ -117,11 +120,14 @@ def huber_error(problem: HuberProblem, records: int) -> float:
         records: m, or a public upper bound on it: the error grows in it.
     """
     kappa, lam = problem.kappa, problem.total_regularization
+    # Outside this range products could overflow, and the roundings counted above would not be all.
     if not plain(kappa, problem.label_bound, lam, problem.clip, max(records, 1)):
         return math.inf
     if problem.curvature(records) > _STEEPEST * lam:
         return math.inf
     tolerance = up(problem.rounding(records) + problem.left(records), roundings=5000)
+    # A solver error is added to the sensitivity, so that
+    # one above a record's pull is not worth claiming.
     return tolerance if tolerance <= kappa * problem.box else math.inf
 
 
@@ -155,16 +161,20 @@ def solve_huber(
         CertificateError: the tolerance is below that.
     """
     records, lam, box = len(labels), problem.total_regularization, problem.box
-    reached = huber_error(problem, records)
-    if not reached <= tolerance:
-        raise CertificateError("kernel_ridge.huber_ridge", reached, tolerance)
+    # The certificate rests on public numbers and m
+    # alone: it can fail for a caller, not for a dataset.
+    error = huber_error(problem, records)
+    if not error <= tolerance:
+        raise CertificateError("kernel_ridge.huber_ridge", error, tolerance)
     matrix, steep = kernel(rows, rows), problem.curvature(records)
     root = math.sqrt(lam / steep)
     momentum = (1 - root) / (1 + root)
-    found = ahead = np.zeros(records)
+    iterate = lookahead = np.zeros(records)
+    # No stopping rule reads a residual: the number of steps would tell about the records.
     for _ in range(problem.steps(records)):
-        gradient = matrix @ ahead + lam * ahead - labels
-        moved = np.clip(ahead - gradient / steep, -box, box)
-        ahead = moved + momentum * (moved - found)
-        found = moved
-    return found
+        gradient = matrix @ lookahead + lam * lookahead - labels
+        # Projection on the box is clipping by entry, and exact in floats.
+        step = np.clip(lookahead - gradient / steep, -box, box)
+        lookahead = step + momentum * (step - iterate)
+        iterate = step
+    return iterate

@@ -57,6 +57,8 @@ class OneScalar(OneNoise):
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
         function_query(query, self)
+        # Only a bound that calls itself refuted may go with
+        # this mechanism: no guarantee can come of it.
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
                 "one scalar for all points publishes f(x1) - f(x2) exactly: take per_query or "
@@ -69,7 +71,8 @@ class OneScalar(OneNoise):
     def open(
         self, value: Expansion, query: FunctionQuery, sensitivity: Sensitivity, noise: Stream
     ) -> Oracle:
-        """Draw b once."""
+        """Open an oracle that adds one draw of b to every answer."""
+        # The scale is in sup norm: the kernel's norm times kappa.
         draw = float(laplace(1, noise)[0])
         scale = self.noise_multiplier * query.kappa * sensitivity.unit
         return _SharedOracle(query, value, scale * draw)

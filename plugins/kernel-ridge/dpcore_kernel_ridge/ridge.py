@@ -57,9 +57,10 @@ class Problem:
 
     def fit(self, records: Records) -> Expansion:
         """PRIVATE: the minimiser, to within `solver_error`."""
+        # m is the domain's public number and not a count of these rows: Lam = m lam stays public.
         total = self.domain.records * self.regularization
-        found = solve_kernel_ridge(self.kernel, records.features, records.labels, total)
-        return Expansion(kernel=self.kernel, points=records.features, coefficients=found)
+        alpha = solve_kernel_ridge(self.kernel, records.features, records.labels, total)
+        return Expansion(kernel=self.kernel, points=records.features, coefficients=alpha)
 
     def _numbers(self) -> tuple[int, float, float, float, float]:
         domain = self.domain
@@ -89,6 +90,8 @@ class KernelLearner(FunctionLearner):
             )
 
     def __attrs_post_init__(self) -> None:
+        # A bandwidth that the kernel cannot take is refused
+        # when the learner is made, not at the fit.
         _ = self.kernel_in_force
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -106,14 +109,18 @@ class KernelLearner(FunctionLearner):
         if self.bandwidth is None:
             return self.kernel
         kernel = cast(Any, self.kernel)
-        own = attrs.fields_dict(type(kernel)).get("bandwidth") if attrs.has(type(kernel)) else None
-        if own is None or kernel.bandwidth not in (own.default, self.bandwidth):
-            needed = (
+        # A kernel's own bandwidth may be restated; two
+        # different ones would leave the reader guessing.
+        field = (
+            attrs.fields_dict(type(kernel)).get("bandwidth") if attrs.has(type(kernel)) else None
+        )
+        if field is None or kernel.bandwidth not in (field.default, self.bandwidth):
+            problem = (
                 f"no bandwidth, which {type(kernel).__name__} does not have"
-                if own is None
+                if field is None
                 else f"one bandwidth, and {kernel!r} has its own"
             )
-            raise ParameterError(type(self).__name__, needed, "bandwidth", self.bandwidth)
+            raise ParameterError(type(self).__name__, problem, "bandwidth", self.bandwidth)
         return cast(Kernel, attrs.evolve(kernel, bandwidth=self.bandwidth))
 
 

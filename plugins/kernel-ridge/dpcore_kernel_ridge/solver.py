@@ -30,6 +30,7 @@ def function_error(
     square = kappa * kappa
     relative = 2 * records * gamma(3 * records + 1) + gamma(2) + kernel_error / square
     condition = (square + regularization) / regularization
+    # Beyond this the factor 2 on what a perturbed matrix does to its inverse is not proved.
     if not relative * condition <= 0.5:
         return math.inf
     return up(2 * relative * condition * kappa * label_bound / regularization, roundings=5000)
@@ -59,6 +60,7 @@ def solve_kernel_ridge(
         rows: Shape (m, p). labels: Shape (m,). total_regularization: m lam > 0.
     """
     matrix = triangle(kernel, rows)
+    # Lam lifts every eigenvalue above 0, so that the factor exists for every dataset.
     matrix[np.diag_indices_from(matrix)] += total_regularization
     factor = scipy.linalg.cho_factor(matrix, lower=True, overwrite_a=True, check_finite=False)
     return np.asarray(scipy.linalg.cho_solve(factor, labels, check_finite=False))

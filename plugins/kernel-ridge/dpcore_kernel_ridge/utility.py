@@ -12,7 +12,7 @@ from dpcore.errors import ParameterError
 
 
 def regularization_2(records: int, smoothness: float) -> float:
-    r"""Theorem 2's choice: :math:`\lambda=m^{-2/\min(4,3+2r)}`."""
+    r"""Theorem 2's choice of lam for m records: :math:`\lambda=m^{-2/\min(4,3+2r)}`."""
     need_positive("regularization_2", records=records, smoothness=smoothness)
     return math.pow(records, -2 / min(4, 3 + 2 * smoothness))
 
@@ -45,6 +45,7 @@ def _terms(
     need_positive("constant_2_printed", kappa=kappa, label_bound=label_bound, epsilon=epsilon)
     need_positive("constant_2_printed", smoothness=smoothness, source_norm=source_norm)
     square, power = label_bound**2, 4 * smoothness
+    # Three sources of error: the noise, the sample, and how far the kernel can reach the target.
     private = 24 * square * kappa**4 * (kappa + 1) ** 2 / epsilon**2
     sample = 8 * math.sqrt(2 * math.pi) * square * (1 + 2 * epsilon)
     powers = math.pow(kappa, power - 2) + math.pow(kappa, power - 4) + 2
@@ -62,8 +63,8 @@ def epsilon_3(records: int, smoothness: float) -> float:
 
 def regularization_3(records: int, smoothness: float) -> float:
     r"""Theorem 3's choice: :math:`\lambda=(m\epsilon)^{-2/\min(4,3+2r)}`, with epsilon above."""
-    scaled = records * epsilon_3(records, smoothness)
-    return math.pow(scaled, -2 / min(4, 3 + 2 * smoothness))
+    effective_records = records * epsilon_3(records, smoothness)
+    return math.pow(effective_records, -2 / min(4, 3 + 2 * smoothness))
 
 
 def excess_error(
@@ -98,6 +99,7 @@ def excess_error(
         raise ParameterError(
             "excess_error", "regularization in (0, 1]", "regularization", regularization
         )
+    # V and D of the formula; a smooth target (r > 1/2) gains no more than lam^1.
     noise = 2 * moved**2 / epsilon**2
     powers = math.pow(kappa, max(4 * smoothness - 2, 0.0))
     bias = math.pow(regularization, min(1.0, 2 * smoothness)) * powers * source_norm**2

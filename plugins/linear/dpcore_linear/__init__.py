@@ -70,7 +70,7 @@ def dpcore_examples() -> Mapping[str, Path]:
 
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """For scikit-learn."""
+    """The estimator for scikit-learn, loaded when it is asked for."""
     return Lazily(
         {
             "SufficientStatisticsRidge": ("dpcore_linear.estimators", "SufficientStatisticsRidge"),

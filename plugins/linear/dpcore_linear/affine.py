@@ -22,16 +22,18 @@ class _Affine(Features):
 
     @property
     def row_wise(self) -> bool:
-        """As the other map."""
+        """Whether each row is mapped by itself: as by the other map."""
         return self.inner.row_wise
 
     @property
     def linear(self) -> bool:
-        """As the other map."""
+        """Whether the map is linear in the columns: as the other map."""
         return self.inner.linear
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         rows = self.inner(encoded)
+        # w0^2 + (1 - w0^2) = 1: no row gets longer than 1,
+        # so that kappa is known without the records.
         return np.hstack([np.full((rows.shape[0], 1), self.weight), self.scale * rows])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -59,6 +61,6 @@ class Affine(FeatureMap):
         return _ROUNDING
 
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
-        """The other map's draw."""
+        """The other map's features, drawn from the same coins, behind the constant."""
         scale = math.sqrt(1 - self.intercept**2) / self.features.norm(domain)
         return _Affine(self.features.draw(domain, coins), self.intercept, scale)

@@ -45,8 +45,9 @@ _PLACES = -30  # log2 of what scores are counted in
 
 def _candidates(instance: Any, attribute: Any, value: tuple[float, ...]) -> None:
     """At least two different finite numbers > 0."""
-    good = all(isinstance(v, int | float) and 0 < v < float("inf") for v in value)
-    if not good or len(set(value)) < max(2, len(value)):
+    # One candidate would be no choice, and would still be paid for.
+    valid = all(isinstance(v, int | float) and 0 < v < float("inf") for v in value)
+    if not valid or len(set(value)) < max(2, len(value)):
         raise ParameterError(
             "ChosenRidge", "two or more different finite candidates > 0", attribute.name, value
         )
@@ -57,7 +58,7 @@ class _State:
     public: Public
     features: Features
     coefficients: NDArray[np.float64] | None = None  # of all candidates, shape (k, d)
-    chosen: int | None = None
+    choice: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -101,12 +102,14 @@ class ChosenRidge(SummingLearner):
             shape=(len(self.candidates),),
             distance=Distance.LINF,
             share=self.share,
+            # Every entry of a score's row is in [0, 1] in units
+            # that are integers: the sum has no rounding.
             sum=Sum(clip=1.0, sign="non_negative", exponent=_PLACES),
         )
         return (attrs.evolve(statistics, share=1 - self.share), choice)
 
     def start(self, public: Public) -> _State:
-        """Nothing released."""
+        """The state before the first release: public facts and the drawn features."""
         return _State(public=public, features=self.features.drawn(public.domain, public.coins))
 
     def ask(self, state: _State) -> Query | None:
@@ -114,7 +117,8 @@ class ChosenRidge(SummingLearner):
         statistics, choice = self.queries(state.public)
         if state.coefficients is None:
             return statistics
-        if state.chosen is None:
+        if state.choice is None:
+            # The second query depends on the first answer alone: adaptive composition allows that.
             return attrs.evolve(choice, args={"coefficients": state.coefficients})
         return None
 
@@ -125,12 +129,16 @@ class ChosenRidge(SummingLearner):
             return self.ridge(self.candidates[0], domain).contributions(query, block, public)
         assert query.args is not None, "an ask carries the candidates"
         kappa, bound = self.features.norm(domain), domain.label_bound
-        drawn = self.features.drawn(domain, public.coins)
-        rows = row_by_row(drawn, block.features, self.features.width(domain)) / kappa
-        whole = integer_rows(rows, block.labels / bound, 1.0, unit_of(1.0))
+        features = self.features.drawn(domain, public.coins)
+        rows = row_by_row(features, block.features, self.features.width(domain)) / kappa
+        # Scores are integers of each row alone, so that a
+        # record's loss has the same bits in any block.
+        integers = integer_rows(rows, block.labels / bound, 1.0, unit_of(1.0))
         predictions = np.column_stack(
-            [scores(whole, fit * (kappa / bound)) for fit in query.args["coefficients"]]
+            [scores(integers, fit * (kappa / bound)) for fit in query.args["coefficients"]]
         )
+        # Both are in [-1, 1], so that half their difference,
+        # squared, is in [0, 1]: the range of the claim.
         errors = (np.clip(predictions, -1, 1) - (block.labels / bound)[:, None]) / 2
         return 1 - errors * errors
 
@@ -143,23 +151,24 @@ class ChosenRidge(SummingLearner):
     def update(self, state: _State, answer: Answer) -> _State:
         """All candidates' coefficients, or the choice."""
         if state.coefficients is not None:
-            return attrs.evolve(state, chosen=int(np.argmax(answer.value)))
+            return attrs.evolve(state, choice=int(np.argmax(answer.value)))
         domain = state.public.domain
         unit = domain.label_bound / self.features.norm(domain)
         fits = [
             self.ridge(value, domain).assemble({"statistics": answer.value}, state.public)
             for value in self.candidates
         ]
+        # All candidates are solved from one release: post-processing costs nothing.
         rows = [unit * shortened(fit.coefficients / unit) for fit in fits]
         return attrs.evolve(state, coefficients=np.array(rows))
 
     def model(self, state: _State) -> LinearModel:
-        """The chosen candidate."""
+        """The linear model of the candidate that was chosen."""
         assert state.coefficients is not None, "the sums are released"
         return LinearModel(
             domain=state.public.domain,
             features=state.features,
-            coefficients=state.coefficients[state.chosen],
+            coefficients=state.coefficients[state.choice],
         )
 
 
@@ -177,6 +186,8 @@ class ChosenRidgeBound(SensitivityBound):
         if query.name == "statistics":
             ridge = learner.ridge(learner.candidates[0], public.domain)
             return SufficientStatisticsBound().sensitivity(query, ridge, public, adjacency)
+        # `value` is how far any score moves; `range` how far two may move apart, which the
+        # exponential mechanism can use: a replaced record moves some up and some down.
         claim, value = moved_by_sum(query).under(adjacency)
         _, spread = ByRelation(add_remove=1.0, replace_one=2.0).under(adjacency)
         return Sensitivity(

@@ -117,6 +117,7 @@ class ClippedGradient(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The gradient, once a step."""
         _count(public.domain)
+        # Twice the logistic loss is a loss for labels -1 and +1 alone.
         if self.loss == "logistic" and public.domain.classes != 2:
             raise UnfitTargetError("the logistic loss needs a target of two classes")
         return (self._query(public.domain),)
@@ -135,13 +136,15 @@ class ClippedGradient(SummingLearner):
     def _sampling(self, domain: Domain) -> Poisson | None:
         """What one step sees. A subset of fixed size would cost more under replace-one."""
         count = _count(domain)
+        # Without a subset smaller than the limit there is no amplification to account for.
         if self.batch is None or self.batch >= count:
             return None
         return Poisson(probability=self.batch / count)
 
     def start(self, public: Public) -> _State:
-        """At zero."""
+        """The descent at zero weights, with its public divisor and schedule."""
         domain = public.domain
+        # Own units: features over kappa, labels over M. The rate is scaled by kappa^2 to match.
         kappa = self.features.norm(domain)
         divisor = min(_count(domain), self.batch or _count(domain))  # public, whatever is drawn
         steps = Steps(
@@ -162,6 +165,7 @@ class ClippedGradient(SummingLearner):
     def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: clipped gradients, for features and labels scaled to at most 1."""
         rows, weights = self._rows(query, block, public), _weights(query)
+        # u a of each record: at most C long, in integers, before any sum is taken.
         gradients = rows.rows * multipliers(rows, weights, self.link)[:, None]
         return np.ldexp(gradients, rows.exponent)
 
@@ -175,6 +179,8 @@ class ClippedGradient(SummingLearner):
         domain, coins, exponent = public.domain, public.coins, query.sum.unit
         return block.derived(
             (self, domain, coins, float(exponent)),
+            # Features and limits do not depend on the weights:
+            # a block is prepared once, and read T times.
             lambda: integer_rows(
                 row_by_row(
                     self.features.drawn(domain, coins), block.features, self.features.width(domain)
@@ -188,7 +194,7 @@ class ClippedGradient(SummingLearner):
         )
 
     def update(self, state: _State, answer: Answer) -> _State:
-        """One step."""
+        """The state after one more step along the released gradient."""
         return attrs.evolve(state, descent=state.descent.after(answer.value))
 
     def model(self, state: _State) -> LinearModel:
@@ -213,9 +219,11 @@ class ClippedGradientBound(SensitivityBound):
         """For each relation; a label alone may do less."""
         assert isinstance(learner, ClippedGradient)
         clip = learner.scaled_clip(public.domain)
+        # Features fixed, a clipped residual moves no
+        # farther than the label did, up to its rounding.
         label = min(2 * clip, label_moves(clip, query.shape[0]))
-        moved = attrs.evolve(moved_by_sum(query), replace_label=label)
-        claim, value = moved.under(adjacency)
+        movements = attrs.evolve(moved_by_sum(query), replace_label=label)
+        claim, value = movements.under(adjacency)
         return Sensitivity(
             value=value,
             distance=Distance.L2,

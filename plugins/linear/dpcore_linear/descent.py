@@ -36,9 +36,11 @@ class Steps:
         Args:
             records: n. mu: Of the whole release. share: Of this stage. width: d.
         """
+        # A short clip means little noise and much bias: it grows with n mu, as noise matters less.
         clip = min(1.0, 0.04 * (records * mu / 300) ** 0.75)
         time = min(max(0.1 * records * mu * math.sqrt(share) / clip, 5.0), 1500.0)
         time = min(max(time * (15 / width) ** 0.25, 5.0), 1500.0)
+        # Fewer, longer steps where time is short; the cap on eta keeps a step stable.
         count = min(max(math.ceil(time), 40), 500)
         return cls(clip=clip, count=count, rate=min(time, 1.5 * count) / count)
 
@@ -61,7 +63,7 @@ class Descent:
 
     @classmethod
     def start(cls, steps: Steps, records: int, weights: NDArray[np.float64]) -> "Descent":
-        """Before the first step."""
+        """The descent before its first step, at `weights`, shortened to the ball."""
         start = shortened(weights)
         return cls(
             steps=steps, records=records, weights=start, taken=0, total=np.zeros(start.shape)
@@ -78,17 +80,18 @@ class Descent:
         return self.taken == self.steps.count
 
     def after(self, gradient: NDArray[np.float64]) -> "Descent":
-        """One step further."""
+        """The descent one step further, along a released sum of gradients."""
         weights = shortened(self.weights - self.steps.rate / self.records * gradient)
-        counted = self.taken >= self.steps.count - self.averaged
+        # Early iterates still hold the start; only the later half enters the mean.
+        in_later_half = self.taken >= self.steps.count - self.averaged
         return attrs.evolve(
             self,
             weights=weights,
             taken=self.taken + 1,
-            total=self.total + weights if counted else self.total,
+            total=self.total + weights if in_later_half else self.total,
         )
 
     @property
     def average(self) -> NDArray[np.float64]:
-        """The published weights."""
+        """The weights to publish: the mean of the later half of the iterates."""
         return self.total / self.averaged

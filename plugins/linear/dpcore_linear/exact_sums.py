@@ -65,10 +65,14 @@ class GramUnits:
         Args:
             gram_weight: How many times shorter a record's matrix is than its moments.
         """
+        # A larger W makes vectors longer: rows give up half
+        # as many places, and all stay below 2^42 units.
         finer = max(0, math.ceil(math.log2(gram_weight) / 2))
         places = max(1, _PLACES - finer)
         rows, labels = kappa / 2.0 ** _above(kappa), label_bound / 2.0 ** _above(label_bound)
         moments = gram_weight * _DIAGONAL * 2.0**places * rows / labels  # W 2^Q
+        # W is rounded to an integer: at least `_FINE`
+        # places keep the noise's share close to the plan.
         label_places = max(0, min(_LABEL_PLACES, math.floor(math.log2(moments)) - _FINE))
         longest = max(1.0, gram_weight) * _DIAGONAL * (2.0**places * rows) ** 2
         return cls(
@@ -83,7 +87,7 @@ class GramUnits:
 
     @property
     def size(self) -> int:
-        """Entries of the vector."""
+        """How many entries the vector has: d(d + 1)/2 of the matrix and d moments."""
         return self.width * (self.width + 1) // 2 + self.width
 
     @property
@@ -101,21 +105,22 @@ class GramUnits:
     @property
     def add_remove(self) -> float:
         """The longest vector of one record; rounded up."""
-        return self._scaled(statistics_add_remove(*self._rounded, *self._weights))
+        return self._scale(statistics_add_remove(*self._integer_bounds, *self._weights))
 
     @property
     def replace_one(self) -> float:
         """T9 of the integers; rounded up."""
-        return self._scaled(statistics_replace_one(*self._rounded, *self._weights))
+        return self._scale(statistics_replace_one(*self._integer_bounds, *self._weights))
 
     @property
     def replace_label(self) -> float:
         """2 Y alpha W; rounded up."""
-        alpha, label = self._rounded
-        return self._scaled(statistics_replace_label(alpha, label, self._weights[1]))
+        # The bounds are those of the rounded integers, so that rounding is in the claim already.
+        alpha, label = self._integer_bounds
+        return self._scale(statistics_replace_label(alpha, label, self._weights[1]))
 
     @property
-    def _rounded(self) -> tuple[float, float]:
+    def _integer_bounds(self) -> tuple[float, float]:
         """alpha and Y."""
         row = math.ldexp(self.kappa, self.places - _above(self.kappa))
         label = math.ldexp(self.label_bound, self.label_places - _above(self.label_bound))
@@ -126,7 +131,7 @@ class GramUnits:
         """1/29 and 1/W, rounded down."""
         return math.nextafter(1 / _DIAGONAL, 0), math.nextafter(1 / self.weight, 0)
 
-    def _scaled(self, units: float) -> float:
+    def _scale(self, units: float) -> float:
         return math.ldexp(units, self.exponent)
 
     def integers(
@@ -134,42 +139,49 @@ class GramUnits:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """PRIVATE: a, shape (n, d), and y', shape (n,), as floats that hold integers."""
         with np.errstate(over="ignore", invalid="ignore"):
+            # ldexp by a power of two does not round; rint is the only rounding of a row.
             rows = np.rint(np.ldexp(features, self.places - _above(self.kappa)))
             squares = np.einsum("ij,ij->i", rows, rows)
+            # A row that breaks its promise counts as zeros: the
+            # bound holds for any features and any labels.
             usable = (squares < 2.0 ** (2 * self.places + 1)) & np.isfinite(labels)
         inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
-        scaled = np.ldexp(inside, self.label_places - _above(self.label_bound))
-        return np.where(usable[:, None], rows, 0.0), np.rint(scaled)
+        label_units = np.ldexp(inside, self.label_places - _above(self.label_bound))
+        return np.where(usable[:, None], rows, 0.0), np.rint(label_units)
 
     def vectors(
         self, features: NDArray[np.float64], labels: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """PRIVATE: every record's vector, shape (n, size)."""
         rows, values = self.integers(features, labels)
+        # The matrix is symmetric: its upper triangle,
+        # weighted by 41/29 < sqrt(2), stands for both halves.
         first, second = np.triu_indices(self.width, 1)
-        whole = np.hstack(
+        integers = np.hstack(
             [
                 _DIAGONAL * rows * rows,
                 _ABOVE * rows[:, first] * rows[:, second],
                 self.weight * rows * values[:, None],
             ]
         )
-        return np.ldexp(whole, self.exponent)
+        return np.ldexp(integers, self.exponent)
 
     def total(self, features: NDArray[np.float64], labels: NDArray[np.float64]) -> Exact:
         """PRIVATE: the sum of the vectors of at most `BLOCK` records."""
         assert len(labels) <= BLOCK, "blocks are cut to size"
         rows, values = self.integers(features, labels)
+        # Exact in doubles up to here; the weights are applied in integers of 64 bits.
         gram = (rows.T @ rows).astype(np.int64)
         moments = (rows.T @ values).astype(np.int64)
-        above = gram[np.triu_indices(self.width, 1)]
-        parts = [_DIAGONAL * np.diag(gram), _ABOVE * above, self.weight * moments]
+        upper = gram[np.triu_indices(self.width, 1)]
+        parts = [_DIAGONAL * np.diag(gram), _ABOVE * upper, self.weight * moments]
         return Exact.of(np.concatenate(parts), self.exponent)
 
     def parted(self, vector: NDArray[np.float64]) -> Sums:
         """Matrix and moments of a vector."""
         width, a = self.width, self.a
         rows, columns = np.triu_indices(width, 1)
+        # Only answers are read here: what was released, divided by its weights and made symmetric.
         gram = np.diag(vector[:width] * a)
         gram[rows, columns] = vector[width : width + rows.size] * (a * _DIAGONAL / _ABOVE)
         gram[columns, rows] = gram[rows, columns]

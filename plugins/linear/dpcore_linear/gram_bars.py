@@ -37,17 +37,20 @@ def gram_bars(
         return NoBars(reason="they are stated for normal noise alone (mechanism gaussian)")
     on_matrix, on_moments = units.a * spread.std, units.w * spread.std
     values, vectors = eigen
+    # First-order bars leave out what is quadratic in
+    # the noise: they would be too narrow beyond this.
     if on_matrix * math.sqrt(2 * units.width) > float(values.min()) / 2:
         return NoBars(
             reason="the noise is too large beside the matrix to state them (more records, a larger "
             "epsilon or a larger total_regularization give some)"
         )
     length = float(np.linalg.norm(theta))
-    even = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
-    along = math.hypot(even, on_matrix * length / math.sqrt(2))
+    # The covariance between H^{-1} and H^{-1} has two eigenvalues: one along theta, one across it.
+    across_std = math.hypot(on_moments, on_matrix * length / math.sqrt(2))
+    along_std = math.hypot(across_std, on_matrix * length / math.sqrt(2))
     inverse = (vectors / values) @ vectors.T
-    root = even * inverse
+    root = across_std * inverse
     if length:
         unit = theta / length
-        root += (along - even) * np.outer(inverse @ unit, unit)
+        root += (along_std - across_std) * np.outer(inverse @ unit, unit)
     return LinearisedNoise(root=root, longest=units.kappa)

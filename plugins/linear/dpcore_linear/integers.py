@@ -80,15 +80,19 @@ def integer_rows(
     assert len(labels) <= BLOCK, "blocks are cut to size"
     assert features.shape[1] <= _WIDEST, "the budget of bits is for at most 2^30 columns"
     with np.errstate(over="ignore", invalid="ignore"):
+        # Multiplying by a power of two is exact; rint is the only rounding (item 1).
         room = features if overwrite else None
         rows = np.multiply(features, 2.0**_PLACES, out=room, dtype=np.float64)
         np.rint(rows, out=rows)
         squares = np.einsum("ij,ij->i", rows, rows)
         usable = (squares < _LONGEST) & np.isfinite(labels)
+    # A row that is too long, or no number, is zeros:
+    # what it would add is bounded whatever it holds.
     if not usable.all():
         rows[~usable] = 0.0
         squares = np.where(usable, squares, 0.0)
     values = np.rint(np.ldexp(np.clip(np.where(usable, labels, 0.0), -1.0, 1.0), _PLACES))
+    # Shortened by 2^-48 for the four roundings of item 5: L |a| is never above C.
     reach = math.ldexp(clip, -exponent) * (1 - 2.0**-48)
     limits = np.zeros(len(values))
     np.divide(reach, np.sqrt(squares), out=limits, where=squares > 0)
@@ -97,34 +101,38 @@ def integer_rows(
 
 def scores(block: IntegerRows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     """PRIVATE: a . w, exact at weights rounded as in step 2: functions of each row alone. (n,)."""
-    whole, places = _integer_weights(weights)
+    integer_weights, places = _integer_weights(weights)
     with np.errstate(over="ignore", under="ignore"):
-        return _times_power(block.rows @ whole, -_PLACES - places)
+        return _times_power(block.rows @ integer_weights, -_PLACES - places)
 
 
 def multipliers(
     block: IntegerRows, weights: NDArray[np.float64], link: Link | None = None
 ) -> NDArray[np.float64]:
     """PRIVATE: u, shape (n,), at public finite weights w of shape (d,)."""
-    whole, places = _integer_weights(weights)
+    integer_weights, places = _integer_weights(weights)
+    # Every operation from here on is correctly rounded
+    # and by entry: u is a function of its own row.
     residual_places = -block.exponent - _PLACES  # r
-    scores = block.rows @ whole
+    scores = block.rows @ integer_weights
     with np.errstate(over="ignore", under="ignore"):
         if link is None:
-            found = _times_power(scores, residual_places - _PLACES - places)
+            residuals = _times_power(scores, residual_places - _PLACES - places)
         else:
-            linked = link(_times_power(scores, -_PLACES - places))
-            found = _times_power(linked, residual_places)
-        found -= _times_power(block.labels, residual_places - _PLACES)
-    np.maximum(found, -block.limits, out=found)
-    np.minimum(found, block.limits, out=found)
-    return np.asarray(np.rint(found, out=found))
+            slopes = link(_times_power(scores, -_PLACES - places))
+            residuals = _times_power(slopes, residual_places)
+        residuals -= _times_power(block.labels, residual_places - _PLACES)
+    # The clip comes before the rounding; the limits are integers, so that rint cannot pass them.
+    np.maximum(residuals, -block.limits, out=residuals)
+    np.minimum(residuals, block.limits, out=residuals)
+    return np.asarray(np.rint(residuals, out=residuals))
 
 
 def clipped_gradients(
     block: IntegerRows, weights: NDArray[np.float64], link: Link | None = None
 ) -> Exact:
     """PRIVATE: the sum over the block, shape (d,)."""
+    # No partial sum passes 2^53 (item 6): any order of summation gives the same integers.
     total = block.rows.T @ multipliers(block, weights, link)
     return Exact.of(total, block.exponent)
 
@@ -140,6 +148,7 @@ def label_moves(clip: float, width: int) -> float:
 
 def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64]:
     """Numbers times 2^power, as `ldexp` does, which takes several times as long."""
+    # Exact while 2^power is a normal number; beyond that it may not be a number at all.
     if -_NORMAL < power < _NORMAL:
         return numbers * math.ldexp(1.0, power)
     return np.ldexp(numbers, power)
@@ -148,6 +157,7 @@ def _times_power(numbers: NDArray[np.float64], power: int) -> NDArray[np.float64
 def _integer_weights(weights: NDArray[np.float64]) -> tuple[NDArray[np.float64], int]:
     """w' and q, from exponents of public numbers alone."""
     largest = math.frexp(float(np.max(np.abs(weights), initial=0.0)))[1]
+    # 2^half bounds sqrt(d), so that the integer weights stay below 2^31 in length (item 2).
     half = ((weights.size - 1).bit_length() + 1) // 2
     places = min(40, 30 - largest - half)
     return np.rint(np.ldexp(weights, places)), places

@@ -54,6 +54,7 @@ class OutputPerturbation(HuberRegression):
 
     def taper(self, domain: Domain) -> Taper:
         """None: a public limit on the records is needed."""
+        # Without a limit a taper would bend the result, which the paper's algorithm does not have.
         if domain.at_most is None:
             raise UnknownCountError("output_perturbation needs a public limit on the records")
         return super().taper(domain)
@@ -83,14 +84,16 @@ class PrintedBound(CertifiedBound):
         assert isinstance(learner, OutputPerturbation)
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"2/(m lambda) is about a replaced record, not {adjacency}")
-        found = super().sensitivity(query, learner, public, REPLACE_ONE)
-        if isinstance(found, Refused):
-            return found
+        # Refusals of the sound bound hold for the printed one: both need a certified minimiser.
+        claim = super().sensitivity(query, learner, public, REPLACE_ONE)
+        if isinstance(claim, Refused):
+            return claim
         printed = up(2 / learner.total_regularization, roundings=20)
         problem = learner.problem(public.domain)
         reason = (
             f"2/(m lambda) needs rows of norm at most 1 and a loss with slope at most 1; here the "
             f"slope times the norm may reach {problem.kappa * problem.clip:.6g}"
         )
+        # T6(b) decides: where it is no larger, the printed number is a bound that is merely loose.
         validity = WorstCase() if problem.moves().replace_one <= printed else Refuted(reason)
-        return attrs.evolve(found, value=printed, validity=validity)
+        return attrs.evolve(claim, value=printed, validity=validity)

@@ -59,6 +59,7 @@ class Layout:
         numeric: list[int] = []
         owner: list[int] = []
         for number, column in enumerate(domain.columns.values()):
+            # A range is encoded as one column; a category as several, which share an owner.
             if isinstance(column, Range):
                 numeric.append(len(owner))
             owner += [number] * column.width
@@ -66,16 +67,17 @@ class Layout:
 
     @property
     def columns(self) -> int:
-        """Declared columns."""
+        """How many columns the domain declares, before encoding."""
         return int(self.owner[-1]) + 1
 
     def partners(self) -> _Partners:
         """Of every encoded column the later ones of other declared columns; and the categories."""
         later = []
         for first in range(self.owner.size):
-            others = first + 1 + np.flatnonzero(self.owner[first + 1 :] != self.owner[first])
-            all_of_them = others.size == self.owner.size - first - 1
-            later.append(slice(first + 1, None) if all_of_them else others)
+            # Two columns of one category hold the same fact: their product would say nothing new.
+            columns = first + 1 + np.flatnonzero(self.owner[first + 1 :] != self.owner[first])
+            contiguous = columns.size == self.owner.size - first - 1
+            later.append(slice(first + 1, None) if contiguous else columns)
         return _Partners(tuple(later), self.categorical)
 
     @property
@@ -85,12 +87,12 @@ class Layout:
 
     @property
     def screened(self) -> int:
-        """Features of the screen."""
+        """How many features the screen's rows have: the constant and the encoded columns."""
         return 1 + self.owner.size
 
     @property
     def fitted(self) -> int:
-        """Features of the fit."""
+        """How many features the fit's rows have: main effects, pairs, squares and soft steps."""
         widths = np.bincount(self.owner)
         pairs = (int(self.owner.size) ** 2 - int(widths @ widths)) // 2
         steps = self.numeric.size * (1 + self.categorical.size)
@@ -120,16 +122,16 @@ class StagedFeatures(Features):
 
     @property
     def width(self) -> int:
-        """Number of features."""
+        """How many features a row has: those of the fit, or of the screen."""
         return self.layout.fitted if self.quadratic else self.layout.screened
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
         """Rows of norm at most 1, shape (n, width)."""
-        found, partners = np.empty((len(encoded), self.width)), self.layout.partners()
-        for at in range(0, len(encoded), _CHUNK):
-            part = np.array(encoded[at : at + _CHUNK].T, dtype=np.float64, order="C")
-            found[at : at + _CHUNK] = self._columns(part, partners, found.shape[1]).T
-        return found
+        features, partners = np.empty((len(encoded), self.width)), self.layout.partners()
+        for start in range(0, len(encoded), _CHUNK):
+            part = np.array(encoded[start : start + _CHUNK].T, dtype=np.float64, order="C")
+            features[start : start + _CHUNK] = self._columns(part, partners, features.shape[1]).T
+        return features
 
     def _columns(
         self, z: NDArray[np.float64], partners: _Partners, width: int
@@ -141,6 +143,7 @@ class StagedFeatures(Features):
         Args:
             z: The encoded columns, shape (p, n); overwritten.
         """
+        # Every operation below is by entry, so that a row's features do not depend on its block.
         numeric = self.layout.numeric
         spreads = _DEVIATIONS * np.sqrt(self.variances)
         standard = (z[numeric] - self.means[:, None]) / spreads[:, None]
@@ -150,9 +153,10 @@ class StagedFeatures(Features):
         end = 1 + len(z)
         main = np.multiply(z, self.scales[:, None], out=columns[1:end])
         if self.quadratic:
-            paired = _PAIRS * math.sqrt(2) * main
-            for first, others in zip(paired, partners.of_pairs, strict=True):
-                rows = main[others]  # a view where all that follow are of other columns
+            # A pair i < j stands for (i, j) and (j, i): hence the root of 2.
+            pair_factors = _PAIRS * math.sqrt(2) * main
+            for first, indices in zip(pair_factors, partners.of_pairs, strict=True):
+                rows = main[indices]  # a view where all that follow are of other columns
                 np.multiply(first, rows, out=columns[end : end + len(rows)])
                 end += len(rows)
             squares = 2 * numbers**2 - _CENTRE
@@ -163,13 +167,14 @@ class StagedFeatures(Features):
             steps = columns[end : end + numeric.size]
             np.multiply((_STEP * self.scales[numeric])[:, None], steep, out=steps)
             end += numeric.size
-            groups = paired[partners.categorical]
+            groups = pair_factors[partners.categorical]
             for step in steps:
                 np.multiply(step, groups, out=columns[end : end + len(groups)])
                 end += len(groups)
+        # The norm bound is enforced here, for every row, and not assumed of the columns.
         columns /= np.maximum(1.0, column_lengths(columns))
         return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """What the answers fixed."""
+        """The released numbers that fix the map: means, variances and scales."""
         return {"means": self.means, "variances": self.variances, "scales": self.scales}

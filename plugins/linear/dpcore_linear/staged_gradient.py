@@ -66,6 +66,7 @@ class _Recipe:
 
     @classmethod
     def of(cls, public: Public) -> "_Recipe":
+        # Schedules depend on mu: without a Gaussian budget there is nothing to plan by.
         if public.mu is None:
             raise NoClaimError(
                 "staged_gradient plans its steps by a Gaussian budget: give a delta",
@@ -101,22 +102,23 @@ class _Recipe:
         return Steps.for_stage(self.records, self.mu, self.fit, self.layout.fitted)
 
     def queries(self) -> tuple[Query, ...]:
-        """The plan."""
+        """The plan: `means` and `squares` once each, then `screen` and `fit` once a step."""
         numeric = self.layout.numeric.size
+        # Means and squares halve the share of the standardising stage.
         half = self.standardise / 2
-        first = []
+        plan = []
         if numeric:
             squares = Sum(clip=self.square, sign="non_negative")
-            first = [
+            plan = [
                 _query("means", numeric, 1, half, Sum(clip=self.row)),
                 _query("squares", numeric, 1, half, squares),
             ]
         widths = {"screen": (self.layout.screened, _SCREEN), "fit": (self.layout.fitted, self.fit)}
         for name, (width, share) in widths.items():
             steps = self.steps(name)
-            declared = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
-            first.append(_query(name, width, steps.count, share, declared))
-        return tuple(first)
+            declaration = Sum(clip=steps.clip, exponent=unit_of(steps.clip))
+            plan.append(_query(name, width, steps.count, share, declaration))
+        return tuple(plan)
 
     def means(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """From the released sum of rows."""
@@ -124,12 +126,14 @@ class _Recipe:
 
     def variances(self, total: NDArray[np.float64]) -> NDArray[np.float64]:
         """From the released sum of squared deviations; not below half the planned noise."""
+        # A variance below the noise of its own release would be scaled up into noise.
         noise = math.sqrt(2) * self.square / (self.mu * math.sqrt(self.standardise / 2))
-        least = min(max(0.01, noise / self.records / 2), 0.35)
-        return np.clip(total / self.records, least, 0.35)
+        floor = min(max(0.01, noise / self.records / 2), 0.35)
+        return np.clip(total / self.records, floor, 0.35)
 
     def screened(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """a'_j: larger where the screen found an effect."""
+        # Released weights alone: the screen's result is post-processing and costs nothing more.
         effects = np.abs(weights[1:])
         typical = math.sqrt(float(np.mean(effects**2)))
         relative = effects / typical if typical > 0 else np.ones(effects.shape)
@@ -137,14 +141,14 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float, declared: Sum) -> Query:
+def _query(name: str, width: int, at_most: int, share: float, declaration: Sum) -> Query:
     return Query(
         name=name,
         shape=(width,),
         distance=Distance.L2,
         at_most=at_most,
         share=share,
-        sum=declared,
+        sum=declaration,
     )
 
 
@@ -176,11 +180,11 @@ class StagedModel(ShownModel):
         return self.domain.uncentre(np.clip(self.score(self.domain.encode(table)), -bound, bound))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Centred predictions, shape (n,)."""
-        found = in_blocks(
+        """Predictions in encoded units, centred at 0 and not clipped, shape (n,)."""
+        predictions = in_blocks(
             lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
         )
-        return np.asarray((2 * found - 1) * self.domain.label_bound)
+        return np.asarray((2 * predictions - 1) * self.domain.label_bound)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""
@@ -240,6 +244,7 @@ class StagedGradient(SummingLearner):
         if query.name in ("means", "squares"):
             numeric = block.features[:, _Recipe.of(public).layout.numeric]
             return numeric if query.name == "means" else (numeric - query.args["means"]) ** 2
+        # Clipped gradients in integers, one row a record, as `partial` adds them up.
         rows = self._rows(query, block, public)
         gradients = rows.rows * multipliers(rows, query.args["weights"])[:, None]
         return np.ldexp(gradients, rows.exponent)
@@ -256,7 +261,7 @@ class StagedGradient(SummingLearner):
         assert query.args is not None, "an ask carries what earlier answers fixed"
         assert query.sum is not None, "a gradient is planned as a sum"
         args, exponent = query.args, query.sum.unit
-        fixed = (args["means"], args["variances"], args["scales"])
+        key = (args["means"], args["variances"], args["scales"])
 
         def rows() -> IntegerRows:
             recipe = _Recipe.of(public)
@@ -268,12 +273,13 @@ class StagedGradient(SummingLearner):
                 quadratic=query.name == "fit",
             )
             bound = public.domain.label_bound
+            # Labels in [0, 1], which the schedule of `Steps.for_stage` is made for.
             labels = (block.labels + bound) / (2 * bound)
             clip = recipe.steps(query.name).clip
-            made = features(block.features)
-            return integer_rows(made, labels, clip, exponent, overwrite=True)
+            feature_rows = features(block.features)
+            return integer_rows(feature_rows, labels, clip, exponent, overwrite=True)
 
-        return block.derived((*fixed, self, public.domain, public.mu, query.name), rows)
+        return block.derived((*key, self, public.domain, public.mu, query.name), rows)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """One stage, or one step of a descent, further."""
@@ -282,6 +288,7 @@ class StagedGradient(SummingLearner):
         if state.stage == "squares":
             return _screen(attrs.evolve(state, variances=state.recipe.variances(answer.value)))
         assert state.descent is not None, "a descent is under way"
+        # A stage ends after a public number of steps, never by what an answer says.
         state = attrs.evolve(state, descent=state.descent.after(answer.value))
         if state.descent is None or not state.descent.done:
             return state
@@ -315,12 +322,14 @@ def _fit(state: _State) -> _State:
     """All features, columns weighted by the screen, from the screen's main effects."""
     assert state.features is not None, "the screen is over"
     assert state.descent is not None, "the screen is over"
-    found = state.descent.average
-    scales = state.recipe.screened(found)
+    effects = state.descent.average
+    scales = state.recipe.screened(effects)
     features = attrs.evolve(state.features, scales=scales, quadratic=True)
     start = np.zeros(features.width)
-    start[0] = found[0]
-    start[1 : found.size] = found[1:] * state.features.scales / scales
+    start[0] = effects[0]
+    # The same function as the screen found, in the new
+    # scales: the fit starts where the screen ended.
+    start[1 : effects.size] = effects[1:] * state.features.scales / scales
     descent = Descent.start(state.recipe.steps("fit"), state.recipe.records, start)
     return attrs.evolve(state, stage="fit", features=features, descent=descent)
 

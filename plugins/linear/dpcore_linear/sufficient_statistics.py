@@ -102,9 +102,11 @@ class SufficientStatistics(SummingLearner, OneShot):
             raise NoClaimError(
                 "sufficient_statistics needs total_regularization where the budget has no delta"
             )
+        # The declared clip is the longest vector of one
+        # record, so that the sum's unit matches the claim.
         units = self.units(public.domain)
-        declared = Sum(clip=units.add_remove, exponent=units.exponent)
-        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared)
+        declaration = Sum(clip=units.add_remove, exponent=units.exponent)
+        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declaration)
         if self.clip == "person":
             query = of_whole_persons(query, self.counts_for, public.domain)
         return (query,)
@@ -118,8 +120,8 @@ class SufficientStatistics(SummingLearner, OneShot):
         return self.units(public.domain).total(self._rows(block, public), block.labels)
 
     def _rows(self, block: Records, public: Public) -> NDArray[np.float64]:
-        drawn = self.features.drawn(public.domain, public.coins)
-        return row_by_row(drawn, block.features, self.features.width(public.domain))
+        features = self.features.drawn(public.domain, public.coins)
+        return row_by_row(features, block.features, self.features.width(public.domain))
 
     def regularization(self, least: float, public: Public, spread: Spread | None = None) -> float:
         """Lam, given the least eigenvalue of the clipped matrix.
@@ -132,6 +134,8 @@ class SufficientStatistics(SummingLearner, OneShot):
             return self.total_regularization
         assert public.mu is not None, "the plan needs one of both"
         units = self.units(public.domain)
+        # The noise's spectral norm, at most about sqrt(2d)
+        # s: Lam lifts the least eigenvalue above it.
         noise = units.a * units.replace_one / public.mu
         if public.domain.people is not None and spread is not None:
             noise = units.a * spread.std
@@ -141,16 +145,20 @@ class SufficientStatistics(SummingLearner, OneShot):
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars, by the law of the noise."""
         answer = answers["statistics"]
-        return self._fitted(answer.value, public, answer.spread)
+        return self._fit_model(answer.value, public, answer.spread)
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """Ridge on the positive part of the released matrix."""
-        return self._fitted(answers["statistics"], public, None)
+        return self._fit_model(answers["statistics"], public, None)
 
-    def _fitted(self, vector: NDArray[Any], public: Public, spread: Spread | None) -> LinearModel:
+    def _fit_model(
+        self, vector: NDArray[Any], public: Public, spread: Spread | None
+    ) -> LinearModel:
         units = self.units(public.domain)
         gram, moments = units.parted(vector)
         values, vectors = np.linalg.eigh(gram)
+        # Noise can make the released matrix indefinite; its
+        # positive part is nearer to the true one.
         values = np.maximum(values, 0.0)
         values += self.regularization(float(values[0]), public, spread)
         theta = vectors @ ((vectors.T @ moments) / values)
@@ -174,15 +182,16 @@ class SufficientStatisticsBound(SensitivityBound):
         """The joint bound of each relation."""
         assert isinstance(learner, SufficientStatistics)
         domain = public.domain
+        # In this range no product of two features or labels leaves the normal numbers.
         if not plain(learner.features.norm(domain), domain.label_bound, learner.gram_weight):
             return Refused("its sums could overflow: rescale the label, or the features")
         units = learner.units(domain)
-        moved = ByRelation(
+        movements = ByRelation(
             add_remove=units.add_remove,
             replace_one=units.replace_one,
             replace_label=units.replace_label,
         )
-        claim, value = moved.under(adjacency)
+        claim, value = movements.under(adjacency)
         return Sensitivity(
             value=value,
             distance=Distance.L2,

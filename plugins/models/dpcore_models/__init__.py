@@ -11,7 +11,7 @@ from dpcore.learning.statement import Statement
 
 @hookimpl
 def dpcore_theory() -> Mapping[str, Statement]:
-    """Theorems of docs/theorems.md."""
+    """The theorems of docs/theorems.md, as statements to evaluate."""
     from dpcore_models.theorems.statements import STATEMENTS
 
     return STATEMENTS

@@ -22,7 +22,7 @@ from dpcore_ntk.statements import STATEMENTS
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """The recommended learner first."""
+    """The learners of this plugin: the central one is recommended."""
     return {
         "ntk.central": Central,
         "ntk.printed": Printed,
@@ -43,7 +43,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
-    """Gaussian sampling as printed."""
+    """Gaussian sampling as printed, private under a promise alone."""
     return {"ntk.gram_sampling": GramSampling}
 
 
@@ -70,13 +70,13 @@ def dpcore_experiments() -> Mapping[str, Path]:
 
 @hookimpl
 def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
-    """What it runs."""
+    """Methods that the experiment's file names."""
     return {"ntk.digits": digits, "ntk.fit_kernel": fit_kernel}
 
 
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """For scikit-learn."""
+    """The estimator for scikit-learn, loaded when it is asked for."""
     return Lazily(
         {
             "NTKClassifier": ("dpcore_ntk.estimators", "NTKClassifier"),

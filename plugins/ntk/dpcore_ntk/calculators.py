@@ -88,12 +88,14 @@ def samples_sound(
         radius: beta; 2 B or more for records that move anywhere. largest: s.
     """
     need_positive("samples_sound", epsilon=epsilon, delta=delta, lam0=lam0, radius=radius)
+    # K + lam0 I has no eigenvalue below lam0: theta is what a row moves by, relative to that.
     theta = row_movement(min(radius, 2 * norm), norm, largest) / math.sqrt(lam0)
 
     def holds(samples: int) -> bool:
         event = GaussianSamplingEvent(theta=theta, samples=samples, adjacency=REPLACE_ONE)
         return event.delta(epsilon, Direction.ADD) <= delta
 
+    # Delta grows with k: double until it fails, then bisect; `low` is 0 or holds.
     low, high = 0, 1
     while high <= MOST and holds(high):
         low, high = high, 2 * high
@@ -128,5 +130,6 @@ def kernel_error_corrected(
 
     As :math:`|(x\cdot z)(x^TSz)-(x\cdot z')(x^TSz')|\le sB^2\|z-z'\|(\|z\|+\|z'\|)`.
     """
-    moved = math.sqrt(width) * noise_bound
-    return math.sqrt(records) * largest * norm**2 * moved * (2 * norm + moved)
+    # An input with noise may be up to B + e long, which is where 2B + e comes from.
+    shift = math.sqrt(width) * noise_bound
+    return math.sqrt(records) * largest * norm**2 * shift * (2 * norm + shift)

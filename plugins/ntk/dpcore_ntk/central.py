@@ -121,9 +121,11 @@ class Central(OneShot):
     average: bool = False
 
     def step(self, public: Public) -> float:
-        """eta."""
+        """eta: the rate as stated, or the default at the budget's mu."""
         if self.rate is not None:
             return self.rate
+        # The noise is 2 eta L P/mu: eta in proportion to mu
+        # keeps it from growing as budgets shrink.
         return _RATE if public.mu is None else _RATE * min(1.0, public.mu)
 
     def inputs(self, public: Public) -> Inputs:
@@ -138,7 +140,7 @@ class Central(OneShot):
         return memory, neurons * width**2 + 2 * self.passes * records * width**2
 
     def drawn(self, public: Public) -> Neurons:
-        """The neurons."""
+        """The neurons, drawn from the public coins: the same at every call."""
         return Neurons.draw(self.neurons, self.inputs(public), public.coins)
 
     @property
@@ -148,6 +150,7 @@ class Central(OneShot):
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the state, in l2."""
+        # The shape is public: columns, neurons and classes, and no number of records.
         neurons = self.drawn(public)
         targets = Targets(domain=public.domain)
         shape = (targets.count, neurons.width, neurons.rank)
@@ -160,6 +163,8 @@ class Central(OneShot):
         neurons, rows = self.drawn(public), self.inputs(public)(records.features)
         return clipped_passes(
             rows,
+            # Divided by a public bound, so that |F(x)| <= 1,
+            # which the theorem needs of every record.
             neurons.hidden(rows) / neurons.feature_norm,
             Targets(domain=public.domain).encode(records.labels),
             rate=self.step(public),
@@ -169,7 +174,7 @@ class Central(OneShot):
         )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> QuadraticModel:
-        """The quadratic form."""
+        """The quadratic form whose matrix is the released state, as a model."""
         return QuadraticModel(
             inputs=self.inputs(public),
             neurons=self.drawn(public),
@@ -190,6 +195,8 @@ class CentralBound(SensitivityBound):
         assert isinstance(learner, Central)
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"the order of passes needs a public number of records: {adjacency}")
+        # The width and the rank enter the rounding error
+        # alone; the movement does not depend on them.
         targets, rate = Targets(domain=public.domain), learner.step(public)
         _, width, rank = query.shape
         error = rounding(
@@ -202,11 +209,14 @@ class CentralBound(SensitivityBound):
             rank=rank,
             spread=up(math.sqrt(rank), roundings=3),
         )
+        # Where the computed state may differ too much from
+        # the exact one the theorem says nothing of it.
         if math.isinf(error):
             return Refused(
                 f"rounding is not bounded over {learner.passes} passes with rate={rate!r}, "
                 f"clip={learner.clip!r}: take fewer passes, or a larger clip"
             )
+        # With features fixed a clipped residual moves no farther than its target: by min(2L, D).
         label_only = REPLACE_LABEL.covers(adjacency)
         value = moved(
             rate,

@@ -45,7 +45,7 @@ class DualRegression(Conversation):
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, Query, Query]:
-        """`kernel`, `inputs` and `labels`."""
+        """The queries `kernel`, `inputs` and `labels`, in that order."""
 
     @abstractmethod
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
@@ -58,7 +58,7 @@ class DualRegression(Conversation):
         return 8 * (3 * neurons * width + 6 * records**2), neurons * width**2 + records**3
 
     def drawn(self, public: Public) -> Neurons:
-        """The neurons."""
+        """The neurons, drawn from the public coins: the same at every call."""
         return Neurons.draw(self.neurons, Inputs(domain=public.domain), public.coins)
 
     def statistic(
@@ -70,12 +70,15 @@ class DualRegression(Conversation):
         if query.name == "inputs":
             return records.features
         if query.distance is Distance.HAMMING:
+            # Randomized response works on categories, so that
+            # labels leave as the numbers of their classes.
             classes: Any = public.domain.labels
             return np.asarray(classes.codes(records.labels), dtype=np.float64)
         return Targets(domain=public.domain).indicators(records.labels)
 
     def model(self, state: Transcript) -> DualModel:
         """Released inputs with the coefficients that released moments and labels give."""
+        # Everything from here on is a function of answers and public facts.
         kernel, inputs, labels = state.answers
         ridge, samples = self.solved(kernel.mechanism)
         return DualModel(
@@ -144,10 +147,12 @@ def released_targets(labels: Answer, public: Public) -> NDArray[np.float64]:
     classes = public.domain.classes
     indicators = np.asarray(labels.value[:, None] == np.arange(classes), dtype=np.float64)
     if isinstance(labels.mechanism, RandomizedResponse):
+        # p' and p of randomized response at the epsilon that it was calibrated to.
         odds = np.exp(-(labels.mechanism.epsilon or 0.0))
-        other = odds / (1 + (classes - 1) * odds)
-        own = 1 / (1 + (classes - 1) * odds)
-        indicators = (indicators - other) / (own - other)
+        p_other = odds / (1 + (classes - 1) * odds)
+        p_true = 1 / (1 + (classes - 1) * odds)
+        indicators = (indicators - p_other) / (p_true - p_other)
     if targets.several:
         return indicators - targets.centre
+    # Two classes become one target: +1 for the second and -1 for the first.
     return indicators[:, 1:] - indicators[:, :1]

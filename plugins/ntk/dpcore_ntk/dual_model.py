@@ -68,12 +68,14 @@ def dual_coefficients(
         targets: Y, shape (n, C).
     """
     count = moments.shape[0]
+    # A ridge makes the matrix definite, so that no eigenvalue has to be judged.
     if ridge > 0:
         matrix = moments + ridge * np.eye(count)
         return np.asarray(scipy.linalg.solve(matrix, targets, assume_a="sym", check_finite=False))
     values, vectors = scipy.linalg.eigh(moments, check_finite=False)
-    kept = values > count * 2.0**-52 * max(float(values[-1]), 0.0)
-    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=kept)
-    found = vectors @ (inverse[:, None] * (vectors.T @ targets))
-    unbiased = samples is not None and samples > count + 1
-    return found * ((samples - count - 1) / samples) if unbiased and samples else found
+    # Eigenvalues at the level of rounding are zeros of M: their inverses would be noise alone.
+    nonzero = values > count * 2.0**-52 * max(float(values[-1]), 0.0)
+    inverse = np.divide(1.0, values, out=np.zeros_like(values), where=nonzero)
+    alpha = vectors @ (inverse[:, None] * (vectors.T @ targets))
+    is_unbiased = samples is not None and samples > count + 1
+    return alpha * ((samples - count - 1) / samples) if is_unbiased and samples else alpha

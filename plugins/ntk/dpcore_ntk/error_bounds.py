@@ -48,8 +48,8 @@ def inverse_error_printed(
     eta_max: float,
     regularization: float,
 ) -> float:
-    r"""Lemma 5.7: :math:`\rho\,\eta_{\max}/(\eta_{\min}+\lambda)^2`."""
-    _ordered(eta_min, eta_max, regularization)
+    r"""Lemma 5.7's error of the inverse: :math:`\rho\,\eta_{\max}/(\eta_{\min}+\lambda)^2`."""
+    _check_order(eta_min, eta_max, regularization)
     rho = spectral_error_printed(records, samples, gamma)
     return rho * eta_max / (eta_min + regularization) ** 2
 
@@ -71,15 +71,17 @@ def inverse_movement(
     low: float, high: float, eta_min: float, eta_max: float, regularization: float
 ) -> float:
     """The supremum over Ktilde between low K and high K of the norm of the inverses' difference."""
-    _ordered(eta_min, eta_max, regularization)
+    _check_order(eta_min, eta_max, regularization)
 
-    def most(scale: float) -> float:
-        best = eta_max if scale == 0.0 else regularization / math.sqrt(scale)
-        eta = min(max(best, eta_min), eta_max)
-        over = (eta + regularization) * (scale * eta + regularization)
-        return abs(1 - scale) * eta / over
+    def error_at(scale: float) -> float:
+        # The difference is largest at lam/sqrt(c), or at
+        # the end of the range that is nearest to it.
+        peak = eta_max if scale == 0.0 else regularization / math.sqrt(scale)
+        eta = min(max(peak, eta_min), eta_max)
+        denominator = (eta + regularization) * (scale * eta + regularization)
+        return abs(1 - scale) * eta / denominator
 
-    return max(most(low), most(high))
+    return max(error_at(low), error_at(high))
 
 
 def prediction_error_printed(
@@ -98,6 +100,7 @@ def prediction_error_printed(
 ) -> float:
     r"""Lemma 4.3: :math:`\frac{B^3\sqrt d\,B_L}{\eta_{\min}+\lambda}
     +\frac{\rho\,\eta_{\max}\omega}{(\eta_{\min}+\lambda)^2}`, :math:`\omega=6d\sigma^2B^4`."""
+    # First the noise of the inputs at the printed ridge, then the error of the sampled inverse.
     noise = input_noise_bound(epsilon, delta, radius, width)
     first = norm**3 * math.sqrt(width) * noise / (eta_min + regularization)
     omega = 6 * width * weight_variance * norm**4
@@ -131,10 +134,11 @@ def prediction_error(
         largest: s, the largest eigenvalue of the weights' matrix that was drawn.
     """
     low, high = spectral_ends(records, samples, gamma)
+    # e is how far noise moves an input in l2: B_L on each of d coordinates.
     e = math.sqrt(width) * input_noise_bound(epsilon, delta, radius, width)
-    shifted = largest * norm**2 * e * (2 * norm + e) / (low * eta_min + regularization)
+    input_error = largest * norm**2 * e * (2 * norm + e) / (low * eta_min + regularization)
     inverse = inverse_movement(low, high, eta_min, eta_max, regularization)
-    return label_bound * (shifted + largest * norm**4 * inverse)
+    return label_bound * (input_error + largest * norm**4 * inverse)
 
 
 def main_theorem_printed(
@@ -155,6 +159,7 @@ def main_theorem_printed(
     weight_variance: float = 1.0,
 ) -> dict[str, float]:
     """Theorem 4.4: what is claimed together, under the promise of eta_min for all data sets."""
+    # The paper spends (epsilon_x, delta_x) on the inputs, whose noise is part of the error.
     error = prediction_error_printed(
         records,
         samples,
@@ -198,6 +203,7 @@ def main_theorem(
     Its epsilon and delta hold for pairs of data sets that both keep the promise, same labels, one
     input moved by at most beta. Unconditionally the printed mechanism has none.
     """
+    # Only the samples can fail, with probability gamma: the inputs' noise never exceeds B_L.
     error = prediction_error(
         records,
         samples,
@@ -247,16 +253,17 @@ def matrix_error_printed(
     weight_variance: float = 1.0,
 ) -> float:
     r"""Lemma E.11: :math:`n\epsilon_1` at :math:`\delta_2=\delta_3/n^2`."""
-    each = delta / records**2
-    return records * entry_error_printed(neurons, width, each, norm, weight_variance)
+    share = delta / records**2
+    return records * entry_error_printed(neurons, width, share, norm, weight_variance)
 
 
 def matrix_error(
     records: int, neurons: int, delta: float, norm: float = 1.0, weight_variance: float = 1.0
 ) -> float:
     """The same, proved: n(n + 1)/2 different entries share delta_3."""
-    each = 2 * delta / (records * (records + 1))
-    return records * entry_error(neurons, each, norm, weight_variance)
+    # A union bound over the entries of a symmetric matrix.
+    share = 2 * delta / (records * (records + 1))
+    return records * entry_error(neurons, share, norm, weight_variance)
 
 
 def matrix_sensitivity_printed(
@@ -269,8 +276,8 @@ def matrix_sensitivity_printed(
     weight_variance: float = 1.0,
 ) -> float:
     r"""Lemma E.12: :math:`n\epsilon_1+\sqrt n\,\sigma^2B^3\beta`, with probability 1 - delta_3."""
-    far = matrix_error_printed(records, neurons, width, delta, norm, weight_variance)
-    return far + math.sqrt(records) * weight_variance * norm**3 * radius
+    error = matrix_error_printed(records, neurons, width, delta, norm, weight_variance)
+    return error + math.sqrt(records) * weight_variance * norm**3 * radius
 
 
 def matrix_sensitivity(records: int, radius: float, largest: float, norm: float = 1.0) -> float:
@@ -278,7 +285,7 @@ def matrix_sensitivity(records: int, radius: float, largest: float, norm: float 
     return matrix_movement(radius, norm, largest, records)
 
 
-def _ordered(eta_min: float, eta_max: float, regularization: float) -> None:
+def _check_order(eta_min: float, eta_max: float, regularization: float) -> None:
     need_positive("inverse_error", eta_max=eta_max, regularization=regularization)
     if not 0 <= eta_min <= eta_max:
         raise ParameterError("inverse_error", "0 <= eta_min <= eta_max", "eta_min", eta_min)

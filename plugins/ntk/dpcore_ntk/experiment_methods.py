@@ -33,15 +33,15 @@ class KernelFit:
 
 
 def kernel(left: Floats, right: Floats, spread: Floats) -> Floats:
-    """(x.z)(x^T S z)."""
-    found: Floats = (left @ right.T) * (left @ spread @ right.T)
-    return found
+    """The kernel matrix (x.z)(x^T S z) of two sets of rows: shape (n, m)."""
+    matrix: Floats = (left @ right.T) * (left @ spread @ right.T)
+    return matrix
 
 
 def unit(x: Floats) -> Floats:
-    """Rows of length 1."""
-    found: Floats = x / np.linalg.norm(x, axis=1, keepdims=True)
-    return found
+    """The rows, each scaled to length 1."""
+    rows: Floats = x / np.linalg.norm(x, axis=1, keepdims=True)
+    return rows
 
 
 def digits(coins: np.random.Generator, records: int) -> tuple[Floats, Floats]:
@@ -72,27 +72,29 @@ def fit_kernel(
     Args:
         radius: beta. epsilon: Of the samples and of the inputs alike.
     """
+    # As the paper has it: rows of length 1, and the S that was drawn and not its mean.
     rows = unit(x)
     weights = coins.standard_normal((neurons, x.shape[1]))
     spread = weights.T @ weights / neurons
-    own = kernel(rows, rows, spread)
+    gram = kernel(rows, rows, spread)
     if epsilon is not None:
         count = samples_equation_1(epsilon, delta, records=len(y), eta_min=eta_min, radius=radius)
-        own = sampled(own, max(1, math.floor(count)), coins)
+        gram = sampled(gram, max(1, math.floor(count)), coins)
+        # As printed: alpha is fitted on the exact inputs' moments, and used at the noisy inputs.
         rows = rows + truncated(epsilon, delta, radius, rows.shape, coins)
-    own[np.diag_indices(len(y))] += regularization
+    gram[np.diag_indices(len(y))] += regularization
     classes = (y[:, None] == np.arange(int(y.max()) + 1)).astype(np.float64)
-    found = scipy.linalg.solve(own, classes, assume_a="pos")
-    return KernelFit(rows=rows, spread=spread, coefficients=found)
+    alpha = scipy.linalg.solve(gram, classes, assume_a="pos")
+    return KernelFit(rows=rows, spread=spread, coefficients=alpha)
 
 
 def sampled(matrix: Floats, count: int, coins: np.random.Generator) -> Floats:
     """The mean of `count` squares of N(0, K)."""
     values, vectors = np.linalg.eigh(matrix)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    drawn = root @ coins.standard_normal((len(matrix), count))
-    found: Floats = drawn @ drawn.T / count
-    return found
+    samples = root @ coins.standard_normal((len(matrix), count))
+    mean: Floats = samples @ samples.T / count
+    return mean
 
 
 def truncated(
@@ -100,7 +102,9 @@ def truncated(
 ) -> Floats:
     """Laplace noise of scale sqrt(d) beta/epsilon, none beyond `input_noise_bound`."""
     scale = math.sqrt(shape[1]) * radius / epsilon
-    most = -math.expm1(-input_noise_bound(epsilon, delta, radius, shape[1]) / scale)
-    sizes = -scale * np.log1p(-most * coins.random(shape))
-    found: Floats = sizes * coins.choice([-1.0, 1.0], shape)
-    return found
+    # The probability that Laplace noise stays within
+    # the bound: the inverse distribution is cut there.
+    mass = -math.expm1(-input_noise_bound(epsilon, delta, radius, shape[1]) / scale)
+    sizes = -scale * np.log1p(-mass * coins.random(shape))
+    noise: Floats = sizes * coins.choice([-1.0, 1.0], shape)
+    return noise

@@ -57,10 +57,11 @@ def promised_divergence(
     Args:
         movement: M, in (0, 1).
     """
-    less = orders - 1
-    room = 1 - less * movement
+    excess = orders - 1
+    room = 1 - excess * movement
     with np.errstate(divide="ignore", over="ignore"):
-        second = less / np.maximum(room, 1e-300) ** 2
+        second = excess / np.maximum(room, 1e-300) ** 2
+    # `_UP` covers the roundings of this line.
     value = samples * movement**2 / 4 * (1 / (1 - movement) ** 2 + second) * _UP
     return np.where(room > 1e-6, value, np.inf)
 
@@ -91,37 +92,44 @@ class GramSampling(Mechanism):
             NoClaimError: nothing promises the floor, or M is not below 1.
         """
         validity = sensitivity.validity
-        assumed = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
-        promised = query.fixed.get("floor")
-        if promised is None or self.floor is None or not (assumed or isinstance(validity, Refuted)):
+        is_assumed = isinstance(validity, Conditional) and PROMISE in dict(validity.assumptions)
+        # Both must agree to the promise: the query states
+        # its floor, and the bound is conditional on it.
+        promise = query.fixed.get("floor")
+        if (
+            promise is None
+            or self.floor is None
+            or not (is_assumed or isinstance(validity, Refuted))
+        ):
             raise NoClaimError(
                 f"sampling from N(0, K) needs the promise {PROMISE!r} that K is far from singular, "
                 f"for every dataset: take ntk.regression with gaussian_sampling"
             )
-        if self.floor > promised:
+        # A mechanism may rely on less than what is promised, never on more.
+        if self.floor > promise:
             raise NoClaimError(
-                f"floor={self.floor!r} is above the promise {PROMISE}={promised!r}: leave it out"
+                f"floor={self.floor!r} is above the promise {PROMISE}={promise!r}: leave it out"
             )
-        found = sensitivity.unit / self.floor * _UP
-        if not found < 1:
+        ratio = sensitivity.unit / self.floor * _UP
+        if not ratio < 1:
             raise NoClaimError(
                 f"sampling from N(0, K) needs a movement below floor={self.floor!r}, got "
                 f"{sensitivity.unit:.4g}"
             )
-        return found
+        return ratio
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GramSampling":
         """k = floor(2/(M scale)^2), so that mu is about 1/scale; at least 1."""
-        wanted = 2 / (self.movement(query, sensitivity) * scale) ** 2
-        return attrs.evolve(self, samples=max(1, int(min(wanted, float(_MOST)))))
+        count = 2 / (self.movement(query, sensitivity) * scale) ** 2
+        return attrs.evolve(self, samples=max(1, int(min(count, float(_MOST)))))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
-        """The theorem's divergences."""
+        """The theorem's divergences at `_ORDERS`, as a Rényi curve."""
         if len(query.shape) != 2 or query.shape[0] != query.shape[1] or query.field != "real":
             raise NoClaimError(f"sampling from N(0, K) needs a square matrix, not {query.shape}")
-        found = promised_divergence(_ORDERS, self.samples, self.movement(query, sensitivity))
+        curve = promised_divergence(_ORDERS, self.samples, self.movement(query, sensitivity))
         return RenyiEvent(
-            orders=tuple(_ORDERS), divergences=tuple(found), adjacency=sensitivity.adjacency
+            orders=tuple(_ORDERS), divergences=tuple(curve), adjacency=sensitivity.adjacency
         )
 
     def release(
@@ -130,7 +138,10 @@ class GramSampling(Mechanism):
         """A positive semidefinite matrix of mean K, of the rank of K if that is singular."""
         gram = coordinates(value, query).reshape(query.shape)
         values, vectors = scipy.linalg.eigh(gram, check_finite=False)
+        # A root of K times a Wishart mean is the mean of
+        # squares of N(0, K), for singular K as well.
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         moments = root @ wishart_mean(np.eye(len(gram)), self.samples, noise) @ root.T
+        # Products round differently above and below the diagonal.
         moments = (moments + moments.T) / 2
         return from_real(finite(moments.reshape(-1), query), query)

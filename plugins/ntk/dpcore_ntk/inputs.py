@@ -42,7 +42,7 @@ class Inputs:
 
     @property
     def width(self) -> int:
-        """Number of coordinates."""
+        """How many coordinates an input has: the columns, and the constant if there is one."""
         return self.domain.width + (self.intercept > 0)
 
     @property
@@ -54,6 +54,7 @@ class Inputs:
         """Inputs of encoded rows, shape (n, p) to (n, width)."""
         if self.intercept == 0:
             return encoded
+        # w0^2 B^2 + (1 - w0^2) |x|^2 <= B^2, as |x| <= B.
         constant = np.full((len(encoded), 1), self.intercept * self.norm)
         slopes = math.sqrt(1 - self.intercept**2) * encoded
         return _SHRINK * np.hstack([constant, slopes])

@@ -15,21 +15,22 @@ def ntk_lower(
         rows: x, shape (n, d). hidden: z = R x, shape (n, r).
         out: Where to write, if it is to be used again.
     """
+    # By blocks of rows up to the diagonal: half the work, and one block of extra memory.
     count = rows.shape[0]
     out = np.empty((count, count)) if out is None else out
     scratch = np.empty(count * min(BLOCK, count))  # of one block of rows, used again
     for start in range(0, count, BLOCK):
         stop = min(start + BLOCK, count)
-        here = out[start:stop, :stop]
+        target = out[start:stop, :stop]
         second = scratch[: (stop - start) * stop].reshape(stop - start, stop)
-        np.matmul(rows[start:stop], rows[:stop].T, out=here)
+        np.matmul(rows[start:stop], rows[:stop].T, out=target)
         np.matmul(hidden[start:stop], hidden[:stop].T, out=second)
-        here *= second
+        target *= second
     return out
 
 
 def ntk_matrix(rows: NDArray[np.float64], hidden: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The whole symmetric matrix."""
+    """The whole symmetric matrix, shape (n, n), its upper half copied from the lower."""
     lower = ntk_lower(rows, hidden)
     for start in range(0, len(lower), BLOCK):
         stop = start + BLOCK

@@ -54,6 +54,7 @@ class Neurons:
         if count is None:
             return cls(factor=None, width=width, norm=inputs.norm)
         weights = coins.stream("neurons").normal((count, width)) / math.sqrt(count)
+        # S = W^T W = T^T T: the triangle of a QR decomposition is a factor with fewer rows.
         if count > width:
             (triangle,) = scipy.linalg.qr(weights, mode="r", check_finite=False)
             weights = np.asarray(triangle[:width], dtype=np.float64)
@@ -61,7 +62,7 @@ class Neurons:
 
     @property
     def rank(self) -> int:
-        """Rows of R."""
+        """How many rows R has."""
         return self.width if self.factor is None else int(self.factor.shape[0])
 
     @property
@@ -69,6 +70,7 @@ class Neurons:
         """s, the largest eigenvalue of S, rounded up."""
         if self.factor is None:
             return 1.0
+        # R R^T has the nonzero eigenvalues of S and no more rows than it.
         square = self.factor @ self.factor.T
         return max(float(scipy.linalg.eigvalsh(square)[-1]), 1e-300) * _UP
 

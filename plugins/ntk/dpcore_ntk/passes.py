@@ -65,17 +65,21 @@ def clipped_passes(
     total = count * passes
     starts = range(0, count, BLOCK)
     grams = [_gram(rows[s : s + BLOCK], hidden[s : s + BLOCK]) for s in starts]
-    taken = 0
+    steps = 0
     for _ in range(passes):
         for start, gram in zip(starts, grams, strict=True):
             x, z = rows[start : start + BLOCK], hidden[start : start + BLOCK]
-            far = outputs(state, x, z) - targets[start : start + BLOCK]
-            pulls = rate * _substituted(far, gram, rate, clip)
-            state -= _weighted(pulls, x, z)
+            # Residuals at the block's start; the substitution
+            # adds what earlier steps of the block did.
+            residuals = outputs(state, x, z) - targets[start : start + BLOCK]
+            pulls = rate * _substitute(residuals, gram, rate, clip)
+            state -= _weigh_features(pulls, x, z)
             if mean is not None:
-                left = (total - taken - np.arange(len(x))) / total
-                mean -= _weighted(pulls * left[:, None], x, z)
-            taken += len(x)
+                # A step enters every state after it: its share of
+                # the mean is that of the states to come.
+                shares = (total - steps - np.arange(len(x))) / total
+                mean -= _weigh_features(pulls * shares[:, None], x, z)
+            steps += len(x)
     return state if mean is None else mean
 
 
@@ -83,7 +87,7 @@ def outputs(
     state: NDArray[np.float64], rows: NDArray[np.float64], hidden: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """f_c(x) of each row and class, shape (n, C)."""
-    columns = [np.einsum("ij,ij->i", rows @ one, hidden) for one in state]
+    columns = [np.einsum("ij,ij->i", rows @ matrix, hidden) for matrix in state]
     return np.stack(columns, axis=1)
 
 
@@ -92,8 +96,8 @@ def _gram(x: NDArray[np.float64], z: NDArray[np.float64]) -> NDArray[np.float64]
     return np.asarray((x @ x.T) * (z @ z.T))
 
 
-def _substituted(
-    far: NDArray[np.float64], gram: NDArray[np.float64], rate: float, clip: float
+def _substitute(
+    residuals: NDArray[np.float64], gram: NDArray[np.float64], rate: float, clip: float
 ) -> NDArray[np.float64]:
     """u of each record of a block, shape (b, C), from residuals at the block's start.
 
@@ -101,44 +105,51 @@ def _substituted(
     first that is too long. The rest starts anew, or goes one by one where many are.
     """
     lengths = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    # |u| |F| <= L is the bound of the theorem; |F| is that of the computed features.
     with np.errstate(over="ignore"):  # no limit at all
-        limits = np.divide(clip, lengths, out=np.full(len(far), np.inf), where=lengths > 0)
-    scaled = rate * gram
-    pulls, start = np.empty_like(far), 0
+        limits = np.divide(clip, lengths, out=np.full(len(residuals), np.inf), where=lengths > 0)
+    scaled_gram = rate * gram
+    pulls, start = np.empty_like(residuals), 0
     for _ in range(_ANEW):
         with np.errstate(over="ignore", invalid="ignore"):  # beyond the first, all may overflow
-            pulls[start:] = _solved(scaled[start:, start:], far[start:])
+            pulls[start:] = _solve_lower(scaled_gram[start:, start:], residuals[start:])
             sizes = np.sqrt(np.einsum("ij,ij->i", pulls[start:], pulls[start:]))
-        long = ~(sizes <= limits[start:])
-        if not long.any():
+        # Negated, so that a size that is no number counts as too long.
+        exceeds = ~(sizes <= limits[start:])
+        if not exceeds.any():
             return pulls
-        first = int(np.argmax(long))
+        first = int(np.argmax(exceeds))
+        # The first residual that is too long had no
+        # shortened one before it: its direction is right.
         pulls[start + first] *= limits[start + first] / sizes[first]
-        past = start + first + 1
-        far = far.copy()
-        far[past:] -= scaled[past:, start:past] @ pulls[start:past]
-        start = past
-        if start == len(far) or first < _WORTH:
+        next_start = start + first + 1
+        residuals = residuals.copy()
+        residuals[next_start:] -= (
+            scaled_gram[next_start:, start:next_start] @ pulls[start:next_start]
+        )
+        start = next_start
+        if start == len(residuals) or first < _WORTH:
             break
+    # What is left goes record by record, as the definition of the passes has it.
     for j, limit in enumerate(limits[start:].tolist(), start=start):
-        residual = far[j] - scaled[j, start:j] @ pulls[start:j]
+        residual = residuals[j] - scaled_gram[j, start:j] @ pulls[start:j]
         size = math.sqrt(float(residual @ residual))
         pulls[j] = residual * (limit / size) if size > limit else residual
     return pulls
 
 
-def _solved(lower: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_lower(lower: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     """x of (I + L) x = right, where L is what lies below the diagonal of `lower`."""
     upper = lower.T  # as Fortran stores it
-    columns = [scipy.linalg.blas.dtrsv(upper, one, trans=1, diag=1) for one in right.T]
+    columns = [scipy.linalg.blas.dtrsv(upper, column, trans=1, diag=1) for column in right.T]
     return np.stack(columns, axis=1)
 
 
-def _weighted(
+def _weigh_features(
     pulls: NDArray[np.float64], x: NDArray[np.float64], z: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Sum of u_c F(x) over a block, shape (C, d, r)."""
-    return np.stack([(x * one[:, None]).T @ z for one in pulls.T])
+    return np.stack([(x * pull[:, None]).T @ z for pull in pulls.T])
 
 
 def moved(rate: float, clip: float, passes: int, *, average: bool, targets: float | None) -> float:
@@ -147,9 +158,10 @@ def moved(rate: float, clip: float, passes: int, *, average: bool, targets: floa
     Args:
         targets: D, if only the target moves.
     """
-    one = 2 * clip if targets is None else min(2 * clip, targets)
+    visit = 2 * clip if targets is None else min(2 * clip, targets)
+    # A record that comes first moves the share (P - j)/P of the states at its visit j.
     hits = (passes + 1) / 2 if average else passes
-    return up(rate * one * hits, roundings=5000)
+    return up(rate * visit * hits, roundings=5000)
 
 
 def longest(rate: float, clip: float, steps: int, target: float) -> float:
@@ -190,6 +202,7 @@ def rounding(
     Args:
         target: M. spread: Frobenius norm of R over its spectral norm, or more.
     """
+    # The longest state bounds the scores, which bound what every product may err by.
     steps, block = records * passes, min(records, BLOCK)
     size = longest(rate, clip, steps, target) + 1
     feature = 2 * gamma(width + rank + 8) * (spread + 1)
@@ -200,5 +213,6 @@ def rounding(
     residual += 2 * rate * block * gamma(block + width + rank + 8) * clip + state
     limit = 4 * feature * size + gamma(8) * clip
     error = up(steps * rate * (residual + limit) + 2 * state, roundings=5000)
-    known = feature * size <= clip / 8 and error <= min(0.5, rate * clip * passes / 50)
-    return error if known else math.inf
+    # The analysis of the limits must hold, and the error must be small beside the movement.
+    is_certified = feature * size <= clip / 8 and error <= min(0.5, rate * clip * passes / 50)
+    return error if is_certified else math.inf

@@ -69,14 +69,17 @@ class Printed(DualRegression):
         return asked(public, Distance.L2, fixed, Distance.L1, Distance.L2)
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
-        """lambda."""
+        """lambda, added to the released moments; their inverse is not made unbiased."""
         return self.regularization, None
 
 
-def _beside(query: Query, public: Public, adjacency: Adjacency) -> Sensitivity | Refused | None:
+def _claim_inputs_or_labels(
+    query: Query, public: Public, adjacency: Adjacency
+) -> Sensitivity | Refused | None:
     """What is claimed of inputs and labels, or why nothing is; None of the kernel matrix."""
     if adjacency.membership:
         return Refused(f"a matrix of one row a record needs their public number: {adjacency}")
+    # The paper's neighbours have equal labels: a relation that moves a label has no claim here.
     if adjacency.label:
         return Refused(f"labels are not protected as printed: {adjacency}; take ntk.regression")
     if query.name == "kernel":
@@ -102,9 +105,10 @@ class PromisedBound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """For features that move and labels that do not."""
         assert isinstance(learner, Printed)
-        if (beside := _beside(query, public, adjacency)) is not None:
-            return beside
+        if (claim := _claim_inputs_or_labels(query, public, adjacency)) is not None:
+            return claim
         neurons = learner.drawn(public)
+        # The promise is about all datasets of the domain, so that no run can check it.
         promise = f"no dataset has a kernel matrix with an eigenvalue below {learner.eta_min!r}"
         return Sensitivity(
             value=matrix_movement(
@@ -123,8 +127,9 @@ class PromisedBound(SensitivityBound):
         """Whether made-up records keep the promise."""
         assert isinstance(learner, Printed)
         hidden = learner.drawn(public).hidden(records.features)
-        least = np.linalg.eigvalsh(ntk_matrix(records.features, hidden))[0]
-        return bool(least >= learner.eta_min)
+        # For audits on synthetic records: a pair that breaks the promise is no counterexample.
+        smallest = np.linalg.eigvalsh(ntk_matrix(records.features, hidden))[0]
+        return bool(smallest >= learner.eta_min)
 
 
 @attrs.frozen(kw_only=True)
@@ -138,8 +143,8 @@ class Equation1Bound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """What the paper's experiment takes."""
         assert isinstance(learner, Printed)
-        if (beside := _beside(query, public, adjacency)) is not None:
-            return beside
+        if (claim := _claim_inputs_or_labels(query, public, adjacency)) is not None:
+            return claim
         return Sensitivity(
             value=matrix_movement_printed(
                 moved_inputs(public, adjacency),

@@ -72,6 +72,7 @@ class Regression(DualRegression):
 
     def solved(self, mechanism: AnyMechanism) -> tuple[float, int | None]:
         """max(lambda - lam0, 0), and the number of draws."""
+        # Only Gaussian sampling has added lam0 already; for others the whole ridge is added here.
         if not isinstance(mechanism, GaussianSampling):
             return self.regularization, None
         return max(self.regularization - (mechanism.lam0 or 0.0), 0.0), mechanism.samples
@@ -102,6 +103,7 @@ class RegressionBound(SensitivityBound):
 
 def moved_inputs(public: Public, adjacency: Adjacency) -> float:
     """beta: how far a row may move, at most 2B, and 1e-9 of that where it may not."""
+    # A movement of zero is no sensitivity: 1e-9 of the range costs next to nothing.
     widest = 2 * public.domain.feature_norm
     return up(min(max(adjacency.feature_radius, _UNMOVED * widest), widest), roundings=500)
 
@@ -110,11 +112,12 @@ def moved_inputs_or_labels(query: Query, public: Public, adjacency: Adjacency) -
     """The bound of `inputs` or `labels`, rounded up, and its source."""
     if query.name == "inputs":
         radius = moved_inputs(public, adjacency)
+        # |v|_1 <= sqrt(d) |v|_2.
         stretch = math.sqrt(public.domain.width) if query.distance is Distance.L1 else 1.0
-        moved = up(radius * stretch, roundings=500)
-        return moved, "inputs within the adjacency's radius, or the domain"
+        movement = up(radius * stretch, roundings=500)
+        return movement, "inputs within the adjacency's radius, or the domain"
     if query.distance is Distance.HAMMING:
         return 1.0, "one label"
     widest = Targets(domain=public.domain).apart
-    moved = up(widest * (1.0 if adjacency.label else _UNMOVED), roundings=500)
-    return moved, "targets of two labels"
+    movement = up(widest * (1.0 if adjacency.label else _UNMOVED), roundings=500)
+    return movement, "targets of two labels"

@@ -31,6 +31,8 @@ def row_movement(radius: float, norm: float, largest: float) -> float:
         radius: beta. norm: B. largest: s.
     """
     root = math.sqrt(largest)
+    # The three lines of the theorem; they agree where
+    # they meet, so that rounding picks no wrong one.
     if radius <= 2 * norm / 3:
         return up(root * radius * (2 * norm - radius), roundings=500)
     if radius <= math.sqrt(2) * norm:

@@ -74,5 +74,6 @@ class Targets:
     def decode(self, outputs: NDArray[np.float64]) -> NDArray[Any]:
         """Outputs, shape (n, count), to predictions in the file's units, or classes."""
         if self.several:
+            # The class with the largest output; the first one where several are equal.
             return self.domain.uncentre(np.argmax(outputs, axis=1).astype(np.float64))
         return self.domain.uncentre(self.domain.label_bound * outputs[:, 0])

@@ -73,10 +73,10 @@ def dpcore_experiments() -> Mapping[str, Path]:
 
 @hookimpl
 def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
-    """What these experiments run."""
-    named = {f"random_features.{m.__name__}": m for m in (f1, f2, fit_cosines, fit_ridge)}
+    """Methods that the experiments' files name: data, fits and noises."""
+    methods = {f"random_features.{m.__name__}": m for m in (f1, f2, fit_cosines, fit_ridge)}
     return {
-        **named,
+        **methods,
         "random_features.algorithm_noise": ALGORITHM_NOISE,
         "random_features.classical_noise": ALGORITHM_NOISE,
         "random_features.gamma_noise": GAMMA_NOISE,
@@ -92,7 +92,7 @@ def dpcore_theory() -> Mapping[str, Statement]:
 
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """For scikit-learn."""
+    """The estimator for scikit-learn, loaded when it is asked for."""
     return Lazily(
         {
             "RandomFeaturesRidge": ("dpcore_random_features.estimators", "RandomFeaturesRidge"),

@@ -87,12 +87,21 @@ class BallRidgeBound(CertifiedBound):
             return Refused(f"radius={learner.radius!r} is too large: twice it is infinite")
         diameter = ball_diameter(learner.radius)
         claim, value = learner.problem(public.domain).moves().under(adjacency)
-        found = super().sensitivity(query, learner, public, adjacency)
-        smaller = value < diameter if isinstance(found, Refused) else found.unit < diameter
-        if smaller:
-            if isinstance(found, Refused):
-                return found
-            return attrs.evolve(found, diameter=diameter)
+        # Two claims: the theorem's, with the solver's
+        # error, and the diameter, which needs no solver.
+        certified_claim = super().sensitivity(query, learner, public, adjacency)
+        is_smaller = (
+            value < diameter
+            if isinstance(certified_claim, Refused)
+            else certified_claim.unit < diameter
+        )
+        # A refusal of the solver's error is passed on only
+        # where the diameter would be the larger claim.
+        if is_smaller:
+            if isinstance(certified_claim, Refused):
+                return certified_claim
+            return attrs.evolve(certified_claim, diameter=diameter)
+        # The diameter holds for any points of the ball, the fallback 0 included.
         return Sensitivity(
             value=diameter,
             diameter=diameter,

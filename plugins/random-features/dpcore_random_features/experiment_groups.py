@@ -29,6 +29,7 @@ class RidgeFit:
 def fit_ridge(
     x: Floats, y: Floats, coins: np.random.Generator, *, regularization: float
 ) -> RidgeFit:
-    r""":math:`(X^TX+\lambda I)^{-1}X^Ty`."""
+    r"""Least squares on the columns with a ridge: :math:`(X^TX+\lambda I)^{-1}X^Ty`."""
+    # In sum form, as the paper has it: no division by the number of records.
     gram = x.T @ x + regularization * np.eye(x.shape[1])
     return RidgeFit(coefficients=np.asarray(np.linalg.solve(gram, x.T @ y), dtype=np.float64))

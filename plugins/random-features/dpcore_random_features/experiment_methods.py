@@ -40,11 +40,11 @@ class CosineFit:
 
 def cosines(x: Floats, frequencies: Floats, phases: Floats) -> Floats:
     """The features, shape (n, N), as they come."""
-    turned = x @ frequencies
-    turned += phases
-    np.cos(turned, out=turned)
-    turned *= math.sqrt(2 / phases.size)
-    return turned
+    turns = x @ frequencies
+    turns += phases
+    np.cos(turns, out=turns)
+    turns *= math.sqrt(2 / phases.size)
+    return turns
 
 
 def fit_cosines(
@@ -66,21 +66,22 @@ def fit_cosines(
             which looks at no record.
         rate: Of `sgd`.
     """
+    # Frequencies, phases and order come from one generator in this order, so that runs repeat.
     frequencies = frequency_sd * coins.standard_normal((x.shape[1], features))
     phases = 2 * math.pi * coins.random(features)
     matrix = cosines(x, frequencies, phases)
     order = coins.integers(len(y), size=len(y))
     if solver == "pinv":
-        found = shortest(matrix, y)
+        weights = shortest(matrix, y)
     elif solver == "kaczmarz":
-        found = kaczmarz(matrix, y, order)
+        weights = kaczmarz(matrix, y, order)
     elif solver == "zero":
-        found = np.zeros(features)
+        weights = np.zeros(features)
     else:
         assert rate is not None
-        found = descent(matrix, y, order, rate)
+        weights = descent(matrix, y, order, rate)
     return CosineFit(
-        frequencies=frequencies, phases=phases, coefficients=found, records=len(y), rate=rate
+        frequencies=frequencies, phases=phases, coefficients=weights, records=len(y), rate=rate
     )
 
 
@@ -90,23 +91,28 @@ def shortest(matrix: Floats, y: Floats) -> Floats:
     It is what `numpy.linalg.pinv` gives where eigenvalues are either above the cut or those of
     repeated rows.
     """
+    # The smaller Gram matrix: its eigenvalues are those of the other one, zeros apart.
     if matrix.shape[0] > matrix.shape[1]:
         values, vectors = np.linalg.eigh(matrix.T @ matrix)
-        kept = values > _CUT * values[-1]
-        tall: Floats = vectors[:, kept] @ ((vectors[:, kept].T @ (matrix.T @ y)) / values[kept])
+        nonzero = values > _CUT * values[-1]
+        tall: Floats = vectors[:, nonzero] @ (
+            (vectors[:, nonzero].T @ (matrix.T @ y)) / values[nonzero]
+        )
         return tall
     values, vectors = np.linalg.eigh(matrix @ matrix.T)
-    kept = values > _CUT * values[-1]
-    found: Floats = matrix.T @ (vectors[:, kept] @ ((vectors[:, kept].T @ y) / values[kept]))
-    return found
+    nonzero = values > _CUT * values[-1]
+    wide: Floats = matrix.T @ (
+        vectors[:, nonzero] @ ((vectors[:, nonzero].T @ y) / values[nonzero])
+    )
+    return wide
 
 
 def descent(matrix: Floats, y: Floats, order: NDArray[np.int64], rate: float) -> Floats:
     """Steps of least squares from 0, one record each."""
-    found = np.zeros(matrix.shape[1])
+    weights = np.zeros(matrix.shape[1])
     for row in order:
-        found -= rate * (matrix[row] @ found - y[row]) * matrix[row]
-    return found
+        weights -= rate * (matrix[row] @ weights - y[row]) * matrix[row]
+    return weights
 
 
 def f1(coins: np.random.Generator, records: int, *, columns: int) -> tuple[Floats, Floats]:

@@ -51,6 +51,8 @@ class ScaledNoise:
     ) -> Floats:
         """Shape (count, coefficients)."""
         size = fit.coefficients.size
+        # N of the formula may differ from what was fitted:
+        # the paper gives both models the same noise.
         std = self.spread(epsilon, delta, movement, size if features is None else features)
         return std * coins.standard_normal((count, size))
 
@@ -63,7 +65,7 @@ class ScaledNoise:
         movement: float,
         features: int | None = None,
     ) -> float:
-        """Of one coordinate."""
+        """The variance of one coordinate of the noise."""
         size = fit.coefficients.size if features is None else features
         return self.spread(epsilon, delta, movement, size) ** 2
 
@@ -99,11 +101,12 @@ class GammaNoise:
     ) -> Floats:
         """Shape (count, N); Delta is `movement` over sqrt(N)."""
         size = fit.coefficients.size
-        along = coins.standard_normal((count, size))
-        along /= np.linalg.norm(along, axis=1, keepdims=True)
+        # A normal vector over its length is uniform on the sphere; the length is drawn apart.
+        directions = coins.standard_normal((count, size))
+        directions /= np.linalg.norm(directions, axis=1, keepdims=True)
         lengths = coins.gamma(size, movement / (math.sqrt(size) * epsilon), size=count)
-        found: Floats = lengths[:, None] * along
-        return found
+        noise: Floats = lengths[:, None] * directions
+        return noise
 
     def loss(
         self, fit: Fit, moved: Floats, *, epsilon: float, delta: float, movement: float

@@ -75,15 +75,16 @@ class WaveModel(ShownModel):
         return self._of_waves(encoded, lambda waves: np.linalg.norm(waves, axis=1))
 
     def _of_waves(
-        self, encoded: NDArray[np.float64], said: Callable[[NDArray[Any]], NDArray[Any]]
+        self, encoded: NDArray[np.float64], measure: Callable[[NDArray[Any]], NDArray[Any]]
     ) -> NDArray[np.float64]:
+        # In blocks, so that a long table never needs all its waves at once.
         waves = Waves(self.frequencies, self.phases)
-        return in_blocks(lambda rows: said(waves(rows)), encoded, self.coefficients.size)
+        return in_blocks(lambda rows: measure(waves(rows)), encoded, self.coefficients.size)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The coefficients and what was drawn."""
-        drawn = {"coefficients": self.coefficients, "frequencies": self.frequencies}
-        return drawn if self.phases is None else {**drawn, "phases": self.phases}
+        fields = {"coefficients": self.coefficients, "frequencies": self.frequencies}
+        return fields if self.phases is None else {**fields, "phases": self.phases}
 
 
 @attrs.frozen(eq=False)
@@ -104,6 +105,7 @@ class Waves(Features):
             turns = cosines(turns)
             turns *= math.sqrt(2 / self.phases.size)
             return turns
+        # cos and sin of the package, whose bits do not depend on the processor.
         waves = np.empty_like(turns, dtype=np.complex128)
         waves.real = cosines(turns.copy(order="K"))
         waves.imag = sines(turns)
@@ -146,6 +148,7 @@ class MinNorm(OneShot):
     def resources(self, domain: Domain) -> tuple[int, int]:
         """The waves at all records, and what solves for them."""
         records, count = domain.at_most or 0, self.count
+        # Kaczmarz reads each row `passes` times; a decomposition works with the smaller dimension.
         work = self.passes if self.solver == "kaczmarz" else 4 * min(records, count)
         memory = 16 * (2 * domain.width * count + 6 * records * count)
         return memory, 4 * count * (domain.width + work) * max(records, 1)
@@ -180,6 +183,7 @@ class MinNorm(OneShot):
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> WaveModel:
         """The real part of the waves' sum."""
+        # Drawn again from public coins: the same numbers as at the fit.
         frequencies, phases = self.draw(public)
         return WaveModel(
             domain=public.domain,
@@ -199,21 +203,24 @@ def projections(
 
     Source: Strohmer & Vershynin (2009), Algorithm 1.
     """
+    # A uniform number times the total picks a row with probability in proportion to |a|^2.
     lengths = np.cumsum(np.sum(np.abs(matrix) ** 2, axis=1))
     if not lengths.size or lengths[-1] == 0.0:
         return np.zeros(matrix.shape[1], dtype=matrix.dtype)
     rows = np.searchsorted(lengths, stream.uniform(steps) * lengths[-1], side="right")
+    # The product may round up to the total itself, which lies past the last row.
     order = np.minimum(rows, len(labels) - 1)
     if not np.iscomplexobj(matrix):
         return kaczmarz(matrix, labels, order)
     count = matrix.shape[1]
-    stacked = np.empty((2 * len(labels), 2 * count))
-    stacked[::2] = np.hstack([matrix.real, -matrix.imag])
-    stacked[1::2] = np.hstack([matrix.imag, matrix.real])
+    # Each complex equation becomes two real ones in the unknowns' real and imaginary parts.
+    equations = np.empty((2 * len(labels), 2 * count))
+    equations[::2] = np.hstack([matrix.real, -matrix.imag])
+    equations[1::2] = np.hstack([matrix.imag, matrix.real])
     right = np.zeros(2 * len(labels))
     right[::2] = labels
-    found = kaczmarz(stacked, right, (2 * order[:, None] + [0, 1]).reshape(-1))
-    return np.asarray(found[:count] + 1j * found[count:])
+    weights = kaczmarz(equations, right, (2 * order[:, None] + [0, 1]).reshape(-1))
+    return np.asarray(weights[:count] + 1j * weights[count:])
 
 
 def lemma_9(count: int, eta: float, *, unit_modulus: bool = True) -> float:
@@ -258,6 +265,8 @@ class LiaoLemma9(SensitivityBound):
     ) -> Sensitivity | Refused:
         """The printed number, and what it rests on."""
         assert isinstance(learner, MinNorm)
+        # Assumptions are in the features' own scale: waves
+        # have modulus 1, cosines rows of norm about 1.
         gram = "A A*/N" if learner.waves == "complex" else "A A^T"
         pair = "of this dataset and of every neighbour it is compared with"
         iterates = learner.solver == "kaczmarz"
@@ -268,6 +277,8 @@ class LiaoLemma9(SensitivityBound):
             distance=Distance.L2,
             adjacency=adjacency,
             source=f"{source}, doubled for iterates" if iterates else source,
+            # Nothing enforces the assumptions on either dataset
+            # of a pair: the claim stays conditional.
             validity=Conditional(
                 (
                     ("label_norm", f"the centred labels {pair} have l2 norm at most 1"),
@@ -283,6 +294,7 @@ class LiaoLemma9(SensitivityBound):
     def assumption_holds(self, records: Records, learner: Learner, public: Public) -> bool:
         """Of made-up records: labels of norm at most 1, and the smallest eigenvalue."""
         assert isinstance(learner, MinNorm)
+        # For audits on synthetic records: a pair that breaks an assumption is no counterexample.
         matrix = Waves(*learner.draw(public))(records.features)
         if learner.waves == "complex":
             matrix = matrix / math.sqrt(learner.count)
@@ -310,6 +322,7 @@ class Algorithm1(SensitivityBound):
     ) -> Sensitivity | Refused:
         """The printed number for complex coefficients, and why it is not a bound."""
         assert isinstance(learner, MinNorm)
+        # Real coefficients have no imaginary part to give away: the refutation is of complex ones.
         if learner.waves != "complex":
             return Refused("Algorithm 1 is about complex waves")
         return Sensitivity(

@@ -56,8 +56,9 @@ class ProjectedMinNorm(FeatureRegression):
     ) -> NDArray[Any]:
         """A point of the ball, whatever the records."""
         features = self.features.drawn(public.domain, public.coins)
-        found = fit_min_norm(features, query.shape[0], records.features, records.labels)
-        return into_ball(found, self.radius)
+        interpolant = fit_min_norm(features, query.shape[0], records.features, records.labels)
+        # Whatever the solver returns is projected: the bound rests on this line alone.
+        return into_ball(interpolant, self.radius)
 
 
 @attrs.frozen(kw_only=True)
@@ -73,6 +74,7 @@ class ProjectedMinNormBound(SensitivityBound):
         assert isinstance(learner, ProjectedMinNorm)
         if math.isinf(2 * learner.radius):
             return Refused(f"radius={learner.radius!r} is too large: twice it is infinite")
+        # The relation is not looked at: T1 holds for any two datasets.
         diameter = ball_diameter(learner.radius)
         return Sensitivity(
             value=diameter,

@@ -32,7 +32,7 @@ class RealNoise(Executed):
     noise_multiplier: float = free(validator=positive)
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "RealNoise":
-        """noise_multiplier = scale."""
+        """This mechanism with `noise_multiplier` = `scale`."""
         return attrs.evolve(self, noise_multiplier=scale)
 
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
@@ -41,6 +41,8 @@ class RealNoise(Executed):
         Raises:
             NoClaimError: the bound is not marked as refuted, so that this could become a guarantee.
         """
+        # Only a bound that calls itself refuted may go with
+        # this mechanism: no guarantee can come of it.
         if not isinstance(sensitivity.validity, Refuted):
             raise NoClaimError(
                 "noise on the real part alone publishes the imaginary part exactly: take gaussian; "
@@ -55,6 +57,7 @@ class RealNoise(Executed):
 
         def draw(count: int, noise: Stream) -> NDArray[np.float64]:
             draws = np.zeros(count)
+            # Coordinates alternate between real and imaginary parts, which get no noise.
             draws[::step] = std * noise.normal(count // step)
             return draws
 

@@ -70,6 +70,7 @@ class Ridge(FeatureRegression):
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any]:
         """The exact minimiser, to within the declared solver error."""
+        # m is the domain's public number and not a count of these rows: Lam = m lam stays public.
         total = public.domain.records * self.regularization
         if self.wide(public.domain):
             return solve_ridge(self.mapped(records, public), records.labels, total)
@@ -91,8 +92,11 @@ class RidgeReplaceOne(SensitivityBound):
             return Refused(f"T4 needs a public number of records, which {adjacency} hides")
         records, label_bound = public.domain.records, public.domain.label_bound
         kappa, lam = learner.features.norm(public.domain), learner.regularization
+        # The error is that of the route that the learner
+        # takes, and both look at public facts alone.
         bound = ridge_error if learner.wide(public.domain) else summed_ridge_error
         error = bound(records, query.shape[0], kappa, label_bound, lam)
+        # An infinite error means that some dataset of the domain could make Cholesky break down.
         if math.isinf(error):
             return Refused(
                 f"regularization={lam!r} is too small for floating-point Cholesky on every "

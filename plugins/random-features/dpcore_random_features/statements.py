@@ -11,6 +11,7 @@ _SYMBOLS = {"N": "count", "m": "records", "d": "columns"}
 def _theorem_12_printed(
     count: int, records: int, eta: float, epsilon: float, delta_p: float, delta: float
 ) -> float:
+    # Theorem 12 takes Z2 from Lemma 13: the printed theorem stands on the printed lemma.
     square = utility.lemma_13_printed(count, eta, epsilon, delta_p, delta)
     return utility.theorem_12(count, records, eta, square, delta)
 
@@ -29,10 +30,10 @@ def _conditions(
     data_variance: float,
     frequency_variance: float,
 ) -> dict[str, float]:
-    found = utility.theorem_8_conditions(
+    conditions = utility.theorem_8_conditions(
         columns, records, count, eta, delta, data_variance, frequency_variance
     )
-    return found._asdict()
+    return conditions._asdict()
 
 
 def _theorem_11_printed(count: int, records: int, eta: float, delta: float, norm: float) -> float:

@@ -98,6 +98,8 @@ def theorem_11_corrected(count: int, records: int, eta: float, delta: float, nor
     :math:`\|f\|_\rho\{(1+4L_2+\sqrt{2L_2})/\sqrt N+B(14L_2\sqrt m/\sqrt{Nq}+4\sqrt{L_2})\}` with
     :math:`B=\sqrt{(1+2\eta)/m}+(2L/m)^{1/4}`.
     """
+    # Each of the events fails with probability delta;
+    # the union of all is what the docstring states.
     log2 = math.log(2 / delta)
     first = (1 + 4 * log2 + math.sqrt(2 * log2)) / math.sqrt(count)
     inner = 14 * log2 * math.sqrt(records) / math.sqrt(count * _q(eta)) + 4 * math.sqrt(log2)

@@ -33,7 +33,7 @@ class Space(Protocol):
     """Feature rows, as arrays or not, and weights of any shape that are sums of them."""
 
     def start(self) -> NDArray[np.float64]:
-        """Weights that are zero."""
+        """Weights that are all zero, in the shape that the other methods expect."""
 
     def gather(self, rows: Rows) -> Any:
         """What the other methods need of some rows; may be overwritten by the next call."""
@@ -57,12 +57,14 @@ class FeatureRows:
         self._buffer = np.empty((0, features.shape[1]))
 
     def start(self) -> NDArray[np.float64]:
-        """Zeros."""
+        """Zero weights: shape (d,), or (d, chains) where there are chains."""
         width = self._features.shape[1]
         return np.zeros(width if self._chains is None else (width, self._chains))
 
     def gather(self, rows: Rows) -> NDArray[np.float64]:
         """The rows, as columns in Fortran order: shape (d, b)."""
+        # One buffer serves all blocks: allocating (b, d)
+        # floats for each of them costs more than the copy.
         if len(self._buffer) < len(rows):
             self._buffer = np.empty((len(rows), self._features.shape[1]))
         part = self._buffer[: len(rows)]
@@ -76,13 +78,13 @@ class FeatureRows:
     def predict(
         self, block: NDArray[np.float64], weights: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Rows times weights."""
+        """Inner products of the block's rows with the weights: shape (b,), or (b, chains)."""
         return block.T @ weights
 
     def combine(
         self, block: NDArray[np.float64], residuals: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Rows, transposed, times residuals."""
+        """The block's rows weighted by their residuals and added up: shape (d,), or (d, chains)."""
         return block @ residuals
 
 
@@ -129,20 +131,24 @@ def descend(
     """
     run = _Run(space, labels, descent, descent.steps(len(order)))
     batch = descent.batch
-    most = max(1, block // batch)
-    width, at = most, 0
-    while at < len(order):
+    longest_block = max(1, block // batch)
+    width, position = longest_block, 0
+    # The block shrinks after an iterate has left the ball, and grows back while none does:
+    # projected steps cannot be solved for together, since projection is not linear.
+    while position < len(order):
         if math.isfinite(descent.radius) and batch > 1:
             width = 1  # several rows of a step: no cheap norms of its iterates
-        rows = order[at : at + width * batch]
-        taken = run.advance(rows)
-        at += taken * batch
-        width = max(1, taken // 2) if taken * batch < len(rows) else min(most, 2 * width)
+        rows = order[position : position + width * batch]
+        # `advance` may stop early, at the first projected
+        # step; the rest of the block is taken up again.
+        steps = run.advance(rows)
+        position += steps * batch
+        width = max(1, steps // 2) if steps * batch < len(rows) else min(longest_block, 2 * width)
     return run.weights if descent.averaged == 1 else run.mean
 
 
 class _Run:
-    """Weights and mean so far."""
+    """One descent under way: its weights, and its share of the published mean so far."""
 
     def __init__(
         self, space: Space, labels: NDArray[np.float64], descent: Descent, steps: int
@@ -150,14 +156,15 @@ class _Run:
         self._space, self._labels, self._descent = space, labels, descent
         self.weights = space.start()
         self.mean = space.start()
-        self._done = 0
-        self._averaged = min(descent.averaged, steps)
-        self._first = steps - self._averaged  # steps before it are not averaged
-        self._keep = 1 - descent.rate * descent.ridge
+        self._position = 0
+        self._window = min(descent.averaged, steps)
+        self._first = steps - self._window  # steps before it are not averaged
+        self._decay = 1 - descent.rate * descent.ridge
         self._rate = descent.rate / descent.batch
-        self._plain = descent.batch == 1 and self._keep == 1 and math.isinf(descent.radius)
-        left = np.arange(steps, 0, -1, dtype=np.float64)
-        self._tail = np.minimum(left / self._averaged, 1.0)  # of the iterates after each step
+        self._plain = descent.batch == 1 and self._decay == 1 and math.isinf(descent.radius)
+        iterates_left = np.arange(steps, 0, -1, dtype=np.float64)
+        # A row used at step t enters every later iterate; the mean holds it once per averaged one.
+        self._tail = np.minimum(iterates_left / self._window, 1.0)
 
     def advance(self, rows: Rows) -> int:
         """Take the steps of `rows`, or fewer if the ball is left on the way; how many were taken.
@@ -170,19 +177,26 @@ class _Run:
         block = self._space.gather(rows)
         offsets = np.arange(len(rows)) // batch
         gram = self._space.gram(block)
+        # The limits need |phi|^2 before the Gram matrix is overwritten with eta/b times itself.
         squares = np.diagonal(gram).copy()
         gram *= self._rate
         predictions = self._space.predict(block, self.weights)
-        if batch > 1 or self._keep != 1:
+        # Rows of one step see the same weights, so that they do not act on one another (lag < 0);
+        # ridge multiplies what an earlier step did by 1 - eta lam for each step in between.
+        if batch > 1 or self._decay != 1:
             lag = offsets[:, None] - offsets[None, :] - 1
-            gram = np.asfortranarray(np.where(lag >= 0, self._keep ** np.maximum(lag, 0), 0) * gram)
-            predictions = (predictions.T * self._keep**offsets).T
+            gram = np.asfortranarray(
+                np.where(lag >= 0, self._decay ** np.maximum(lag, 0), 0) * gram
+            )
+            predictions = (predictions.T * self._decay**offsets).T
         residuals = block_residuals(gram, predictions - self._labels[rows], self._limits(squares))
         steps = int(offsets[-1]) + 1
         if math.isfinite(descent.radius) and batch == 1:
-            inside = self._inside(gram, predictions, residuals, squares)
-            if inside < steps:
-                steps = inside + 1
+            # Only steps up to the first that leaves the ball are valid: later residuals assumed no
+            # projection. That step itself is taken, and `_commit` projects its result.
+            steps_inside = self._count_steps_inside(gram, predictions, residuals, squares)
+            if steps_inside < steps:
+                steps = steps_inside + 1
                 residuals[steps:] = 0.0
                 offsets = np.minimum(offsets, steps - 1)
         self._commit(block, offsets, residuals, steps)
@@ -194,23 +208,26 @@ class _Run:
         gram = self._space.gram(block)
         limits = self._limits(gram.diagonal())
         gram *= self._rate
+        # With a batch of one, eta/b is eta, and the residuals carry it into both sums below.
         errors = self._space.predict(block, self.weights) - self._labels[rows]
         residuals = block_residuals(gram, errors, limits) * self._rate
         self.weights = self.weights - self._space.combine(block, residuals)
         if self._descent.averaged > 1:
-            tail = self._tail[self._done : self._done + len(rows)]
+            tail = self._tail[self._position : self._position + len(rows)]
             self.mean -= self._space.combine(block, (residuals.T * tail).T)
-        self._done += len(rows)
+        self._position += len(rows)
         return len(rows)
 
     def _limits(self, squares: NDArray[np.float64]) -> NDArray[np.float64] | None:
         if not math.isfinite(self._descent.clip):
             return None
         limits = np.full(squares.shape, np.inf)
+        # A gradient is residual times row, so that |gradient| <= L means |residual| <= L/|phi|; a
+        # row of zeros moves nothing and is never limited.
         np.divide(self._descent.clip, np.sqrt(squares), out=limits, where=squares > 0)
         return limits
 
-    def _inside(
+    def _count_steps_inside(
         self,
         gram: NDArray[np.float64],
         predictions: NDArray[np.float64],
@@ -220,49 +237,57 @@ class _Run:
         r"""How many first steps stay inside the ball, by
         :math:`|w_+|^2=A^2|w|^2-2\eta A\,u\,\phi\cdot w+\eta^2u^2|\phi|^2`, with room for rounding.
         """
-        keep, rate = self._keep, self._rate
-        here = predictions - np.tril(gram, -1) @ residuals
-        moved = -2 * rate * keep * residuals * here
-        moved += (rate * residuals) ** 2 * (squares if residuals.ndim == 1 else squares[:, None])
-        moved = moved if moved.ndim == 1 else moved.sum(axis=1)
+        decay, rate = self._decay, self._rate
+        # phi_t . w at the weights that step t sees: the
+        # block's start less what earlier steps took away.
+        scores = predictions - np.tril(gram, -1) @ residuals
+        changes = -2 * rate * decay * residuals * scores
+        changes += (rate * residuals) ** 2 * (squares if residuals.ndim == 1 else squares[:, None])
+        changes = changes if changes.ndim == 1 else changes.sum(axis=1)
         square = float(np.sum(self.weights * self.weights))
         limit = (self._descent.radius * _NEAR) ** 2
-        for step, change in enumerate(moved.tolist()):
-            square = keep * keep * square + change
+        for step, change in enumerate(changes.tolist()):
+            square = decay * decay * square + change
+            # Negated, so that a norm that is no number counts as outside.
             if not square <= limit:
                 return step
-        return len(moved)
+        return len(changes)
 
     def _commit(
         self, block: Any, offsets: NDArray[np.intp], residuals: NDArray[np.float64], steps: int
     ) -> None:
         """The weights after `steps` steps, and their share of the mean."""
-        keep, left = self._keep, steps - 1 - offsets
-        share = np.where(np.arange(self._done, self._done + steps) >= self._first, 1.0, 0.0)
-        share /= self._averaged
+        decay, steps_after = self._decay, steps - 1 - offsets
+        share = np.where(np.arange(self._position, self._position + steps) >= self._first, 1.0, 0.0)
+        share /= self._window
         start = self.weights
-        powers: Any = keep**left if keep != 1 else 1.0
-        self.weights = keep**steps * start - self._combined(block, residuals, powers)
-        last = 0.0
+        # Ridge shrinks what a step added once for every later step of the block.
+        powers: Any = decay**steps_after if decay != 1 else 1.0
+        self.weights = decay**steps * start - self._combine_rows(block, residuals, powers)
+        last_share = 0.0
+        # The last iterate enters the mean after projection,
+        # so that its share is set aside until then.
         if math.isfinite(self._descent.radius):
-            last, share[-1] = float(share[-1]), 0.0
+            last_share, share[-1] = float(share[-1]), 0.0
             length = float(np.linalg.norm(self.weights))
             if length > self._descent.radius:
                 self.weights = self.weights * (self._descent.radius / length)
-        if self._descent.averaged > 1 and (last or share.any()):
-            # iterate s + 1 of the block holds step s' <= s with weight keep^(s - s')
+        if self._descent.averaged > 1 and (last_share or share.any()):
+            # iterate s + 1 of the block holds step s' <= s with weight decay^(s - s')
             reach = np.zeros(steps)
             total = 0.0
+            # Horner's scheme from the last step: reach[s] is
+            # the weight of step s in the block's mean.
             for step in range(steps - 1, -1, -1):
-                total = share[step] + keep * total
+                total = share[step] + decay * total
                 reach[step] = total
-            self.mean += keep * total * start
-            self.mean -= self._combined(block, residuals, reach[offsets])
-            self.mean += last * self.weights
-        self._done += steps
+            self.mean += decay * total * start
+            self.mean -= self._combine_rows(block, residuals, reach[offsets])
+            self.mean += last_share * self.weights
+        self._position += steps
 
-    def _combined(
+    def _combine_rows(
         self, block: Any, residuals: NDArray[np.float64], powers: Any
     ) -> NDArray[np.float64]:
-        scaled = (residuals.T * (self._rate * powers)).T
-        return self._space.combine(block, scaled)
+        row_weights = (residuals.T * (self._rate * powers)).T
+        return self._space.combine(block, row_weights)

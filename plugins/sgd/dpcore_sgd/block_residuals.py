@@ -37,71 +37,78 @@ def block_residuals(
             c residuals is scaled down to that l2 length; or (b, c), each by itself. None: free.
     """
     if limits is None:
-        return _free(gram, errors)
+        return _solve_free(gram, errors)
     if errors.ndim == 1:
-        return _clipped(gram, errors, limits)
-    return _clipped_chains(gram, errors, limits)
+        return _solve_clipped(gram, errors, limits)
+    return _solve_clipped_chains(gram, errors, limits)
 
 
-def _free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
+def _solve_free(gram: NDArray[np.float64], errors: NDArray[np.float64]) -> NDArray[np.float64]:
     if errors.ndim == 1:
         return scipy.linalg.blas.dtrsv(gram, errors, lower=1, diag=1)
     return scipy.linalg.blas.dtrsm(1.0, gram, errors, lower=1, diag=1)
 
 
-def _clipped(
+def _solve_clipped(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The free solution if no limit is met; else by the route that is faster at this length."""
-    u = _free(gram, errors)
-    over = np.abs(u) > limits
-    if not over.any():
+    u = _solve_free(gram, errors)
+    # Clipping that never acts changes nothing: the free solution is then the clipped one.
+    exceeds = np.abs(u) > limits
+    if not exceeds.any():
         return u
+    # Residuals before the first that is over its limit do not depend on later ones: they stay.
     if len(u) <= _SHORT:
-        return _row_by_row(gram, errors, limits, u[: int(over.argmax())].tolist())
-    return _by_guessing(gram, errors, limits, u, over)
+        return _substitute_rows(gram, errors, limits, u[: int(exceeds.argmax())].tolist())
+    return _guess_clipped(gram, errors, limits, u, exceeds)
 
 
-def _row_by_row(
+def _substitute_rows(
     gram: NDArray[np.float64],
     errors: NDArray[np.float64],
     limits: NDArray[np.float64],
-    found: list[float],
+    residuals: list[float],
 ) -> NDArray[np.float64]:
-    """Substitution from the first residual that is not `found` yet, in plain floats."""
-    first = len(found)
+    """Substitution in plain floats, from the first residual that `residuals` lacks."""
+    first = len(residuals)
     rows, starts, ends = gram[first:].tolist(), errors[first:].tolist(), limits[first:].tolist()
     for row, start, end in zip(rows, starts, ends, strict=True):
-        raw = start - sum(map(mul, row, found))  # as far as `found` goes: the steps before
-        found.append(min(max(raw, -end), end))
-    return np.array(found)
+        raw = start - sum(map(mul, row, residuals))  # the steps before
+        residuals.append(min(max(raw, -end), end))
+    return np.array(residuals)
 
 
-def _by_guessing(
+def _guess_clipped(
     gram: NDArray[np.float64],
     errors: NDArray[np.float64],
     limits: NDArray[np.float64],
     u: NDArray[np.float64],
-    over: NDArray[np.bool_],
+    exceeds: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Hold the residuals that seem to be over at their limits, solve for the others, look again.
 
     Each look settles at least one more step, in order, so that at most b + 1 are needed; mostly it
     takes two or three. The last clip matters only where a residual is at its limit to rounding.
     """
+    # Rows that are over their limit become u = limit; their columns go on acting on later rows.
     strict = gram * np.asfortranarray(np.tri(len(u), k=-1))
-    held = np.copysign(limits, u)
+    bounds = np.copysign(limits, u)
     for _ in range(len(u) + 1):
-        u = _free(strict * np.where(over, 0.0, 1.0)[:, None], np.where(over, held, errors))
+        u = _solve_free(
+            strict * np.where(exceeds, 0.0, 1.0)[:, None], np.where(exceeds, bounds, errors)
+        )
         raw = errors - strict @ u
-        again, ends = np.abs(raw) > limits, np.copysign(limits, raw)
-        if np.array_equal(again, over) and np.array_equal(ends[over], held[over]):
+        exceeds_next, ends = np.abs(raw) > limits, np.copysign(limits, raw)
+        # A fixed point is the sequential solution itself:
+        # each row then agrees with all rows before it.
+        if np.array_equal(exceeds_next, exceeds) and np.array_equal(ends[exceeds], bounds[exceeds]):
             break
-        over, held = again, ends
+        exceeds, bounds = exceeds_next, ends
     return np.clip(u, -limits, limits)
 
 
-def _clipped_chains(
+def _solve_clipped_chains(
     gram: NDArray[np.float64], errors: NDArray[np.float64], limits: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Forward substitution, one row of chains at a time."""
@@ -111,6 +118,8 @@ def _clipped_chains(
         if limits.ndim == 2:
             u[row] = np.clip(raw, -limits[row], limits[row])
             continue
+        # One limit for a row of chains: the residuals are
+        # scaled together, by their joint l2 length.
         length = float(np.linalg.norm(raw))
         u[row] = raw * (limits[row] / length) if length > limits[row] else raw
     return u

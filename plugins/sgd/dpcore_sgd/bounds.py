@@ -79,6 +79,8 @@ class PassesBound(SensitivityBound):
         reach = reach_of(learner, public, adjacency)
         if isinstance(reach, Refused):
             return reach
+        # Which steps use the record is secret; a bound for
+        # every mechanism takes the worst that can happen.
         if learner.order == "with_replacement":
             value = reach.worst_order()
         elif learner.order == "shuffled":
@@ -106,10 +108,14 @@ class PathBound(SensitivityBound):
         if isinstance(reach, Refused):
             return reach
         records, draws = public.domain.records, reach.steps * reach.batch
+        # One order for all passes: there is nothing to
+        # average over, and the number is the whole claim.
         if learner.order == "cyclic":
             return stated(reach.worst_cyclic(records), reach, query, learner, "T14 (one order)")
         if records < 2:
             return Refused("a law over orders needs at least two records")
+        # The convolutions grow with the number of uses;
+        # past this point the worst case costs little more.
         if draws > _MOST_USES * records:
             return Refused(f"a record is used more than {_MOST_USES} times on average")
         if learner.order == "shuffled":

@@ -40,6 +40,7 @@ def gradient_diameter(
     Args:
         norms: W >= 0, any shape.
     """
+    # x is the cosine at which the gradients' distance is largest; D* is its value there.
     pull, push = kappa * kappa * norms, kappa * label_bound
     # the root, written without a difference
     root = 2 * pull / (push + np.sqrt(push * push + 8 * pull * pull))
@@ -87,9 +88,10 @@ class StepReach:
         return f"rate * (kappa^2 + 2 ridge) = {curvature:.6g} must be below 2: lower the rate"
 
     @property
-    def _keep(self) -> float:
+    def _decay(self) -> float:
         return 1 - self.rate * self.ridge
 
+    # The whole schedule is bounded before any record is read: it depends on public numbers alone.
     def norms(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         r"""W_t at steps t = 1, ..., T + 1: the longest iterate before step t.
 
@@ -101,52 +103,64 @@ class StepReach:
         recursion with s*. Both are geometric sums, so that no step needs a loop. Clipping a
         gradient never makes an iterate longer than the longer of the free step and no step.
         """
-        eta, k, c, keep = self.rate, self.kappa, self.label_bound, self._keep
-        best = c * (keep - eta * k * k) / (2 * keep - eta * k * k)
-        slope, rise = _near_one(abs(keep - eta * k * k)), eta * k * c
+        eta, k, c, decay = self.rate, self.kappa, self.label_bound, self._decay
+        margin = c * (decay - eta * k * k) / (2 * decay - eta * k * k)
+        # Rounded up: a slope a little too large makes iterates longer, never shorter.
+        slope, rise = _near_one(abs(decay - eta * k * k)), eta * k * c
 
-        def early(step: NDArray[np.float64]) -> NDArray[np.float64]:
+        def early_norms(step: NDArray[np.float64]) -> NDArray[np.float64]:
             return rise * _geometric(slope, step - 1)
 
-        reached = self._reached(abs(best) / k, rise, slope)
-        gain = 2 * eta * keep * best * (c - best) + (eta * k * (c - best)) ** 2
-        at = np.asarray(steps, dtype=np.float64)
-        late = np.maximum(at - reached, 0)
-        first = early(np.array([reached]))[0] ** 2
-        shrink = _near_one(keep * keep)
-        square = shrink**late * first + gain * _geometric(shrink, late)
-        found = np.where(late > 0, np.sqrt(square), early(np.minimum(at, reached)))
-        return np.asarray(np.minimum(up(found, roundings=_STEPS), self.radius))
+        first_late = self._find_step(abs(margin) / k, rise, slope)
+        gain = 2 * eta * decay * margin * (c - margin) + (eta * k * (c - margin)) ** 2
+        times = np.asarray(steps, dtype=np.float64)
+        # Before `first_late` the linear recursion holds, from then on the one of squares; both are
+        # evaluated for all steps, and the right one is taken by entry.
+        late_steps = np.maximum(times - first_late, 0)
+        square_start = early_norms(np.array([first_late]))[0] ** 2
+        shrink = _near_one(decay * decay)
+        square = shrink**late_steps * square_start + gain * _geometric(shrink, late_steps)
+        lengths = np.where(
+            late_steps > 0, np.sqrt(square), early_norms(np.minimum(times, first_late))
+        )
+        return np.asarray(np.minimum(up(lengths, roundings=_STEPS), self.radius))
 
-    def _reached(self, norm: float, rise: float, slope: float) -> float:
+    def _find_step(self, norm: float, rise: float, slope: float) -> float:
         """The first step whose iterate can be as long as `norm`, on the early recursion."""
         if norm <= 0:
             return 1.0
+        # No contraction at all: the early recursion is a sum of equal terms.
         if slope == 1.0:
             return 1.0 + math.ceil(norm / rise)
-        left = 1 - norm * (1 - slope) / rise
-        if left <= 0:
+        gap = 1 - norm * (1 - slope) / rise
+        # The geometric sum converges below `norm`, so that the margin never comes into reach.
+        if gap <= 0:
             return float(self.steps + 2)  # never
-        return 1.0 + math.ceil(math.log(left) / math.log(slope))
+        return 1.0 + math.ceil(math.log(gap) / math.log(slope))
 
     def share(self, steps: NDArray[np.intp]) -> NDArray[np.float64]:
         """a_t: the weight of iterates from step t on in the release, contracted by ridge."""
-        averaged = min(self.averaged, self.steps)
-        first = self.steps - averaged + 1
-        left = self.steps - np.maximum(steps, first) + 1
+        window = min(self.averaged, self.steps)
+        first = self.steps - window + 1
+        iterates = self.steps - np.maximum(steps, first) + 1
         contraction = self._contraction
         if contraction == 1.0:
-            return np.asarray(left / averaged)
-        kept = _geometric(contraction, left.astype(np.float64)) / averaged
-        return np.asarray(up(kept, roundings=_STEPS) * contraction ** np.maximum(first - steps, 0))
+            return np.asarray(iterates / window)
+        # All averaged iterates from step t on carry its movement, each by one more contraction.
+        weight = _geometric(contraction, iterates.astype(np.float64)) / window
+        return np.asarray(
+            up(weight, roundings=_STEPS) * contraction ** np.maximum(first - steps, 0)
+        )
 
     @property
     def _contraction(self) -> float:
         """How much closer a step brings two iterates at least."""
         if self.ridge == 0.0:
             return 1.0
+        # The Jacobian of a step, clipped or not, lies
+        # between 1 - eta (lam + kappa^2) and 1 - eta lam.
         end = abs(1 - self.rate * (self.ridge + self.kappa**2))
-        return _near_one(max(abs(self._keep), end))
+        return _near_one(max(abs(self._decay), end))
 
     def over(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
         """The largest v_t for t from `first` to `last`: a bound, and exact where they are equal.
@@ -154,9 +168,11 @@ class StepReach:
         D* grows with t; a_t rises up to the first averaged iterate and falls from there.
         """
         diameter = gradient_diameter(self.kappa, self.label_bound, self.norms(last))
+        # `share` is largest at the first averaged iterate,
+        # or at the end of the interval nearest to it.
         peak = np.clip(max(1, self.steps - self.averaged + 1), first, last)
-        one = np.minimum(2 * self.clip, diameter) * (self.rate / self.batch)
-        return np.asarray(up(one * self.share(peak), roundings=5000))
+        movement = np.minimum(2 * self.clip, diameter) * (self.rate / self.batch)
+        return np.asarray(up(movement * self.share(peak), roundings=5000))
 
     def rows(self, first: NDArray[np.intp], last: NDArray[np.intp]) -> NDArray[np.float64]:
         """The same for rows, counted from 0: row r is used at step r // batch + 1."""
@@ -164,6 +180,8 @@ class StepReach:
 
     def along(self, rows: NDArray[np.intp], changed: int) -> float:
         """The sum over the uses of row `changed` in one order of rows."""
+        # T14 adds up over uses: between two of them, steps
+        # bring the neighbouring iterates no farther apart.
         hits = np.flatnonzero(rows == changed)
         return up(math.fsum(self.rows(hits, hits).tolist()), roundings=3)
 
@@ -175,16 +193,17 @@ class StepReach:
         total = self.steps * self.batch
         count = -(-total // records)
         longest = min(records, total)
+        # Fewer, longer intervals where passes are many: the bound gets looser and stays sound.
         pieces = min(longest, max(16, min(4 * _ROUGH, 256 * _ROUGH // count)))
         edges = np.unique(np.linspace(0, longest, pieces + 1).astype(np.intp))
-        found = []
+        bounds_by_pass = []
         for number in range(count):
             ends = np.minimum(edges + number * records, total)
             lengths = np.diff(ends)
             lengths_left = lengths[lengths > 0]
             first = ends[:-1][lengths > 0]
-            found.append((self.rows(first, first + lengths_left - 1), lengths_left))
-        return found
+            bounds_by_pass.append((self.rows(first, first + lengths_left - 1), lengths_left))
+        return bounds_by_pass
 
     def worst_order(self) -> float:
         """The order that uses the record at every step: what no order exceeds."""
@@ -210,8 +229,10 @@ class StepReach:
             return self.worst_shuffled(records)
         total = np.zeros(0)
         for bounds, _ in self.passes(records):
-            longer = np.zeros(max(total.size, bounds.size))
-            longer[: total.size] += total
-            longer[: bounds.size] += bounds
-            total = longer
+            # The last pass may be shorter than the others:
+            # places that it does not reach add nothing.
+            sums = np.zeros(max(total.size, bounds.size))
+            sums[: total.size] += total
+            sums[: bounds.size] += bounds
+            total = sums
         return up(float(total.max()), roundings=5000)

@@ -59,6 +59,7 @@ def _spread(fit: Fit, epsilon: float, delta: float, kappa: float, label_bound: f
     """The standard deviation as printed."""
     if fit.rate is None:
         raise ParameterError("sgd.theorem_3_noise", "a fit by descent", "rate", fit.rate)
+    # The paper sets T = n and spends half of delta on the number of uses.
     movement = printed_sensitivity(
         rate=fit.rate,
         kappa=kappa,

@@ -55,48 +55,55 @@ def with_replacement_law(
     """
     chance = 1 / records
     # the largest value is a whole number of steps: equal values lose nothing
-    step = float(values.max()) / max(1, (_CELLS - 1) // _most_hits(int(lengths.sum()), chance))
+    step = float(values.max()) / max(1, (_CELLS - 1) // _hit_quantile(int(lengths.sum()), chance))
     places = _places(values, step)
     masses = np.zeros(_CELLS)
     masses[0] = 1.0
     uncovered = 0.0
-    for place, length in _parted(places.tolist(), lengths.tolist(), chance):
-        terms, lost = _binomial(length, chance)
-        uncovered += lost
-        found = terms[0] * masses
+    # Each interval multiplies the law by its own Binomial polynomial, a power of z^place per hit.
+    for place, length in _split_intervals(places.tolist(), lengths.tolist(), chance):
+        terms, tail = _binomial(length, chance)
+        uncovered += tail
+        product = terms[0] * masses
         for count, term in enumerate(terms[1:], start=1):
-            away = min(count * place, _CELLS)
-            found[away:] += term * masses[: _CELLS - away]
-            uncovered += term * float(masses[_CELLS - away :].sum())
-        masses = found
+            offset = min(count * place, _CELLS)
+            product[offset:] += term * masses[: _CELLS - offset]
+            # Mass that falls off the grid is spent as delta, never folded back to a smaller value.
+            uncovered += term * float(masses[_CELLS - offset :].sum())
+        masses = product
+    # Where an interval was cut, each part may lose mass
+    # below the smallest number; it counts as lost.
     if any(length * chance > _PARTED for length in lengths.tolist()):
         uncovered += _VANISHED
     return _law(masses, step, uncovered)
 
 
-def _parted(places: list[int], lengths: list[int], chance: float) -> Iterator[tuple[int, int]]:
+def _split_intervals(
+    places: list[int], lengths: list[int], chance: float
+) -> Iterator[tuple[int, int]]:
     """Intervals with at most `_PARTED` expected uses each: two halves of one have its law."""
-    most = max(1, int(_PARTED / chance))
+    longest = max(1, int(_PARTED / chance))
     for place, length in zip(places, lengths, strict=True):
-        for start in range(0, length, most):
-            yield place, min(most, length - start)
+        for start in range(0, length, longest):
+            yield place, min(longest, length - start)
 
 
-def _most_hits(draws: int, chance: float) -> int:
+def _hit_quantile(draws: int, chance: float) -> int:
     """A number of hits that is exceeded with probability `_BEYOND` at most."""
-    below, above = 0, 1
-    while _more_than(above, draws, chance) > _BEYOND:
-        below, above = above, 2 * above
-    while above - below > 1:
-        middle = (below + above) // 2
-        if _more_than(middle, draws, chance) > _BEYOND:
-            below = middle
+    low, high = 0, 1
+    # Doubling, then bisection: the tail falls with the number of hits.
+    while _tail_probability(high, draws, chance) > _BEYOND:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        if _tail_probability(middle, draws, chance) > _BEYOND:
+            low = middle
         else:
-            above = middle
-    return min(above, draws)
+            high = middle
+    return min(high, draws)
 
 
-def _more_than(hits: int, draws: int, chance: float) -> float:
+def _tail_probability(hits: int, draws: int, chance: float) -> float:
     """The probability of more hits (`scipy.stats` takes half a second to import)."""
     return float(scipy.special.betainc(hits + 1, draws - hits, chance)) if hits < draws else 0.0
 
@@ -106,10 +113,12 @@ def _binomial(trials: int, chance: float) -> tuple[list[float], float]:
     odds = chance / (1 - chance)
     terms = [math.exp(trials * math.log1p(-chance))]
     for k in range(trials):
-        following = terms[-1] * (trials - k) / (k + 1) * odds
-        if following < _LEAST and k + 1 > trials * chance:
-            return terms, 2 * following if (k + 1) > 2 * trials * odds else 1e-20
-        terms.append(following)
+        next_term = terms[-1] * (trials - k) / (k + 1) * odds
+        # Beyond 2 trials * odds each term is at most half
+        # of the one before: twice the next covers the tail.
+        if next_term < _LEAST and k + 1 > trials * chance:
+            return terms, 2 * next_term if (k + 1) > 2 * trials * odds else 1e-20
+        terms.append(next_term)
     return terms, 0.0
 
 
@@ -127,7 +136,8 @@ def permutation_law(
     masses = np.ones(1)
     for values, lengths in passes:
         places = _places(values, step)
-        one = np.bincount(places, weights=lengths / records)
-        one[0] += (records - int(lengths.sum())) / records
-        masses = np.convolve(masses, one)
+        pass_law = np.bincount(places, weights=lengths / records)
+        # A pass that is cut short may not reach the record at all: it then adds nothing.
+        pass_law[0] += (records - int(lengths.sum())) / records
+        masses = np.convolve(masses, pass_law)
     return _law(masses, step, 0.0)

@@ -53,10 +53,10 @@ def uses(records: int, steps: int, gamma: float) -> float:
 def printed_sensitivity(
     *, rate: float, kappa: float, label_bound: float, records: int, steps: int, gamma: float
 ) -> float:
-    """Theorem 2 as printed."""
-    most = uses(records, steps, gamma)
+    """Theorem 2's Delta(gamma) as printed. It is no bound: `MISSING_ROOT` says why."""
+    use_count = uses(records, steps, gamma)
     square = (label_bound * kappa + kappa**2 * math.sqrt(rate * steps)) ** 2
-    return 4 * math.e * rate**2 * square * most * (1 + most)
+    return 4 * math.e * rate**2 * square * use_count * (1 + use_count)
 
 
 def corrected_sensitivity(
@@ -72,7 +72,7 @@ def noise_multiplier(epsilon: float, delta: float) -> float:
     return math.sqrt(2 * math.log(2.5 / delta)) / epsilon
 
 
-def _other(learner: Regression) -> str:
+def _describe_deviations(learner: Regression) -> str:
     """What is not the paper's algorithm, or empty."""
     fields = {
         "order": ("with_replacement", learner.order),
@@ -82,8 +82,12 @@ def _other(learner: Regression) -> str:
         "ridge": (0, learner.ridge),
         "radius": (None, learner.radius),
     }
-    wrong = [f"{name}: {value}" for name, (own, value) in fields.items() if value != own]
-    return ", ".join(wrong)
+    # The theorem is about these settings alone; claiming
+    # it for others would not reproduce the paper.
+    deviations = [
+        f"{name}: {value}" for name, (paper_value, value) in fields.items() if value != paper_value
+    ]
+    return ", ".join(deviations)
 
 
 @attrs.frozen(kw_only=True)
@@ -105,8 +109,10 @@ class PrintedTheorem2(SensitivityBound):
         assert isinstance(learner, Regression)
         if not REPLACE_ONE.covers(adjacency):
             return Refused("the paper's neighbours have equally many records")
-        if other := _other(learner):
-            return Refused(f"Algorithm 1 does not have {other}")
+        if deviations := _describe_deviations(learner):
+            return Refused(f"Algorithm 1 does not have {deviations}")
+        # Every argument is public; the rate that the learner
+        # plans is the one that the theorem is given.
         value = printed_sensitivity(
             rate=learner.step(public),
             kappa=learner.map(public.domain).norm(public.domain),
@@ -143,14 +149,15 @@ class CorrectedTheorem2(SensitivityBound):
     ) -> AnySensitivity | Refused:
         """For Algorithm 1 exactly, and eta kappa^2 <= 1."""
         assert isinstance(learner, Regression)
-        if other := _other(learner):
-            return Refused(f"Algorithm 1 does not have {other}")
+        if deviations := _describe_deviations(learner):
+            return Refused(f"Algorithm 1 does not have {deviations}")
         reach = reach_of(learner, public, adjacency)
         if isinstance(reach, Refused):
             return reach
         if reach.rate * reach.kappa**2 > 1:
             return Refused("Theorem 2 needs rate * kappa^2 <= 1: lower the rate")
-        value = _corrected(reach, uses(public.domain.records, reach.steps, self.gamma))
+        value = _correct_movement(reach, uses(public.domain.records, reach.steps, self.gamma))
+        # One atom with probability 1 - gamma; more uses than N are what `uncovered` pays for.
         law = HitLaw(atoms=(value,), weights=(1 - self.gamma,), uncovered=self.gamma)
         source = "Wang & Guo (2024), Theorem 2 corrected"
         return stated(law, reach, query, learner, source)
@@ -161,10 +168,10 @@ class CorrectedTheorem2(SensitivityBound):
         """The corrected expression at the number of uses in this order."""
         assert isinstance(learner, Regression)
         hits = int(np.count_nonzero(order == changed))
-        return _corrected(learner.reach(public), hits) if hits else 0.0
+        return _correct_movement(learner.reach(public), hits) if hits else 0.0
 
 
-def _corrected(reach: StepReach, most: float) -> float:
+def _correct_movement(reach: StepReach, most: float) -> float:
     return corrected_sensitivity(
         rate=reach.rate,
         kappa=reach.kappa,

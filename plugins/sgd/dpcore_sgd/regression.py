@@ -115,6 +115,8 @@ class Regression(OneShot):
         """
         if self.rate is not None:
             return self.rate
+        # Without a Gaussian budget there is no mu to plan
+        # by, and a guess would be a hidden default.
         if public.mu is None:
             raise NoClaimError(
                 "sgd.regression plans its step by a Gaussian budget: give a rate", field="rate"
@@ -122,6 +124,8 @@ class Regression(OneShot):
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         passes = max(1.0, self.count(domain) * self.batch / domain.records)
+        # Averaging divides what a use of the record moves:
+        # by about two for many passes, not at all for one.
         share = 1 - self.average * (passes - 1) / (2 * passes)
         relative = 1.0 if self.clip == "none" else float(self.clip)
         noise = _NOISE * (_AT / domain.records) ** _POWER
@@ -133,6 +137,7 @@ class Regression(OneShot):
         domain = public.domain
         kappa = self.map(domain).norm(domain)
         steps = self.count(domain)
+        # The field is relative; the bound needs L in units of a gradient, kappa M at w = 0.
         clip = math.inf if self.clip == "none" else self.clip * domain.label_bound * kappa
         return StepReach(
             rate=self.step(public),
@@ -170,6 +175,8 @@ class Regression(OneShot):
         """The last or the mean iterate."""
         assert records.order is not None, "the query draws an order"
         reach, domain = self.reach(public), public.domain
+        # All parameters come from `reach`, which the bound
+        # reads too: the claim is about this very descent.
         phi = self.map(domain).draw(domain, public.coins)(records.features)
         descent = Descent(
             rate=reach.rate,
@@ -191,7 +198,7 @@ class Regression(OneShot):
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: the coefficients are released as they are."""
-        model = self.assemble({name: one.value for name, one in answers.items()}, public)
+        model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.map(public.domain).norm(public.domain)
         return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
 

@@ -34,17 +34,20 @@ def descent_error(reach: StepReach, width: int, block: int) -> float | Refused:
     if not plain(reach.rate, reach.kappa, reach.label_bound):
         return Refused("rate, feature norm or label range are too far from 1 for float arithmetic")
     longest = float(reach.norms(np.array([reach.steps + 1]))[0])
+    # Computed iterates may be a little longer than exact ones; 5 % covers what `_ROOM` lets pass.
     norm = _MORE * longest
     residual = reach.kappa * norm + reach.label_bound
     per_row = reach.rate / reach.batch * reach.kappa
-    one = reach.kappa * norm + 2 * residual + per_row * reach.kappa * block * residual
+    residual_error = reach.kappa * norm + 2 * residual + per_row * reach.kappa * block * residual
     rows = reach.steps * reach.batch
     steps = max(1, block // reach.batch)
     blocks = -(-reach.steps // steps)
-    error = rows * per_row * gamma(2 * width + 2 * block + 32) * one
-    moved = norm + reach.rate * steps * reach.kappa * residual
-    error += 2 * blocks * gamma(width + block + 16) * moved
+    # Errors of residuals reach the weights through eta/b times a row; each row is used once.
+    error = rows * per_row * gamma(2 * width + 2 * block + 32) * residual_error
+    block_norm = norm + reach.rate * steps * reach.kappa * residual
+    error += 2 * blocks * gamma(width + block + 16) * block_norm
     error *= _MORE
+    # Negated, so that an error that is no number is refused as well.
     if not error <= _ROOM * longest:
         return Refused("so many steps leave no accuracy in float arithmetic: take fewer")
     return error

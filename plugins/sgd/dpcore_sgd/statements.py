@@ -18,6 +18,7 @@ _SYMBOLS = {
 def _corrected(
     rate: float, kappa: float, label_bound: float, records: int, steps: int, gamma: float
 ) -> float:
+    # The Chernoff bound on the uses of a record is the paper's own and holds.
     most = uses(records, steps, gamma)
     return corrected_sensitivity(
         rate=rate, kappa=kappa, label_bound=label_bound, steps=steps, most=most
@@ -33,7 +34,8 @@ def _noise_printed(
     epsilon: float,
     delta: float,
 ) -> float:
-    moved = printed_sensitivity(
+    # Algorithm 1 calls Theorem 2 at gamma = delta/2.
+    movement = printed_sensitivity(
         rate=rate,
         kappa=kappa,
         label_bound=label_bound,
@@ -41,7 +43,7 @@ def _noise_printed(
         steps=steps,
         gamma=delta / 2,
     )
-    return moved * noise_multiplier(epsilon, delta)
+    return movement * noise_multiplier(epsilon, delta)
 
 
 def _noise(
@@ -53,14 +55,15 @@ def _noise(
     epsilon: float,
     delta: float,
 ) -> float:
-    moved = _corrected(rate, kappa, label_bound, records, steps, delta / 2)
-    return moved * noise_multiplier(epsilon, delta)
+    movement = _corrected(rate, kappa, label_bound, records, steps, delta / 2)
+    return movement * noise_multiplier(epsilon, delta)
 
 
 def _schedule(records: int, r: float, alpha: float) -> dict[str, float]:
     small = utility.schedule(records, r, alpha)
     large = utility.schedule(records, r, alpha, small_steps=False)
     return {
+        # Both schedules of the theorem, side by side: they share the number of features.
         "rate": small.rate,
         "steps": small.steps,
         "larger rate": large.rate,

@@ -18,8 +18,8 @@ class Schedule(NamedTuple):
     features: float
 
 
-def _checked(r: float, alpha: float) -> float:
-    """2r + alpha."""
+def _check_smoothness(r: float, alpha: float) -> float:
+    """2r + alpha, once both are known to lie in their ranges."""
     if not 0.5 < r <= 1:
         raise ParameterError("Theorem 1", "r in (1/2, 1]", "r", r)
     if not 0 < alpha <= 1:
@@ -32,26 +32,28 @@ def schedule(records: int, r: float, alpha: float, *, small_steps: bool = True) 
     :math:`\eta=n^{-2r/(2r+\alpha)},T=n^{(2r+1)/(2r+\alpha)}`;
     :math:`M=n^{(1+\alpha(2r-1))/(2r+\alpha)}`.
     """
-    both = _checked(r, alpha)
-    features = records ** ((1 + alpha * (2 * r - 1)) / both)
+    denominator = _check_smoothness(r, alpha)
+    features = records ** ((1 + alpha * (2 * r - 1)) / denominator)
     if small_steps:
-        return Schedule(1 / records, records ** ((both + 1) / both), features)
-    return Schedule(records ** (-2 * r / both), records ** ((2 * r + 1) / both), features)
+        return Schedule(1 / records, records ** ((denominator + 1) / denominator), features)
+    return Schedule(
+        records ** (-2 * r / denominator), records ** ((2 * r + 1) / denominator), features
+    )
 
 
 def statistical_exponent(r: float, alpha: float) -> float:
     """b = 2r/(2r + alpha): what descent without noise reaches."""
-    return 2 * r / _checked(r, alpha)
+    return 2 * r / _check_smoothness(r, alpha)
 
 
 def privacy_exponent_printed(r: float, alpha: float) -> float:
     """a as printed: (4r + 3 alpha - 4 - 2 r alpha)/(2r + alpha). True, and loose by a factor M."""
-    return (4 * r + 3 * alpha - 4 - 2 * r * alpha) / _checked(r, alpha)
+    return (4 * r + 3 * alpha - 4 - 2 * r * alpha) / _check_smoothness(r, alpha)
 
 
 def privacy_exponent(r: float, alpha: float) -> float:
     """a without the factor M: (4r + 2 alpha - 3)/(2r + alpha), for Algorithm 1."""
-    return (4 * r + 2 * alpha - 3) / _checked(r, alpha)
+    return (4 * r + 2 * alpha - 3) / _check_smoothness(r, alpha)
 
 
 def privacy_exponent_clipped(r: float, alpha: float) -> float:
@@ -59,13 +61,14 @@ def privacy_exponent_clipped(r: float, alpha: float) -> float:
 
     Of the noise alone: what clipping does to the fit is not part of Theorem 1.
     """
-    return (4 * r + 2 * alpha - 2) / _checked(r, alpha)
+    return (4 * r + 2 * alpha - 2) / _check_smoothness(r, alpha)
 
 
 def noise_error_printed(features: int, kappa: float, std: float, delta: float) -> float:
     r"""Proposition 4.1: :math:`\kappa^2M\sigma^2(1+\sqrt{8\ln(1/\delta)/M})` bounds what noise
     costs in mean square, with probability 1 - delta. True, and loose by a factor of about M."""
     _positive(features=features, kappa=kappa, std=std)
+    # Chi-square deviation of M coordinates, relative to its mean M sigma^2.
     room = 1 + math.sqrt(8 * math.log(1 / delta) / features)
     return kappa**2 * features * std**2 * room
 

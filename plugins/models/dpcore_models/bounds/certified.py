@@ -20,7 +20,7 @@ class CertifiedLearner(Protocol):
 
     @property
     def total_regularization(self) -> float:
-        """Lam."""
+        """Lam > 0 of the sum form."""
 
     def moves(self, domain: Domain) -> ByRelation:
         """What one record moves the exact result by."""
@@ -42,11 +42,14 @@ class CertifiedBound(SensitivityBound):
         """Refuses where floating point cannot certify the minimiser on every dataset."""
         assert isinstance(learner, CertifiedLearner)
         error = learner.solver_error(public.domain)
+        # An infinite error would be added to the movement: a refusal says so in words.
         if math.isinf(error):
             return Refused(
                 f"total_regularization={learner.total_regularization!r} is too small for a "
                 f"certified minimiser on every dataset: raise it, or declare fewer records"
             )
+        # The error is stated beside the movement, and never
+        # added here: the sensitivity does that once.
         claim, value = learner.moves(public.domain).under(adjacency)
         return Sensitivity(
             value=value,

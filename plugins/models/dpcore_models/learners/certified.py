@@ -55,14 +55,17 @@ class CertifiedRegression(FeatureRegression):
 
     def moves(self, domain: Domain) -> ByRelation:
         """What one record moves the published minimiser by, were it exact."""
+        # The minimiser's norm at the most records that are computed: what the weight may scale.
         problem, taper = self.problem(domain), self.taper(domain)
         return taper.moves(problem.moves(), problem.norm(taper.records))
 
     def solver_error(self, domain: Domain) -> float:
         """The public tolerance, or infinity where none is reached on every dataset."""
         problem = self.problem(domain)
-        reached = problem.error if self.wide(domain) else problem.folded_error
-        return reached(self.taper(domain).records, self.features.width(domain))
+        # Which route runs is a matter of public facts, so
+        # that the bound knows the tolerance of the right one.
+        error_bound = problem.error if self.wide(domain) else problem.folded_error
+        return error_bound(self.taper(domain).records, self.features.width(domain))
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
@@ -70,15 +73,17 @@ class CertifiedRegression(FeatureRegression):
         """The exact minimiser to within the declared error; tapered."""
         domain = public.domain
         weight = self.taper(domain).weight(len(records))
+        # Above the taper's end nothing is computed: no tolerance is proved there.
         if weight == 0:
             return np.zeros(query.shape)
         problem, tolerance = self.problem(domain), self.solver_error(domain)
         if self.wide(domain):
-            found = problem.solve(self.mapped(records, public), records.labels, tolerance)
+            minimiser = problem.solve(self.mapped(records, public), records.labels, tolerance)
         else:
+            # Integers of a block are kept only where further passes will read them.
             many = self.reads is Reads.LOOPS
-            found = problem.solve_folded(self.folded(records, public, kept=many), tolerance)
-        return weight * found
+            minimiser = problem.solve_folded(self.folded(records, public, kept=many), tolerance)
+        return weight * minimiser
 
 
 @attrs.frozen(kw_only=True)

@@ -69,12 +69,13 @@ class FeatureRegression(OneShot):
         """How far the noise moves coefficients and predictions."""
         if "coefficients" not in spreads:
             return ()
+        # Noise moves a prediction by at most its length times a row's, which is public.
         longest = self.features.norm(public.domain)
         return (even_noise(spreads["coefficients"], longest).describe(),)
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: coefficients are released as they are."""
-        model = self.assemble({name: one.value for name, one in answers.items()}, public)
+        model = self.assemble({name: answer.value for name, answer in answers.items()}, public)
         longest = self.features.norm(public.domain)
         return attrs.evolve(model, bars=even_noise(answers["coefficients"].spread, longest))
 

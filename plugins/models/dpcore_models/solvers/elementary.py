@@ -21,18 +21,21 @@ def falling_exp(sizes: NDArray[np.float64]) -> NDArray[np.float64]:
     """
     near = np.minimum(sizes, 740.0)
     doublings = np.rint(near * (1 / math.log(2)))
-    rest = doublings * _LN2[0] - near
-    rest += doublings * _LN2[1]
-    found = np.full(rest.shape, _TERMS[-1])
+    # The high part of ln 2 ends in zero bits, so that this product and difference are exact.
+    remainder = doublings * _LN2[0] - near
+    remainder += doublings * _LN2[1]
+    series = np.full(remainder.shape, _TERMS[-1])
+    # Only * and + by entry from here on: the same bits on every processor.
     for term in _TERMS[-2::-1]:
-        found *= rest
-        found += term
+        series *= remainder
+        series += term
     with np.errstate(under="ignore"):
-        scaled = np.ldexp(found, -doublings.astype(np.int64))
-    return np.asarray(np.where(sizes < 740.0, scaled, 0.0))
+        values = np.ldexp(series, -doublings.astype(np.int64))
+    return np.asarray(np.where(sizes < 740.0, values, 0.0))
 
 
 def half_tanh(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     r""":math:`\tanh(s/2)=(1-e^{-s})/(1+e^{-s})`, odd to the last bit."""
-    falling = falling_exp(np.abs(scores))
-    return np.asarray(np.copysign((1 - falling) / (1 + falling), scores))
+    decay = falling_exp(np.abs(scores))
+    # Evaluated at |s|, so that the value at -s is exactly the negative.
+    return np.asarray(np.copysign((1 - decay) / (1 + decay), scores))

@@ -66,11 +66,13 @@ class FoldedHuber:
     def noise(self, records: int, width: int, length: float) -> float:
         """What a computed gradient, or a gradient step, errs by at a point of at most this norm."""
         kappa, lam = self.kappa, self.total_regularization
+        # Items 1 to 4 of the errors above, in that order;
+        # then the ridge term and a gradient step's own.
         point = records * kappa * kappa * length * 2.0 ** (3 * _half(width) - 62)
         scores = gamma(4) * records * kappa * (kappa * length + self.label_bound)
-        pulled = (2.0**-40 + 2 * UNIT) * records * kappa * self.clip
+        pull_error = (2.0**-40 + 2 * UNIT) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return up(point + scores + pulled + gamma(3) * lam * length + step, roundings=5000)
+        return up(point + scores + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def minimise(self, rows: FoldedRows, tolerance: float, longest: float) -> NDArray[np.float64]:
         """The minimiser to within `tolerance`, which is at least four times the noise over Lam.
@@ -83,16 +85,18 @@ class FoldedHuber:
         """
         start = np.zeros(rows.units.width)
         point = _Point.at(self, rows, start)
+        # Newton's method needs no proof here: what it returns is certified by its gradient alone.
         for _ in range(_NEWTON_STEPS):
             if point.distance <= tolerance:
                 return point.coefficients
             point = point.newton()
+        # The proof of the gradient steps starts within `longest` of the minimiser; zero always is.
         if not point.distance <= longest:
-            point = point.moved(start)
+            point = point.evaluate_at(start)
         while not point.distance <= tolerance:
             if not math.isfinite(point.distance):
                 raise CertificateError("huber_ridge", point.distance, tolerance)
-            point = point.moved(point.coefficients - point.gradient / point.curvature)
+            point = point.evaluate_at(point.coefficients - point.gradient / point.curvature)
         return point.coefficients
 
 
@@ -105,21 +109,25 @@ class _Direction(NamedTuple):
 
     @classmethod
     def of(cls, vector: NDArray[np.float64], row_exponent: int) -> _Direction:
-        """Step 1."""
+        """Step 1: a public vector, cut into two limbs of integers."""
         largest = math.frexp(float(np.max(np.abs(vector), initial=0.0)))[1]
         half = _half(vector.size)
+        # Every |c_j| < 2^E and sqrt(d) <= 2^h: the places of item 1.
         places = 30 - largest - half
         finer = places + 32 - half
-        whole = np.rint(np.ldexp(vector, places))
-        rest = vector - np.ldexp(whole, -places)  # exact: fewer bits of the same numbers
-        limbs = np.column_stack([whole, np.rint(np.ldexp(rest, finer))])
+        integers = np.rint(np.ldexp(vector, places))
+        remainder = vector - np.ldexp(integers, -places)  # exact: fewer bits of the same numbers
+        limbs = np.column_stack([integers, np.rint(np.ldexp(remainder, finer))])
         return cls(limbs, row_exponent - places, row_exponent - finer)
 
     def scores(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """PRIVATE: of integer rows, shape (n,): step 2."""
-        found = rows @ self.limbs
+        products = rows @ self.limbs
         with np.errstate(under="ignore"):
-            first, second = np.ldexp(found[:, 0], self.first), np.ldexp(found[:, 1], self.second)
+            first, second = (
+                np.ldexp(products[:, 0], self.first),
+                np.ldexp(products[:, 1], self.second),
+            )
             return np.asarray(first + second)
 
 
@@ -137,22 +145,24 @@ class _Residuals:
 
 def _pulls(residuals: _Residuals, unit: int, exponent: int, block: WholeRows) -> Folded:
     """Steps 3 and 4: the data's part of a gradient."""
-    found = np.clip(residuals.of(block), -residuals.clip, residuals.clip)
-    whole = np.rint(np.ldexp(found, -unit))
-    upper = np.rint(np.ldexp(whole, -_HALF))
-    lower = whole - np.ldexp(upper, _HALF)
+    clipped = np.clip(residuals.of(block), -residuals.clip, residuals.clip)
+    integers = np.rint(np.ldexp(clipped, -unit))
+    upper = np.rint(np.ldexp(integers, -_HALF))
+    # Two halves of at most 20 bits each: products with rows of 20 bits add up without rounding.
+    lower = integers - np.ldexp(upper, _HALF)
     sums = (block.rows.T @ np.column_stack([upper, lower])).astype(np.int64)
     high = sums[:, 0]
-    shifted = Exact(  # 2^20 times the upper sum, in limbs of 32 bits
+    upper_sum = Exact(  # 2^20 times the upper sum, in limbs of 32 bits
         high=high >> (32 - _HALF),
         low=(high & ((1 << (32 - _HALF)) - 1)) << _HALF,
         exponent=exponent,
     )
-    return (shifted + Exact.of(sums[:, 1], exponent),)
+    return (upper_sum + Exact.of(sums[:, 1], exponent),)
 
 
 def _active(residuals: _Residuals, exponent: int, block: WholeRows) -> Folded:
     """The Gram matrix of the rows whose residuals are not clipped."""
+    # A residual at the clip has no second derivative: its row is left out of the Hessian.
     rows = block.rows[np.abs(residuals.of(block)) < residuals.clip]
     return (Exact.of(rows.T @ rows, exponent),)
 
@@ -166,10 +176,11 @@ def _slopes(
 ) -> Folded:
     """The data's part of the derivative along a line, at several points of it."""
     scores = direction.scores(block.rows)[:, None]
-    along = residuals.of(block)[:, None] + strides * scores
-    pulled = np.clip(along, -residuals.clip, residuals.clip) * scores
-    whole = np.rint(np.ldexp(pulled, -unit)).astype(np.int64)
-    return (Exact.of(whole.sum(axis=0), unit),)
+    residuals_along = residuals.of(block)[:, None] + strides * scores
+    slopes = np.clip(residuals_along, -residuals.clip, residuals.clip) * scores
+    # Rounded by record, before any sum: blocks of any size then add up to the same integers.
+    integers = np.rint(np.ldexp(slopes, -unit)).astype(np.int64)
+    return (Exact.of(integers.sum(axis=0), unit),)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -193,6 +204,7 @@ class _Point:
             CertificateError: the point is not finite.
         """
         length, lam = up(norm(coefficients), roundings=4), problem.total_regularization
+        # Rounding to limbs needs finite numbers; nothing of a domain leads here.
         if not math.isfinite(length):
             raise CertificateError("huber_ridge", length, 0.0)
         residuals = _Residuals(
@@ -200,17 +212,18 @@ class _Point:
             label_exponent=rows.units.label_exponent,
             clip=problem.clip,
         )
+        # The unit is fixed by the public clip, and never by the residuals that are there.
         unit = above(problem.clip) - 2 * _HALF
         exponent = unit + rows.units.row_exponent
         zero = (Exact.zeros(coefficients.shape, exponent),)
-        (pulled,) = rows.fold(partial(_pulls, residuals, unit, exponent), zero)
-        gradient = pulled.floats() + lam * coefficients
+        (pull_sum,) = rows.fold(partial(_pulls, residuals, unit, exponent), zero)
+        gradient = pull_sum.floats() + lam * coefficients
         noise = problem.noise(len(rows), coefficients.size, length)
         steep = up(norm(gradient), roundings=4) + noise
         distance = up(steep / lam, roundings=5000)
         return cls(problem, rows, coefficients, residuals, gradient, distance)
 
-    def moved(self, coefficients: NDArray[np.float64]) -> _Point:
+    def evaluate_at(self, coefficients: NDArray[np.float64]) -> _Point:
         """The same problem at another point."""
         return _Point.at(self.problem, self.rows, coefficients)
 
@@ -224,10 +237,11 @@ class _Point:
     def newton(self) -> _Point:
         """One Newton step: in full if that shrinks the gradient, else near the line's minimum."""
         direction = self._direction()
-        full = self.moved(self.coefficients + direction)
+        full = self.evaluate_at(self.coefficients + direction)
+        # Near the minimum the active set is right and one full step ends the search.
         if full.distance <= 0.9 * self.distance:
             return full
-        return self.moved(self.coefficients + self._stride(direction) * direction)
+        return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
     def _direction(self) -> NDArray[np.float64]:
         """Minus the gradient by (active Gram + Lam), or by L where Cholesky breaks down."""
@@ -246,6 +260,7 @@ class _Point:
 
     def _stride(self, direction: NDArray[np.float64]) -> float:
         """About where the objective is least along `direction`: its derivative increases."""
+        # Sixteen strides a pass, since a pass over the records costs far more than the strides do.
         strides, low, high = _STRIDES, (0.0, float(self.gradient @ direction)), None
         for _ in range(_LINES):
             for stride, slope in zip(strides, self._slopes(direction, strides), strict=True):
@@ -255,6 +270,7 @@ class _Point:
                 low = (float(stride), float(slope))
             if high is None:
                 return low[0]
+            # The bracket shrinks seventeenfold in each pass; a secant step ends it.
             strides = np.linspace(low[0], high[0], _STRIDES.size + 2)[1:-1]
         assert high is not None, "the first pass finds an end, or returns"
         rise = high[1] - low[1]
@@ -265,13 +281,15 @@ class _Point:
     ) -> NDArray[np.float64]:
         """The derivative at some points of the line: one pass."""
         lam, kappa = self.problem.total_regularization, self.problem.kappa
+        # No record's slope is larger, with room for
+        # rounding; 2^-900 keeps the unit a normal number.
         largest = 1.01 * self.problem.clip * kappa * norm(direction)
         unit = above(max(largest, 2.0**-900)) - 2 * _HALF
         split = _Direction.of(direction, self.rows.units.row_exponent)
         part = partial(_slopes, self.residuals, split, strides, unit)
         (total,) = self.rows.fold(part, (Exact.zeros(strides.shape, unit),))
-        along, square = float(self.coefficients @ direction), float(direction @ direction)
-        return np.asarray(total.floats() + lam * (along + strides * square))
+        inner_product, square = float(self.coefficients @ direction), float(direction @ direction)
+        return np.asarray(total.floats() + lam * (inner_product + strides * square))
 
 
 def _half(width: int) -> int:

@@ -46,7 +46,7 @@ class HuberRidge(Certified):
     clip: float
 
     def moves(self) -> ByRelation:
-        """T6(b)."""
+        """T6(b)'s movements of the exact minimiser in l2, for each relation."""
         return huber_ridge(self.kappa, self.label_bound, self.clip, self.total_regularization)
 
     def norm(self, records: int) -> float:
@@ -64,9 +64,9 @@ class HuberRidge(Certified):
         """
         kappa, lam = self.kappa, self.total_regularization
         residuals = gamma(width + 2) * records * kappa * (kappa * length + self.label_bound)
-        pulled = gamma(depth(records) + 2) * records * kappa * self.clip
+        pull_error = gamma(depth(records) + 2) * records * kappa * self.clip
         step = 4 * UNIT * (records * kappa * kappa + lam) * length
-        return up(residuals + pulled + gamma(3) * lam * length + step, roundings=5000)
+        return up(residuals + pull_error + gamma(3) * lam * length + step, roundings=5000)
 
     def error(self, records: int, width: int) -> float:
         r"""Eight times the noise, over Lam.
@@ -81,20 +81,21 @@ class HuberRidge(Certified):
         lam, one_record = self.total_regularization, self.kappa * self.clip
         if not plain(self.kappa, self.label_bound, lam, self.clip, records):
             return math.inf
+        # The tolerance must be reachable from any point that the search may visit, for any dataset.
         longest = 3 * self.norm(records) + one_record / lam  # of the search, where noise matters
         tolerance = 8 * noise(longest)
         return up(tolerance / lam, roundings=5000) if tolerance <= one_record else math.inf
 
     def folded_error(self, records: int, width: int) -> float:
         """As `error`, with the noise of sums in integers."""
-        return self._error(records, partial(self._folded.noise, records, width))
+        return self._error(records, partial(self._folded_problem.noise, records, width))
 
     def solve_folded(self, rows: FoldedRows, tolerance: float) -> NDArray[np.float64]:
-        """As `Certified.solve_folded`: many passes."""
-        return self._folded.minimise(rows, tolerance, self.norm(len(rows)))
+        """As `Certified.solve_folded`: a few passes over the records for each step."""
+        return self._folded_problem.minimise(rows, tolerance, self.norm(len(rows)))
 
     @property
-    def _folded(self) -> FoldedHuber:
+    def _folded_problem(self) -> FoldedHuber:
         return FoldedHuber(
             kappa=self.kappa,
             label_bound=self.label_bound,
@@ -110,17 +111,19 @@ class HuberRidge(Certified):
         Raises:
             CertificateError: something is not finite, which no dataset of a domain makes it.
         """
-        point = _Point.at(self, features, labels, np.zeros(features.shape[1]))
+        # Zero is within the norm bound of every minimiser, for every dataset.
+        point = _Point.evaluate(self, features, labels, np.zeros(features.shape[1]))
         for _ in range(_NEWTON_STEPS):
             if point.distance <= tolerance:
                 return point.coefficients
             point = point.newton()
         if not point.distance <= self.norm(features.shape[0]):
-            point = point.moved(np.zeros(features.shape[1]))
+            point = point.evaluate_at(np.zeros(features.shape[1]))
+        # Negated, so that a distance that is no number goes on to the check below and raises there.
         while not point.distance <= tolerance:
             if not math.isfinite(point.distance):
                 raise CertificateError("huber_ridge", point.distance, tolerance)
-            point = point.moved(point.coefficients - point.gradient / point.curvature)
+            point = point.evaluate_at(point.coefficients - point.gradient / point.curvature)
         return point.coefficients
 
 
@@ -131,7 +134,7 @@ def distance_to_minimiser(
     coefficients: NDArray[np.float64],
 ) -> float:
     """The certificate: how far `coefficients` can be from the minimiser, rounding included."""
-    return _Point.at(problem, features, labels, coefficients).distance
+    return _Point.evaluate(problem, features, labels, coefficients).distance
 
 
 @attrs.frozen(eq=False)
@@ -147,16 +150,17 @@ class _Point:
     distance: float
 
     @classmethod
-    def at(
+    def evaluate(
         cls,
         problem: HuberRidge,
         features: NDArray[np.float64],
         labels: NDArray[np.float64],
         coefficients: NDArray[np.float64],
     ) -> "_Point":
-        """Evaluate."""
+        """Evaluate residuals, gradient and certificate at some coefficients."""
         lam, (records, width) = problem.total_regularization, features.shape
         residuals = features @ coefficients - labels
+        # The computed gradient's norm, plus all that it may err by: an upper bound on the true one.
         clipped = np.clip(residuals, -problem.clip, problem.clip)
         gradient = pull(features, clipped) + lam * coefficients
         length = up(norm(coefficients), roundings=4)
@@ -171,9 +175,9 @@ class _Point:
             distance=up(steep / lam, roundings=5000),
         )
 
-    def moved(self, coefficients: NDArray[np.float64]) -> "_Point":
+    def evaluate_at(self, coefficients: NDArray[np.float64]) -> "_Point":
         """The same problem at another point."""
-        return _Point.at(self.problem, self.features, self.labels, coefficients)
+        return _Point.evaluate(self.problem, self.features, self.labels, coefficients)
 
     @property
     def curvature(self) -> float:
@@ -185,14 +189,15 @@ class _Point:
     def newton(self) -> "_Point":
         """One Newton step: in full if that shrinks the gradient, else to the line's minimum."""
         direction = self._direction()
-        full = self.moved(self.coefficients + direction)
+        full = self.evaluate_at(self.coefficients + direction)
         if full.distance <= 0.9 * self.distance:
             return full
-        return self.moved(self.coefficients + self._stride(direction) * direction)
+        return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
     def _direction(self) -> NDArray[np.float64]:
         """Minus the gradient by (active Gram + Lam), or by L where Cholesky breaks down."""
         lam = self.problem.total_regularization
+        # The Hessian of the quadratic piece that the point lies on.
         active = self.features[np.abs(self.residuals) < self.problem.clip]
         count, width = active.shape
         try:
@@ -211,12 +216,13 @@ class _Point:
         """Where the objective is least along `direction`: a root of its increasing derivative."""
         lam, clip = self.problem.total_regularization, self.problem.clip
         steps = self.features @ direction
-        along, square = float(self.coefficients @ direction), float(direction @ direction)
+        inner_product, square = float(self.coefficients @ direction), float(direction @ direction)
 
         def derivative(stride: float) -> float:
-            pulled = np.clip(self.residuals + stride * steps, -clip, clip) @ steps
-            return float(pulled) + lam * (along + stride * square)
+            slope = np.clip(self.residuals + stride * steps, -clip, clip) @ steps
+            return float(slope) + lam * (inner_product + stride * square)
 
+        # The derivative increases along the line: double until it is positive, then bisect.
         low, high = 0.0, 1.0
         for _ in range(_HALVINGS):
             if derivative(high) >= 0:

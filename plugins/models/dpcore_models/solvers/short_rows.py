@@ -72,12 +72,12 @@ class ShortRows:
 
     @property
     def row_exponent(self) -> int:
-        """log2 of K 2^-20."""
+        """log2 of K 2^-20, the unit that rows are counted in."""
         return above(self.kappa) - PLACES
 
     @property
     def label_exponent(self) -> int:
-        """log2 of M' 2^-20."""
+        """log2 of M' 2^-20, the unit that labels are counted in."""
         return above(self.label_bound) - PLACES
 
     def integers(self, features: NDArray[Any], labels: NDArray[np.float64]) -> WholeRows:
@@ -87,20 +87,25 @@ class ShortRows:
             features: Shape (n, d). labels: Shape (n,).
         """
         assert self.width <= _WIDEST, "the budget of bits is for at most 2^30 columns"
+        # L and s of item 1, from public numbers alone; s is rounded down.
         longest = math.ldexp(self.kappa, -self.row_exponent)
         shorter = down(1 - math.sqrt(self.width) / (2 * longest), roundings=10)
         with np.errstate(over="ignore", invalid="ignore"):
             rows = np.asarray(features, dtype=np.float64) * math.ldexp(shorter, -self.row_exponent)
             np.rint(rows, out=rows)
             squares = np.einsum("ij,ij->i", rows, rows)
+            # |a|^2 <= L^2 is tested in integers, which doubles
+            # hold exactly: the norm bound is enforced.
             usable = squares <= float(math.floor(Fraction(longest) ** 2))
             usable &= np.isfinite(labels)
         if not usable.all():
             rows[~usable] = 0.0
-        most = float(math.floor(math.ldexp(self.label_bound, -self.label_exponent)))
+        largest = float(math.floor(math.ldexp(self.label_bound, -self.label_exponent)))
+        # Rounded to the nearest and clipped to whole units
+        # inside M: the label bound is enforced too.
         inside = np.clip(np.where(usable, labels, 0.0), -self.label_bound, self.label_bound)
         values = np.rint(np.ldexp(inside, -self.label_exponent))
-        return WholeRows(rows, np.clip(values, -most, most))
+        return WholeRows(rows, np.clip(values, -largest, largest))
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -122,15 +127,19 @@ class FoldedRows:
 
     def fold(self, part: Callable[[WholeRows], Folded], zero: Folded) -> Folded:
         """The sum over all records of what `part` makes of a block's integers; pure, additive."""
-        mapped = partial(_of_block, self.features, self.units, self.kept, part)
-        return self.records.fold(mapped, zero, BLOCK)
+        # Every part is a pure function of one block, so that blocks may run anywhere, in any order.
+        fold_block = partial(_fold_block, self.features, self.units, self.kept, part)
+        return self.records.fold(fold_block, zero, BLOCK)
 
     def sums(self) -> Sums:
         """Products of features, and of features and labels: one pass."""
         units, width = self.units, self.units.width
-        square, mixed = 2 * units.row_exponent, units.row_exponent + units.label_exponent
-        zero = (Exact.zeros((width, width), square), Exact.zeros((width,), mixed))
-        gram, moments = self.fold(partial(_products, square, mixed), zero)
+        square_exponent, mixed_exponent = (
+            2 * units.row_exponent,
+            units.row_exponent + units.label_exponent,
+        )
+        zero = (Exact.zeros((width, width), square_exponent), Exact.zeros((width,), mixed_exponent))
+        gram, moments = self.fold(partial(_products, square_exponent, mixed_exponent), zero)
         return Sums(gram.floats(), moments.floats(), len(self))
 
 
@@ -140,25 +149,26 @@ def above(bound: float) -> int:
     return exponent - 1 if half == 0.5 else exponent
 
 
-def _of_block(
+def _fold_block(
     features: Features,
     units: ShortRows,
-    kept: bool,
+    is_cached: bool,
     part: Callable[[WholeRows], Folded],
     block: Records,
 ) -> Folded:
     """What a block adds."""
 
-    def whole() -> WholeRows:
+    def integers() -> WholeRows:
         return units.integers(row_by_row(features, block.features, units.width), block.labels)
 
-    if not kept:
-        return part(whole())
+    if not is_cached:
+        return part(integers())
+    # The key names all that the integers depend on beside the block itself.
     key = (features, float(units.kappa), float(units.label_bound))
-    return part(block.derived(key, whole))
+    return part(block.derived(key, integers))
 
 
-def _products(square: int, mixed: int, whole: WholeRows) -> Folded:
+def _products(square_exponent: int, mixed_exponent: int, block: WholeRows) -> Folded:
     """Step 3."""
-    gram = Exact.of(whole.rows.T @ whole.rows, square)
-    return gram, Exact.of(whole.rows.T @ whole.labels, mixed)
+    gram = Exact.of(block.rows.T @ block.rows, square_exponent)
+    return gram, Exact.of(block.rows.T @ block.labels, mixed_exponent)

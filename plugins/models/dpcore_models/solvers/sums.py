@@ -19,6 +19,7 @@ _SMALLEST, _LARGEST = 1e-60, 1e60
 
 def depth(records: int) -> int:
     """Roundings behind any one entry of a blocked sum over `records` rows."""
+    # Additions within a block, and one for each block.
     return min(records, BLOCK) + -(-records // BLOCK)
 
 
@@ -55,7 +56,8 @@ def norm(vector: NDArray[np.float64]) -> float:
     Entries are scaled by the largest one; squares are summed exactly and rounded once.
     """
     largest = float(np.max(np.abs(vector), initial=0.0))
+    # Zero has no scale to divide by; what is not finite is passed on as it is.
     if largest == 0.0 or not math.isfinite(largest):
         return largest
-    scaled = vector / largest
-    return largest * math.sqrt(math.fsum((scaled * scaled).tolist()))
+    ratios = vector / largest
+    return largest * math.sqrt(math.fsum((ratios * ratios).tolist()))

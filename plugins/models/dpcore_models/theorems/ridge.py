@@ -24,6 +24,8 @@ def ridge_norm(kappa: float, label_bound: float, regularization: float) -> float
     """
     need_positive("ridge_norm", kappa=kappa, label_bound=label_bound, regularization=regularization)
     if regularization <= kappa * kappa:
+        # The maximum of s/(s^2 + lam) lies at s =
+        # sqrt(lam), which is in reach where lam <= kappa^2.
         tau = 1 / (2 * math.sqrt(regularization))
     else:
         tau = kappa / (kappa * kappa + regularization)
@@ -50,6 +52,7 @@ def ridge_add_remove(
     )
     lam, square = total_regularization, kappa * kappa
     t = kappa / (lam + square) if square <= lam else 1 / (2 * math.sqrt(lam))
+    # Two bounds on one term: the second does not grow with kappa.
     pull: float = min(3 * math.sqrt(3) / 16 * square / lam**1.5, 1 / (2 * math.sqrt(lam)))
     return up(label_bound * (t + math.sqrt(records) * pull), roundings=20)
 
@@ -72,8 +75,9 @@ def ridge_replace_one(
     """
     norm = ridge_norm(kappa, label_bound, regularization)
     total = records * regularization
-    moved = kappa / total * (2 * label_bound + kappa * norm)
-    candidates = [moved, 2 * norm]
+    difference = kappa / total * (2 * label_bound + kappa * norm)
+    candidates = [difference, 2 * norm]
+    # Remove one record, then add another: twice T5 at m - 1 records bounds a replacement.
     if records > 1:
         candidates.append(2 * ridge_add_remove(kappa, label_bound, total, records - 1))
     return up(min(candidates), roundings=20)

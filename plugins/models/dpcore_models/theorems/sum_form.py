@@ -23,7 +23,7 @@ from dpcore.rounding import up
 from dpcore_models.theorems.projection import ball_diameter
 
 
-def _moved(gradient: float, total_regularization: float) -> float:
+def _movement(gradient: float, total_regularization: float) -> float:
     return up(gradient / total_regularization, roundings=20)
 
 
@@ -44,7 +44,7 @@ def ball_ridge_add_remove(
         "ball_ridge_add_remove", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (label_bound + kappa * radius)
-    return min(ball_diameter(radius), _moved(gradient, total_regularization))
+    return min(ball_diameter(radius), _movement(gradient, total_regularization))
 
 
 def ball_ridge_replace_one(
@@ -64,7 +64,7 @@ def ball_ridge_replace_one(
         "ball_ridge_replace_one", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
     gradient = kappa * (2 * label_bound + kappa * radius)
-    return min(ball_diameter(radius), _moved(gradient, total_regularization))
+    return min(ball_diameter(radius), _movement(gradient, total_regularization))
 
 
 def ball_ridge_replace_label(
@@ -80,7 +80,7 @@ def ball_ridge_replace_label(
     need_positive(
         "ball_ridge_replace_label", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
-    return min(ball_diameter(radius), _moved(2 * kappa * label_bound, total_regularization))
+    return min(ball_diameter(radius), _movement(2 * kappa * label_bound, total_regularization))
 
 
 def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: float) -> float:
@@ -92,7 +92,7 @@ def huber_ridge_add_remove(kappa: float, clip: float, total_regularization: floa
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
     need_positive("huber_ridge_add_remove", kappa=kappa, clip=clip, Lam=total_regularization)
-    return _moved(kappa * clip, total_regularization)
+    return _movement(kappa * clip, total_regularization)
 
 
 def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: float) -> float:
@@ -104,7 +104,7 @@ def huber_ridge_replace_one(kappa: float, clip: float, total_regularization: flo
         kappa: Feature norm. clip: B. total_regularization: Lam.
     """
     need_positive("huber_ridge_replace_one", kappa=kappa, clip=clip, Lam=total_regularization)
-    return _moved(2 * kappa * clip, total_regularization)
+    return _movement(2 * kappa * clip, total_regularization)
 
 
 def huber_ridge_replace_label(
@@ -122,13 +122,13 @@ def huber_ridge_replace_label(
         "huber_ridge_replace_label",
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
-    return _moved(2 * kappa * min(clip, label_bound), total_regularization)
+    return _movement(2 * kappa * min(clip, label_bound), total_regularization)
 
 
 def huber_ridge(
     kappa: float, label_bound: float, clip: float, total_regularization: float
 ) -> ByRelation:
-    """T6(b)."""
+    """T6(b)'s movements for all three relations, in l2 (or the kernel's norm)."""
     return ByRelation(
         add_remove=huber_ridge_add_remove(kappa, clip, total_regularization),
         replace_one=huber_ridge_replace_one(kappa, clip, total_regularization),
@@ -154,6 +154,8 @@ def huber_ridge_norm(
         kappa=kappa, label_bound=label_bound, clip=clip, Lam=total_regularization,
     )  # fmt: skip
     lam, half = total_regularization, label_bound / 2
-    most = half * half if clip >= half else clip * (label_bound - clip)
-    pulled = records * kappa * clip / lam
-    return up(min(pulled, math.sqrt(records * most / lam)), roundings=20)
+    # P: the maximum over |p| of |p| min(B, M - |p|).
+    largest_product = half * half if clip >= half else clip * (label_bound - clip)
+    # Both bounds hold, and which is smaller depends on n: the smaller one is returned.
+    pull_bound = records * kappa * clip / lam
+    return up(min(pull_bound, math.sqrt(records * largest_product / lam)), roundings=20)

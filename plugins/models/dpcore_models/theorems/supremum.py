@@ -25,33 +25,38 @@ def ridge_add_remove_exact(
     need_positive(
         "ridge_add_remove_exact", kappa=kappa, label_bound=label_bound, Lam=total_regularization
     )
-    most = records * kappa * kappa
-    if most == 0:
+    largest_gram = records * kappa * kappa
+    # No other record: the maximum over k alone has a closed form.
+    if largest_gram == 0:
         return label_bound * _longest(kappa, total_regularization)
-    low = min(total_regularization, most) * 1e-4
-    grid = np.concatenate([[0.0], np.geomspace(low, most, _POINTS)])
+    # Geometric in g, whose scale is unknown; g = 0 is looked at as well.
+    low = min(total_regularization, largest_gram) * 1e-4
+    grid = np.concatenate([[0.0], np.geomspace(low, largest_gram, _POINTS)])
     length = np.linspace(0.0, kappa, _POINTS + 1)[1:]
     at_g, at_k = np.meshgrid(grid, length, indexing="ij")
-    over = at_g + total_regularization
-    values = at_k / (over + at_k**2) * (1 + at_k * np.sqrt(records * at_g) / over)
+    denominator = at_g + total_regularization
+    values = at_k / (denominator + at_k**2) * (1 + at_k * np.sqrt(records * at_g) / denominator)
     place = np.unravel_index(int(np.argmax(values)), values.shape)
-    start = np.array([at_g[place] / most, at_k[place] / kappa])
+    start = np.array([at_g[place] / largest_gram, at_k[place] / kappa])
 
     def below(point: np.ndarray) -> float:
         share, part = np.clip(point, 0.0, 1.0)
-        return -moved(float(share) * most, float(part) * kappa, total_regularization, records)
+        return -moved(
+            float(share) * largest_gram, float(part) * kappa, total_regularization, records
+        )
 
     bounds = [(0.0, 1.0), (0.0, 1.0)]
-    found = scipy.optimize.minimize(
+    # Polishing only raises what is attained; the grid's own best is kept beside it.
+    optimum = scipy.optimize.minimize(
         below, start, method="Nelder-Mead", bounds=bounds, options={"xatol": 1e-10, "fatol": 1e-15}
     )
-    return label_bound * max(float(values[place]), -float(found.fun))
+    return label_bound * max(float(values[place]), -float(optimum.fun))
 
 
 def moved(g: float, k: float, total_regularization: float, records: int) -> float:
     """What one pair of lengths attains, for labels of size 1."""
-    over = g + total_regularization
-    return k / (over + k * k) * (1 + k * math.sqrt(records * g) / over)
+    denominator = g + total_regularization
+    return k / (denominator + k * k) * (1 + k * math.sqrt(records * g) / denominator)
 
 
 def _longest(kappa: float, total_regularization: float) -> float:

@@ -42,7 +42,7 @@ class Taper:
         return cls(records=records, full=records)
 
     def weight(self, records: int) -> float:
-        """w(n), in [0, 1]."""
+        """The weight w(n) of a result on n records, in [0, 1]; linear between the two limits."""
         if records <= self.full:
             return 1.0
         if records >= self.records:
@@ -53,12 +53,15 @@ class Taper:
         """The movement of tapered statistics, of at most this norm; rounded up."""
         if self.records == self.full:
             return inner
-        came, changed = (self.cost(norm, membership=membership) for membership in (True, False))
+        # Membership changes n and with it the weight; a replacement changes roundings alone.
+        membership_cost, rounding_cost = (
+            self.cost(norm, membership=membership) for membership in (True, False)
+        )
         label = inner.replace_label
         return ByRelation(
-            add_remove=up(inner.add_remove + came, roundings=1),
-            replace_one=up(inner.replace_one + changed, roundings=1),
-            replace_label=None if label is None else up(label + changed, roundings=1),
+            add_remove=up(inner.add_remove + membership_cost, roundings=1),
+            replace_one=up(inner.replace_one + rounding_cost, roundings=1),
+            replace_label=None if label is None else up(label + rounding_cost, roundings=1),
         )
 
     def cost(self, norm: float, *, membership: bool) -> float:

@@ -22,11 +22,14 @@ def into_ball(vector: NDArray[np.float64], radius: float) -> NDArray[np.float64]
     zero = np.zeros_like(vector)
     if radius < _LEAST or not np.isfinite(vector).all():
         return zero
+    # Compared with a hair to spare: the computed norm may be below the true one.
     inside = radius * (1 - _HAIR)
     if norm(vector) <= inside:
         return vector
+    # Scaled by the largest entry first, so that squares neither overflow nor vanish.
     largest = float(np.max(np.abs(vector)))
     direction = vector / largest
-    moved: NDArray[np.float64] = direction * (radius * (1 - 2 * _HAIR) / norm(direction))
-    length = norm(moved)
-    return moved if math.isfinite(length) and length <= inside else zero
+    projection: NDArray[np.float64] = direction * (radius * (1 - 2 * _HAIR) / norm(direction))
+    length = norm(projection)
+    # Checked once more after rounding: only what is certified to be inside leaves this function.
+    return projection if math.isfinite(length) and length <= inside else zero

@@ -58,16 +58,16 @@ class BallRidge(Certified):
     radius: float
 
     def moves(self) -> ByRelation:
-        """T6(a)."""
-        given = (self.kappa, self.label_bound, self.total_regularization, self.radius)
+        """T6(a)'s movements of the exact minimiser in l2, for each relation."""
+        arguments = (self.kappa, self.label_bound, self.total_regularization, self.radius)
         return ByRelation(
-            add_remove=ball_ridge_add_remove(*given),
-            replace_one=ball_ridge_replace_one(*given),
-            replace_label=ball_ridge_replace_label(*given),
+            add_remove=ball_ridge_add_remove(*arguments),
+            replace_one=ball_ridge_replace_one(*arguments),
+            replace_label=ball_ridge_replace_label(*arguments),
         )
 
     def norm(self, records: int) -> float:
-        """R."""
+        """R: a bound on the minimiser's norm, whatever the number of records."""
         return self.radius
 
     def pull(self, records: int) -> float:
@@ -93,23 +93,26 @@ class BallRidge(Certified):
         """As `error`, where every entry of the primal system is rounded once: a depth of 1."""
         return self._error(records, width, 1, 0)
 
-    def _error(self, records: int, width: int, deep: int, few: int) -> float:
+    def _error(self, records: int, width: int, sum_depth: int, dual_size: int) -> float:
         """By the depth of the sums, and the most records at which the dual system is taken."""
         kappa, lam, radius = self.kappa, self.total_regularization, self.radius
+        # Outside this range products could overflow, and no bound on their rounding would hold.
         if not plain(kappa, self.label_bound, lam, radius, records):
             return math.inf
-        pulled = self.pull(records)
-        relative = gamma(deep + 2) + 2 * width * gamma(3 * width + 1)
-        residual = 4 * relative * pulled
+        pull_bound = self.pull(records)
+        relative = gamma(sum_depth + 2) + 2 * width * gamma(3 * width + 1)
+        residual = 4 * relative * pull_bound
         worst = relative * (1 + records * kappa * kappa / lam)
-        if few:
-            dual = gamma(width + few + 2) + 2 * few * gamma(3 * few + 1)
-            condition = 1 + few * kappa * kappa / lam
-            residual += 4 * dual * condition * self.pull(few)
+        # The dual system may be taken for at most so many records: its errors are added.
+        if dual_size:
+            dual = gamma(width + dual_size + 2) + 2 * dual_size * gamma(3 * dual_size + 1)
+            condition = 1 + dual_size * kappa * kappa / lam
+            residual += 4 * dual * condition * self.pull(dual_size)
             worst = max(worst, dual * condition)
-        residual += (gamma(128) + 3 * gamma(width + deep + 8)) * pulled
+        residual += (gamma(128) + 3 * gamma(width + sum_depth + 8)) * pull_bound
         tolerance = 4 * residual
         one_record = kappa * (self.label_bound + kappa * radius)
+        # The three conditions of the docstring: conditioning, one record's pull, and R itself.
         if not (worst <= 0.125 and tolerance <= one_record and tolerance <= lam * radius):
             return math.inf
         return up(tolerance / lam + gamma(512) * radius, roundings=5000)
@@ -142,16 +145,21 @@ class BallRidge(Certified):
         tolerance: float,
     ) -> NDArray[np.float64]:
         if math.isinf(tolerance):
+            # Best effort: the claim is the diameter then, and any point of the ball keeps it.
             with np.errstate(all="ignore"):
-                found, _ = _search(self, system, 0.0)
-                return into_ball(found, self.radius)
+                solution, _ = _search(self, system, 0.0)
+                return into_ball(solution, self.radius)
+        # An eighth of the residual that the tolerance
+        # allows: the rest is room for all other errors.
         slack = tolerance * self.total_regularization / 8
-        found, shift = _search(self, system, slack)
-        result = into_ball(found, self.radius)
-        moved = up(norm(result - found), roundings=5)
-        reached = distance(found, shift) + moved
-        if not reached <= tolerance:
-            raise CertificateError("ball_ridge", reached, tolerance)
+        solution, shift = _search(self, system, slack)
+        result = into_ball(solution, self.radius)
+        # The certificate is about the point before
+        # projection; the triangle inequality adds the rest.
+        projection_gap = up(norm(result - solution), roundings=5)
+        error = distance(solution, shift) + projection_gap
+        if not error <= tolerance:
+            raise CertificateError("ball_ridge", error, tolerance)
         return result
 
 
@@ -190,17 +198,18 @@ def _distance(
     shift: float,
     data: NDArray[np.float64],
     records: int,
-    deep: int,
+    sum_depth: int,
 ) -> float:
     """By the data's part of the gradient, which errs by at most gamma_{deep + 2} of
     n kappa (kappa |c| + M)."""
     kappa, lam = problem.kappa, problem.total_regularization
     length: float = up(norm(coefficients), roundings=4)
-    inside = shift == 0 and length <= problem.radius
-    gap = 0.0 if inside else abs(length - problem.radius) + gamma(16) * length
+    # On the sphere, or inside it with nu = 0: else the gap to the sphere is added.
+    is_inside = shift == 0 and length <= problem.radius
+    gap = 0.0 if is_inside else abs(length - problem.radius) + gamma(16) * length
     residual: float = up(norm(data + (lam + shift) * coefficients), roundings=4)
     size = records * kappa * (kappa * length + problem.label_bound) + (lam + shift) * length
-    residual += gamma(deep + 8) * size
+    residual += gamma(sum_depth + 8) * size
     residual += (records * kappa * kappa + lam + shift) * gap
     return up(residual / lam + gap, roundings=5000)
 
@@ -213,31 +222,36 @@ def _search(
     Args:
         slack: How far nu may be off, times R.
     """
-    outside = system.at(0.0)
-    if outside is not None and outside.length <= problem.radius:
-        return outside.coefficients, 0.0
-    inside = system.at(2 * system.pulled / problem.radius)
-    if inside is None or not inside.length <= problem.radius:
+    # Plain ridge first: where it lies in the ball it is the minimiser.
+    outer_end = system.solve_at(0.0)
+    if outer_end is not None and outer_end.length <= problem.radius:
+        return outer_end.coefficients, 0.0
+    # |c(nu)| <= |b|/nu: at nu = 2 |b|/R the solution is inside, whatever the records.
+    inner_end = system.solve_at(2 * system.pull_norm / problem.radius)
+    if inner_end is None or not inner_end.length <= problem.radius:
         return np.zeros(system.features.shape[1]), 0.0
     low = 0.0
-    goal = max(slack / problem.radius, 2.0**-50 * inside.shift)
+    goal = max(slack / problem.radius, 2.0**-50 * inner_end.shift)
+    # Newton's guess where it lies in the bracket; every
+    # fourth step bisects, so that it must shrink.
     for step in range(_STEPS):
-        width = inside.shift - low
+        width = inner_end.shift - low
         middle = low + width / 2
-        if width <= goal or not low < middle < inside.shift:
+        if width <= goal or not low < middle < inner_end.shift:
             break
-        guess = math.nan if outside is None else outside.newton(problem.radius) + goal / 2
-        candidate = min(guess, inside.shift - 0.75 * goal)  # beside the end it would meet
-        if step % 4 == 3 or not low < candidate < inside.shift:
+        guess = math.nan if outer_end is None else outer_end.newton(problem.radius) + goal / 2
+        candidate = min(guess, inner_end.shift - 0.75 * goal)  # beside the end it would meet
+        if step % 4 == 3 or not low < candidate < inner_end.shift:
             candidate = middle
-        found = system.at(candidate)
-        if found is not None and found.length <= problem.radius:
-            inside = found
+        solution = system.solve_at(candidate)
+        if solution is not None and solution.length <= problem.radius:
+            inner_end = solution
         else:
-            low, outside = candidate, found
-    if outside is None:
-        return inside.coefficients, inside.shift
-    return _meet_sphere(inside, outside, problem.radius), low if low > 0 else inside.shift
+            low, outer_end = candidate, solution
+    # Cholesky broke down at the lower end: only the inner solution is there to return.
+    if outer_end is None:
+        return inner_end.coefficients, inner_end.shift
+    return _meet_sphere(inner_end, outer_end, problem.radius), low if low > 0 else inner_end.shift
 
 
 @attrs.frozen(eq=False)
@@ -264,7 +278,7 @@ class _System:
     right: NDArray[np.float64]
     regularization: float
     dual: bool
-    pulled: float
+    pull_norm: float
 
     @classmethod
     def of(
@@ -279,22 +293,22 @@ class _System:
             right=labels if dual else right,
             regularization=problem.total_regularization,
             dual=dual,
-            pulled=norm(right),
+            pull_norm=norm(right),
         )
 
     @classmethod
     def of_sums(cls, problem: BallRidge, sums: Sums) -> "_System":
-        """Primal."""
+        """The primal system, from exact sums alone: no row is read again."""
         return cls(
             features=np.empty((0, sums.moments.size)),
             matrix=sums.gram,
             right=sums.moments,
             regularization=problem.total_regularization,
             dual=False,
-            pulled=norm(sums.moments),
+            pull_norm=norm(sums.moments),
         )
 
-    def at(self, shift: float) -> _Solution | None:
+    def solve_at(self, shift: float) -> _Solution | None:
         """The solution at nu, or None where Cholesky breaks down."""
         matrix = self.matrix.copy(order="F")
         matrix.flat[:: matrix.shape[0] + 1] += self.regularization + shift
@@ -309,24 +323,28 @@ class _System:
         length = norm(coefficients)
         if not math.isfinite(length):
             return None
-        again = self._carry(scipy.linalg.cho_solve(factor, unknowns, check_finite=False))
-        slope = max(float(again @ coefficients), 2.0**-1000)
+        # Minus half the derivative of |c(nu)|^2: one more solution with the same factor.
+        derivative = self._carry(scipy.linalg.cho_solve(factor, unknowns, check_finite=False))
+        slope = max(float(derivative @ coefficients), 2.0**-1000)
         return _Solution(shift, coefficients, length, slope)
 
     def _carry(self, unknowns: NDArray[np.float64]) -> NDArray[np.float64]:
-        carried: NDArray[np.float64] = self.features.T @ unknowns if self.dual else unknowns
-        return carried
+        coefficients: NDArray[np.float64] = self.features.T @ unknowns if self.dual else unknowns
+        return coefficients
 
 
-def _meet_sphere(inside: _Solution, outside: _Solution, radius: float) -> NDArray[np.float64]:
+def _meet_sphere(inner_end: _Solution, outer_end: _Solution, radius: float) -> NDArray[np.float64]:
     """The point of norm R on the segment between two solutions."""
-    along = outside.coefficients - inside.coefficients
-    square, across = float(along @ along), float(inside.coefficients @ along)
-    short = (radius - inside.length) * (radius + inside.length)
-    root = math.sqrt(max(across * across + square * short, 0.0))
-    share = short / (across + root) if across > 0 else (root - across) / max(square, 2.0**-1000)
+    direction = outer_end.coefficients - inner_end.coefficients
+    square, product = float(direction @ direction), float(inner_end.coefficients @ direction)
+    deficit = (radius - inner_end.length) * (radius + inner_end.length)
+    root = math.sqrt(max(product * product + square * deficit, 0.0))
+    # The root of a quadratic, written without a difference of numbers of about the same size.
+    share = (
+        deficit / (product + root) if product > 0 else (root - product) / max(square, 2.0**-1000)
+    )
     share = min(max(share, 0.0), 1.0) if math.isfinite(share) else 0.0
-    met = inside.coefficients + share * along
-    length = norm(met)
+    point = inner_end.coefficients + share * direction
+    length = norm(point)
     # what rounding left: far too little to change the residual by more than the certificate sees
-    return met * (radius / length) if abs(length - radius) <= 2.0**-40 * radius else met
+    return point * (radius / length) if abs(length - radius) <= 2.0**-40 * radius else point

@@ -27,8 +27,9 @@ class Triangle:
     def add(self, block: NDArray[Any]) -> None:
         """B B^* more, for a block B of shape (s, b)."""
         add = scipy.linalg.blas.zherk if self._complex else scipy.linalg.blas.dsyrk
-        found = add(1.0, block, beta=1.0, c=self.matrix, overwrite_c=1, lower=1)
-        assert np.shares_memory(found, self.matrix), "accumulated in place"
+        result = add(1.0, block, beta=1.0, c=self.matrix, overwrite_c=1, lower=1)
+        # BLAS would copy a matrix in another order, and the sum would be lost.
+        assert np.shares_memory(result, self.matrix), "accumulated in place"
 
     def scale(self, factors: NDArray[np.float64]) -> None:
         """Rows and columns times positive factors, shape (s,)."""
@@ -36,7 +37,7 @@ class Triangle:
         self.matrix *= factors
 
     def diagonal(self) -> NDArray[np.float64]:
-        """Real, shape (s,)."""
+        """The diagonal, which is real, shape (s,)."""
         return np.real(self.matrix.diagonal()).copy()
 
     def one_norm(self) -> float:
@@ -53,10 +54,11 @@ class Triangle:
 
         The triangle is lost either way.
         """
+        # The norm is taken first: the factor overwrites the triangle.
         norm = self.one_norm()
         factorise = scipy.linalg.lapack.zpotrf if self._complex else scipy.linalg.lapack.dpotrf
-        factor, failed = factorise(self.matrix, lower=1, clean=0, overwrite_a=1)
-        if failed:
+        factor, info = factorise(self.matrix, lower=1, clean=0, overwrite_a=1)
+        if info:
             return None
         condition = scipy.linalg.lapack.zpocon if self._complex else scipy.linalg.lapack.dpocon
         reciprocal, _ = condition(factor, norm, uplo="L")
@@ -69,14 +71,15 @@ class Triangle:
             ValueError, LinAlgError: not finite, or no convergence.
         """
         values, vectors = scipy.linalg.eigh(self.matrix, lower=True, driver="evr", overwrite_a=True)
-        kept = values > values.size * np.finfo(float).eps * values[-1]
-        inverse = np.where(kept, 1 / np.where(kept, values, 1.0), 0.0)
-        solved: NDArray[Any] = vectors @ (inverse * (vectors.conj().T @ right))
-        return solved
+        # The cutoff is the usual one for a numerical rank.
+        nonzero = values > values.size * np.finfo(float).eps * values[-1]
+        inverse = np.where(nonzero, 1 / np.where(nonzero, values, 1.0), 0.0)
+        solution: NDArray[Any] = vectors @ (inverse * (vectors.conj().T @ right))
+        return solution
 
 
 class Factor:
-    """A Cholesky factor."""
+    """The lower Cholesky factor of a positive definite matrix."""
 
     def __init__(self, lower: NDArray[Any]) -> None:
         self._lower = lower
@@ -88,8 +91,8 @@ class Factor:
             if self._lower.dtype.kind == "c"
             else scipy.linalg.lapack.dpotrs
         )
-        solved, _ = solve(self._lower, right.astype(self._lower.dtype), lower=1)
-        return np.asarray(solved)
+        solution, _ = solve(self._lower, right.astype(self._lower.dtype), lower=1)
+        return np.asarray(solution)
 
 
 def summed(blocks: Iterable[NDArray[Any]]) -> Triangle:

@@ -27,7 +27,10 @@ def kaczmarz(
     weights = np.zeros(features.shape[1])
     for start in range(0, len(order), block):
         rows = order[start : start + block]
-        taken = features[rows]
-        gram = scipy.linalg.blas.dgemm(1.0, taken.T, taken.T, trans_a=1)
-        weights -= taken.T @ scipy.linalg.blas.dtrsv(gram, taken @ weights - labels[rows], lower=1)
+        equations = features[rows]
+        # Below the diagonal: what earlier steps of the block do to the residual of a later one.
+        gram = scipy.linalg.blas.dgemm(1.0, equations.T, equations.T, trans_a=1)
+        weights -= equations.T @ scipy.linalg.blas.dtrsv(
+            gram, equations @ weights - labels[rows], lower=1
+        )
     return weights

@@ -44,22 +44,24 @@ def fit_min_norm(
     if rows.shape[0] == 0:
         return zero
     with np.errstate(all="ignore"):
+        # Total: what cannot be solved is 0, for which the projection's claim holds as well.
         try:
-            found = _fit(features, width, *merged(rows, labels))
+            weights = _fit(features, width, *merged(rows, labels))
         except (scipy.linalg.LinAlgError, ValueError):
             return zero
-    return found if np.isfinite(found).all() else zero
+    return weights if np.isfinite(weights).all() else zero
 
 
 def merged(
     rows: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
     """Different rows only, their mean labels, and the roots of their numbers."""
-    different, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-    if different.shape[0] == rows.shape[0]:
+    unique_rows, inverse, counts = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
+    # The records' own order where no two are equal: `unique` would sort them.
+    if unique_rows.shape[0] == rows.shape[0]:
         return rows, labels, np.ones(rows.shape[0])
     means = np.bincount(inverse.reshape(-1), weights=labels) / counts
-    return different, means, np.sqrt(counts)
+    return unique_rows, means, np.sqrt(counts)
 
 
 @attrs.frozen(eq=False)
@@ -85,11 +87,12 @@ def _fit(
     weights: NDArray[np.float64],
 ) -> NDArray[Any]:
     """Different rows, each counted as `weights` squared."""
+    # The smaller system, so that memory never grows with the product of both numbers.
     if rows.shape[0] > width:
         return _solve(partial(_between_features, features, rows, labels, weights))[0]
-    solved, scales = _solve(partial(_between_records, features, rows, labels, weights))
-    solved *= scales
-    return np.concatenate([block.conj().T @ solved for block in features.columns(rows)])
+    solution, scales = _solve(partial(_between_records, features, rows, labels, weights))
+    solution *= scales
+    return np.concatenate([block.conj().T @ solution for block in features.columns(rows)])
 
 
 def _between_records(
@@ -101,6 +104,7 @@ def _between_records(
     r""":math:`S\Phi\Phi^*S`, S the weights and, for features that need it, the rescaling."""
     gram, scales = summed(features.columns(rows)), weights
     if features.rescaled:
+        # The length of a row is known only once its block is summed: the rescaling comes last.
         scales = weights / np.maximum(1.0, np.sqrt(gram.diagonal()))
     gram.scale(scales)
     return _System(gram, labels * weights, scales)
@@ -134,9 +138,10 @@ def _solve(system: Callable[[], _System]) -> tuple[NDArray[Any], NDArray[np.floa
     Raises:
         ValueError, LinAlgError: not finite, or no convergence.
     """
-    made = system()
-    factor = made.gram.cholesky(_WELL)
+    equations = system()
+    # Cholesky where the condition number is small; eigenvalues where it is not, or where it fails.
+    factor = equations.gram.cholesky(_WELL)
     if factor is not None:
-        return factor.solve(made.right), made.scales
-    made = system()
-    return made.gram.pseudo_solve(made.right), made.scales
+        return factor.solve(equations.right), equations.scales
+    equations = system()
+    return equations.gram.pseudo_solve(equations.right), equations.scales

@@ -33,9 +33,10 @@ def summed_ridge_error(
     is returned otherwise. The solution is at most M tau long (T3).
     """
     length = ridge_norm(kappa, label_bound, regularization)
+    # Relative to the norm of A + Lam, for every dataset of m records.
     relative = gamma(4) + 2 * width * gamma(3 * width + 1)
     right = gamma(2) * kappa * label_bound / regularization
-    return _moved(relative, 1 + kappa * kappa / regularization, length, right)
+    return _movement(relative, 1 + kappa * kappa / regularization, length, right)
 
 
 def ridge_error(
@@ -51,10 +52,11 @@ def ridge_error(
     relative = gamma(records + width + 1) + 2 * records * gamma(3 * records + 1)
     length = kappa * label_bound / regularization
     right = gamma(records + width + 1) * length
-    return _moved(relative, 1 + kappa * kappa / regularization, length, right)
+    return _movement(relative, 1 + kappa * kappa / regularization, length, right)
 
 
-def _moved(relative: float, condition: float, length: float, right: float) -> float:
+def _movement(relative: float, condition: float, length: float, right: float) -> float:
+    # Beyond this the factor 2 on what a perturbed matrix does to its inverse is not proved.
     if not relative * condition <= 0.5:
         return math.inf
     return 2 * relative * condition * length + 2 * right
@@ -66,7 +68,7 @@ def solve_summed(sums: Sums, total_regularization: float) -> NDArray[np.float64]
     Args:
         total_regularization: Lam > 0.
     """
-    return _solved(sums.gram, sums.moments, total_regularization)
+    return _solve(sums.gram, sums.moments, total_regularization)
 
 
 def solve_ridge(
@@ -79,11 +81,12 @@ def solve_ridge(
     Args:
         features: Shape (m, d). labels: Shape (m,). total_regularization: Lam > 0.
     """
-    weights = _solved(features @ features.T, labels, total_regularization)
+    # c = Phi^T (Phi Phi^T + Lam)^{-1} y: the same minimiser from m unknowns.
+    weights = _solve(features @ features.T, labels, total_regularization)
     return np.asarray(features.T @ weights)
 
 
-def _solved(
+def _solve(
     matrix: NDArray[np.float64], right: NDArray[np.float64], total_regularization: float
 ) -> NDArray[np.float64]:
     """By the matrix plus Lam, which is overwritten."""
