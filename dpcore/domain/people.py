@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.records.persons import persons
 
 ID = "a person's id, a text or a whole number"
@@ -46,6 +46,14 @@ class People:
         """
         return adjacency.of_persons(self.records)
 
+    @property
+    def premise(self) -> str:
+        """What one person is, as a guarantee says it."""
+        return (
+            f"a person is all records with one id in column {self.column!r}, letter by letter; of "
+            f"each at most {self.records}, chosen in secret for the whole run, are used"
+        )
+
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which records belong to nobody. Shape (n,)."""
         ids = persons(values)
@@ -54,3 +62,27 @@ class People:
     def describe(self) -> str:
         """The rule an entry must meet."""
         return ID
+
+
+def require_unit(people: People | None, adjacency: Adjacency) -> None:
+    """Persons are declared exactly where they are the unit, with as many records each.
+
+    No table has places that hold nobody: what is said of them is for bridges alone.
+
+    Raises:
+        ParameterError: they are not.
+    """
+    name = str(adjacency)
+    if adjacency.unit == "place":
+        fits = "add_remove or replace_one: no record of a table can be blank"
+        raise ParameterError("data", fits, "adjacency", name, "adjacency")
+    if people is None:
+        fits = "the column that tells persons apart"
+        need(not adjacency.of_person, ParameterError, name, fits, "people", None, "data.domain")
+    else:
+        relation = people.relation(adjacency)
+        fits = f"a relation about persons ({relation})"
+        need(
+            adjacency == relation,
+            ParameterError, "data.domain.people", fits, "adjacency", name, "adjacency",
+        )  # fmt: skip

@@ -108,7 +108,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         holdout, train = order[is_out], order[~is_out]
     # The number of records is private, so each record gets a coin of its own: a cut at a share of
     # the count would move other records when one is added.
-    elif request.adjacency.membership:
+    elif not request.adjacency.replaces:
         is_out = (secret.runtime("split").uniform(count) < request.holdout)[order]
         holdout, train = order[is_out], order[~is_out]
     else:
@@ -311,7 +311,7 @@ def _select_holdout(
     share: float, adjacency: Adjacency, count: int, secret: SecretCoins
 ) -> Selection | None:
     """The hold-out: a coin for each record, or the smallest of the words that shuffle a table."""
-    if adjacency.membership:
+    if not adjacency.replaces:
         # The same named streams as for a table, so a run in blocks holds out the records that the
         # same run in memory does.
         words = secret.runtime("split").by_place
