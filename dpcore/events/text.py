@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 from dpcore.adjacency import RELATIONS, Adjacency, replace_features
 from dpcore.checks import require_keys
@@ -189,32 +189,30 @@ def parse_adjacency(data: object) -> Adjacency:
             f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
             f"got {shown(data)}{hint}"
         )
-    if "person" in data:
-        return _parse_person(data)
-    # A radius and a label have no default: without them the relation, and so the claim, is unknown.
-    require_keys(data, ["replace_features"])
-    with below("replace_features"):
-        inner = data["replace_features"]
-        _need_form(isinstance(inner, Mapping), "{radius: NUM, label: fixed or free}", inner)
-        require_keys(inner, ["radius", "label"])
-        radius, label = inner["radius"], inner["label"]
-        # True is an int in Python: `radius: true` would pass as 1.
-        is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
-        _need_form(is_number, "a number", radius, "radius")
-        _need_form(label in ("fixed", "free"), "fixed or free", label, "label")
-        return replace_features(float(radius), label=label == "free")
-
-
-def _parse_person(data: Mapping[str, Any]) -> Adjacency:
-    """{person: {adjacency: add_remove, records: INT}}."""
-    require_keys(data, ["person"])
-    with below("person"):
-        inner = data["person"]
-        _need_form(isinstance(inner, Mapping), "{adjacency: add_remove, records: INT}", inner)
-        require_keys(inner, ["adjacency", "records"])
+    # No key has a default: without one of them the relation, and so the claim, is unknown.
+    key, form, keys = (
+        ("person", "{adjacency: add_remove, records: INT}", ["adjacency", "records"])
+        if "person" in data
+        else ("replace_features", "{radius: NUM, label: fixed or free}", ["radius", "label"])
+    )
+    require_keys(data, [key])
+    with below(key):
+        fields = data[key]
+        _need_form(isinstance(fields, Mapping), form, fields)
+        require_keys(fields, keys)
+        if key == "replace_features":
+            return _parse_features(fields["radius"], fields["label"])
         with below("adjacency"):
-            relation = parse_adjacency(inner["adjacency"])
-        return relation.of_persons(inner["records"])
+            relation = parse_adjacency(fields["adjacency"])
+        return relation.of_persons(fields["records"])
+
+
+def _parse_features(radius: object, label: object) -> Adjacency:
+    # True is an int in Python: `radius: true` would pass as 1.
+    is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
+    _need_form(is_number, "a number", radius, "radius")
+    _need_form(label in ("fixed", "free"), "fixed or free", label, "label")
+    return replace_features(float(cast(float, radius)), label=label == "free")
 
 
 def _need_form(condition: bool, requirement: str, got: object, *path: str) -> None:

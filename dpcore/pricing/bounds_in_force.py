@@ -18,8 +18,12 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
-from dpcore.pricing.of_clipped_persons import clips_persons
-from dpcore.pricing.unit_claims import bound_relation, explain_unpriced, unit_claim
+from dpcore.pricing.unit_claims import (
+    bound_relation,
+    clips_persons,
+    explain_unpriced,
+    unit_claim,
+)
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND

@@ -12,7 +12,7 @@ from dpcore.errors import UndeclaredError
 from dpcore.learner import Public
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.identity import Identity
-from dpcore.pricing.of_persons import of_persons
+from dpcore.pricing.unit_claims import of_persons
 from dpcore.query import Query, Sum
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
