@@ -129,10 +129,10 @@ class Unit(ABC):
 
     def validate(self) -> None:
         """Raise `ParameterError` where the relation can be about no such unit."""
-        unit, count = self.relation.unit, self.relation.records
+        requirement = f"1 where a {self.relation.unit} is the unit"
         need(
-            count == 1,
-            ParameterError, "adjacency", f"1 where a {unit} is the unit", "records", count,
+            self.relation.records == 1,
+            ParameterError, "adjacency", requirement, "records", self.relation.records,
         )  # fmt: skip
 
     @abstractmethod
@@ -144,7 +144,6 @@ class Record(Unit):
     """One record, wherever it stands."""
 
     def words(self) -> tuple[str, str]:
-        """The relation's name and clause; of features, with what is not protected."""
         relation, radius = self.relation, self.relation.feature_radius
         if relation.membership:
             return "add_remove", "in the presence of one record"
@@ -175,7 +174,6 @@ class Person(Unit):
     holdout_secret: ClassVar[str] = count_secret
 
     def validate(self) -> None:
-        """Raise `ParameterError` unless whole records come and go, or are replaced."""
         # A person is protected in full. With fixed labels or a radius there is no such relation.
         relation = self.relation
         need(
@@ -184,7 +182,6 @@ class Person(Unit):
         )  # fmt: skip
 
     def words(self) -> tuple[str, str]:
-        """The name of the relation between records, and of how many; and the clause."""
         records = self.relation.records
         name, change = (
             ("add_remove", "present or absent")
@@ -201,7 +198,6 @@ class Place(Unit):
     """One place of a list, whose record is there or blank."""
 
     def validate(self) -> None:
-        """Raise `ParameterError` where a record moves: a place is filled or blank."""
         super().validate()
         need(
             self.relation.membership,
@@ -209,7 +205,6 @@ class Place(Unit):
         )  # fmt: skip
 
     def words(self) -> tuple[str, str]:
-        """The name of the one relation between places, and its clause."""
         return (
             "blank_one",
             "in one place, which holds a record or the blank one, that contributes nothing",

@@ -32,11 +32,16 @@ class People:
     records: int
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise ParameterError("people", "the name of a column", "column", self.column)
+        column, count = self.column, self.records
+        need(
+            isinstance(column, str) and column,
+            ParameterError, "people", "the name of a column", "column", column,
+        )  # fmt: skip
         # A bool is an int to Python, and no number of records.
-        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
-            raise ParameterError("people", "an integer >= 1", "records", self.records)
+        need(
+            isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+            ParameterError, "people", "an integer >= 1", "records", count,
+        )  # fmt: skip
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
         """The same relation about these persons.
@@ -73,16 +78,18 @@ def require_unit(people: People | None, adjacency: Adjacency) -> None:
         ParameterError: they are not.
     """
     name = str(adjacency)
-    if adjacency.unit == "place":
-        fits = "add_remove or replace_one: no record of a table can be blank"
-        raise ParameterError("data", fits, "adjacency", name, "adjacency")
-    if people is None:
-        fits = "the column that tells persons apart"
-        need(not adjacency.of_person, ParameterError, name, fits, "people", None, "data.domain")
-    else:
-        relation = people.relation(adjacency)
-        fits = f"a relation about persons ({relation})"
-        need(
-            adjacency == relation,
-            ParameterError, "data.domain.people", fits, "adjacency", name, "adjacency",
-        )  # fmt: skip
+    need(
+        adjacency.unit != "place",
+        ParameterError, "data", "add_remove or replace_one: no record of a table can be blank",
+        "adjacency", name, "adjacency",
+    )  # fmt: skip
+    need(
+        people is not None or not adjacency.of_person,
+        ParameterError, name, "the column that tells persons apart", "people", None, "data.domain",
+    )  # fmt: skip
+    relation = adjacency if people is None else people.relation(adjacency)
+    need(
+        adjacency == relation,
+        ParameterError, "data.domain.people", f"a relation about persons ({relation})",
+        "adjacency", name, "adjacency",
+    )  # fmt: skip

@@ -49,12 +49,9 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         return domain
     # A fixed number is held out, so that the sizes of both parts are public as well.
     holdout_size = held_out(domain.exact, share)
-    if holdout_size < 1 or holdout_size >= domain.exact:
-        raise ParameterError(
-            "evaluate",
-            f"a share that leaves both parts of {domain.exact} records",
-            "holdout",
-            share,
-            "evaluate.holdout",
-        )
+    need(
+        1 <= holdout_size < domain.exact,
+        ParameterError, "evaluate", f"a share that leaves both parts of {domain.exact} records",
+        "holdout", share, "evaluate.holdout",
+    )  # fmt: skip
     return domain.of_part(domain.exact - holdout_size)
