@@ -11,11 +11,12 @@ holds a record or the blank one, which contributes nothing. No claim about one u
 """
 
 import math
-from typing import Literal
+from abc import ABC, abstractmethod
+from typing import ClassVar, Literal
 
 import attrs
 
-from dpcore.errors import AdjacencyError, ParameterError
+from dpcore.errors import AdjacencyError, ParameterError, need
 
 
 @attrs.frozen
@@ -39,28 +40,27 @@ class Adjacency:
     records: int = 1
 
     def __attrs_post_init__(self) -> None:
-        if math.isnan(self.feature_radius) or self.feature_radius < 0:
-            raise ParameterError(
-                "replace_features", "a radius >= 0 (or inf)", "radius", self.feature_radius
-            )
+        radius, count = self.feature_radius, self.records
+        need(
+            radius >= 0,
+            ParameterError, "replace_features", "a radius >= 0 (or inf)", "radius", radius,
+        )  # fmt: skip
         # A record that comes or goes has no second value to move to: the kinds exclude each other.
-        if self.membership and (self.feature_radius > 0 or self.label):
-            raise ParameterError(
-                "adjacency", "either membership or replacement, not both", "membership", True
-            )
-        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
-            raise ParameterError("adjacency", "an integer >= 1", "records", self.records)
-        if self.unit != "person" and self.records != 1:
-            requirement = f"1 where a {self.unit} is the unit"
-            raise ParameterError("adjacency", requirement, "records", self.records)
-        # A person is protected in full. With fixed labels or a radius there is no such relation.
-        is_full = self.membership or (math.isinf(self.feature_radius) and self.label)
-        if self.unit == "person" and not is_full:
-            raise ParameterError(
-                "adjacency", "add_remove or replace_one for persons", "unit", self.unit
-            )
-        if self.unit == "place" and not self.membership:
-            raise ParameterError("adjacency", "membership for places", "unit", self.unit)
+        need(
+            not (self.membership and (radius > 0 or self.label)),
+            ParameterError, "adjacency", "either membership or replacement, not both", "membership",
+            True,
+        )  # fmt: skip
+        need(
+            isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+            ParameterError, "adjacency", "an integer >= 1", "records", count,
+        )  # fmt: skip
+        self.privacy_unit.validate()
+
+    @property
+    def privacy_unit(self) -> "Unit":
+        """What neighbours differ in, which answers whatever depends on it."""
+        return _UNITS[self.unit](self)
 
     def of_persons(self, records: int) -> "Adjacency":
         """The relation whose unit is a person, of whom at most `records` records are used.
@@ -103,49 +103,122 @@ class Adjacency:
         """Whether neighbours have equally many records, so that their number may be public."""
         return not (self.membership or self.of_person)
 
+    def require_presence(self, owner: str, requirement: str) -> None:
+        """Raise `ParameterError` of `owner` unless neighbours are with the unit, and without it."""
+        need(self.membership, ParameterError, owner, requirement, "adjacency", str(self))
+
     def __str__(self) -> str:
-        if self.of_person:
-            plain = "add_remove" if self.membership else "replace_one"
-            return f"{plain} of a person ({self.records} records at most)"
-        if self.unit == "place":
-            return "blank_one"
-        if self.membership:
-            return "add_remove"
-        if self == REPLACE_ONE:
-            return "replace_one"
-        if self.feature_radius == 0 and self.label:
-            return "replace_label"
-        label = "free" if self.label else "fixed"
-        return f"replace_features(radius={self.feature_radius!r}, label={label})"
+        return self.privacy_unit.words()[0]
 
     def describe(self) -> str:
         """The relation as a clause: "datasets that differ ..."."""
-        if self.of_person:
-            clause = f"of one person, of whom at most {self.records} are used"
-            if self.membership:
-                return f"in all records {clause}, present or absent"
-            return f"in all records {clause}, replaced by any others of a person in the domain"
-        if self.unit == "place":
-            return "in one place, which holds a record or the blank one, that contributes nothing"
-        if self.membership:
-            return "in the presence of one record"
-        if self == REPLACE_ONE:
-            return "in one record, replaced by any other in the domain"
-        if self.feature_radius == 0:
-            return "in the label of one record; features are not protected"
+        return self.privacy_unit.words()[1]
+
+
+@attrs.frozen
+class Unit(ABC):
+    """What neighbours under a relation differ in: a record, a person or a place."""
+
+    count_secret: ClassVar[str] = "the exact count is what it protects"
+    """Why the number of records is private where the unit may come or go, as a clause."""
+
+    holdout_secret: ClassVar[str] = "add_remove hides it"
+    """Why then the number of those that are held out is private."""
+
+    relation: Adjacency
+
+    def validate(self) -> None:
+        """Raise `ParameterError` where the relation can be about no such unit."""
+        requirement = f"1 where a {self.relation.unit} is the unit"
+        need(
+            self.relation.records == 1,
+            ParameterError, "adjacency", requirement, "records", self.relation.records,
+        )  # fmt: skip
+
+    @abstractmethod
+    def words(self) -> tuple[str, str]:
+        """The relation's name, and how datasets differ under it, as a clause."""
+
+
+class Record(Unit):
+    """One record, wherever it stands."""
+
+    def words(self) -> tuple[str, str]:
+        relation, radius = self.relation, self.relation.feature_radius
+        if relation.membership:
+            return "add_remove", "in the presence of one record"
+        if relation == REPLACE_ONE:
+            return "replace_one", "in one record, replaced by any other in the domain"
+        name = f"replace_features(radius={radius!r}, label={'free' if relation.label else 'fixed'})"
+        if radius == 0:
+            return (
+                "replace_label" if relation.label else name,
+                "in the label of one record; features are not protected",
+            )
         extent = (
             "to any others in the domain"
-            if math.isinf(self.feature_radius)
-            else f"by at most {self.feature_radius!r} in encoded l2 distance"
+            if math.isinf(radius)
+            else f"by at most {radius!r} in encoded l2 distance"
         )
-        label = "and label" if self.label else "only; labels are not protected"
-        return f"in one record's features (moved {extent}) {label}"
+        label = "and label" if relation.label else "only; labels are not protected"
+        return name, f"in one record's features (moved {extent}) {label}"
 
 
+class Person(Unit):
+    """All used records of one person, `relation.records` at most.
+
+    Both neighbours may have any number of them, so that no count of records is public.
+    """
+
+    count_secret: ClassVar[str] = "how many records a person has is protected"
+    holdout_secret: ClassVar[str] = count_secret
+
+    def validate(self) -> None:
+        # A person is protected in full. With fixed labels or a radius there is no such relation.
+        relation = self.relation
+        need(
+            relation.membership or (math.isinf(relation.feature_radius) and relation.label),
+            ParameterError, "adjacency", "add_remove or replace_one for persons", "unit", "person",
+        )  # fmt: skip
+
+    def words(self) -> tuple[str, str]:
+        records = self.relation.records
+        name, change = (
+            ("add_remove", "present or absent")
+            if self.relation.membership
+            else ("replace_one", "replaced by any others of a person in the domain")
+        )
+        return (
+            f"{name} of a person ({records} records at most)",
+            f"in all records of one person, of whom at most {records} are used, {change}",
+        )
+
+
+class Place(Unit):
+    """One place of a list, whose record is there or blank."""
+
+    def validate(self) -> None:
+        super().validate()
+        need(
+            self.relation.membership,
+            ParameterError, "adjacency", "membership for places", "unit", "place",
+        )  # fmt: skip
+
+    def words(self) -> tuple[str, str]:
+        return (
+            "blank_one",
+            "in one place, which holds a record or the blank one, that contributes nothing",
+        )
+
+
+_UNITS: dict[str, type[Unit]] = {"record": Record, "person": Person, "place": Place}
 ADD_REMOVE = Adjacency(membership=True, feature_radius=0.0, label=False)
 REPLACE_ONE = Adjacency(membership=False, feature_radius=math.inf, label=True)
 BLANK_ONE = Adjacency(membership=True, feature_radius=0.0, label=False, unit="place")
 REPLACE_LABEL = Adjacency(membership=False, feature_radius=0.0, label=True)
+
+RELATIONS = {str(relation): relation for relation in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
+"""Relations between records that a name says all of, as specs and lists of events write it."""
 
 
 def replace_features(radius: float, *, label: bool) -> Adjacency:

@@ -19,19 +19,12 @@ from typing import Any
 import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant, intersection
-from dpcore.adjacency import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Adjacency,
-    replace_features,
-)
+from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
-from dpcore.errors import ParameterError, SpecError, below, near, shown
+from dpcore.errors import ParameterError, SpecError, below, shown
 from dpcore.events.catalogue import Catalogue
+from dpcore.events.text import parse_adjacency
 from dpcore.interval import Interval
-
-_RELATIONS = {str(kind): kind for kind in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
 
 
 @attrs.frozen
@@ -72,54 +65,6 @@ class Account:
         }
 
 
-def read_adjacency(data: object) -> Adjacency:
-    """add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
-
-    Of persons: {person: {adjacency: add_remove, records: 5}}, or replace_one.
-
-    Raises:
-        SpecError: it is none of these.
-    """
-    if isinstance(data, str) and data in _RELATIONS:
-        return _RELATIONS[data]
-    if not isinstance(data, Mapping):
-        names = ", ".join(_RELATIONS)
-        hint = near(data, _RELATIONS) if isinstance(data, str) else ""
-        raise SpecError(
-            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
-            f"got {shown(data)}{hint}"
-        )
-    if "person" in data:
-        return _of_persons(data)
-    # A radius and a label have no default: without them the relation, and so the claim, is unknown.
-    require_keys(data, ["replace_features"])
-    with below("replace_features"):
-        inner = data["replace_features"]
-        if not isinstance(inner, Mapping):
-            raise SpecError(f"needs {{radius: NUM, label: fixed or free}}, got {shown(inner)}")
-        require_keys(inner, ["radius", "label"])
-        radius, label = inner["radius"], inner["label"]
-        # True is an int in Python: `radius: true` would pass as 1.
-        if isinstance(radius, bool) or not isinstance(radius, int | float):
-            raise SpecError(f"needs a number, got {shown(radius)}", "radius")
-        if label not in ("fixed", "free"):
-            raise SpecError(f"needs fixed or free, got {shown(label)}", "label")
-        return replace_features(float(radius), label=label == "free")
-
-
-def _of_persons(data: Mapping[str, Any]) -> Adjacency:
-    """{person: {adjacency: add_remove, records: INT}}."""
-    require_keys(data, ["person"])
-    with below("person"):
-        inner = data["person"]
-        if not isinstance(inner, Mapping):
-            raise SpecError(f"needs {{adjacency: add_remove, records: INT}}, got {shown(inner)}")
-        require_keys(inner, ["adjacency", "records"])
-        with below("adjacency"):
-            relation = read_adjacency(inner["adjacency"])
-        return relation.of_persons(inner["records"])
-
-
 def relation_and_events(data: object) -> tuple[Adjacency, Any]:
     """The relation of a list of events in plain data, and the list as it stands.
 
@@ -130,7 +75,7 @@ def relation_and_events(data: object) -> tuple[Adjacency, Any]:
         raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
     require_keys(data, ["adjacency", "events"])
     with below("adjacency"):
-        adjacency = read_adjacency(data["adjacency"])
+        adjacency = parse_adjacency(data["adjacency"])
     return adjacency, data["events"]
 
 

@@ -10,11 +10,11 @@ import attrs
 import msgspec
 import typer
 
-from dpcore.accounting.account import read_adjacency
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import ReplayError, SpecError, shown
+from dpcore.events.text import parse_adjacency
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import LedgerError
@@ -68,7 +68,7 @@ def create(
         # Read as in a spec, so that one word means the same relation in both.
         text = parse(adjacency, "--adjacency")
         with placed(text):
-            relation = read_adjacency(text.plain())
+            relation = parse_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             book = Ledger.create(
                 place_of(name),

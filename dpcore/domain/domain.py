@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.people import People
@@ -133,6 +134,14 @@ class Domain:
         if self._labels is None:
             raise UnfitTargetError(_TARGETLESS)
         return self._labels
+
+    def relation(self, adjacency: Adjacency) -> Adjacency:
+        """The same relation about whole persons where people are declared, else as it is.
+
+        Raises:
+            ParameterError: people are declared, and it is neither add/remove nor replace-one.
+        """
+        return adjacency if self.people is None else self.people.relation(adjacency)
 
     @property
     def rules(self) -> dict[str, Column | Classes]:

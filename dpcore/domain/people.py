@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.records.persons import persons
 
 ID = "a person's id, a text or a whole number"
@@ -32,11 +32,16 @@ class People:
     records: int
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise ParameterError("people", "the name of a column", "column", self.column)
+        column, count = self.column, self.records
+        need(
+            isinstance(column, str) and column,
+            ParameterError, "people", "the name of a column", "column", column,
+        )  # fmt: skip
         # A bool is an int to Python, and no number of records.
-        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
-            raise ParameterError("people", "an integer >= 1", "records", self.records)
+        need(
+            isinstance(count, int) and not isinstance(count, bool) and count >= 1,
+            ParameterError, "people", "an integer >= 1", "records", count,
+        )  # fmt: skip
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
         """The same relation about these persons.
@@ -46,6 +51,14 @@ class People:
         """
         return adjacency.of_persons(self.records)
 
+    @property
+    def premise(self) -> str:
+        """What one person is, as a guarantee says it."""
+        return (
+            f"a person is all records with one id in column {self.column!r}, letter by letter; of "
+            f"each at most {self.records}, chosen in secret for the whole run, are used"
+        )
+
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which records belong to nobody. Shape (n,)."""
         ids = persons(values)
@@ -54,3 +67,29 @@ class People:
     def describe(self) -> str:
         """The rule an entry must meet."""
         return ID
+
+
+def require_unit(people: People | None, adjacency: Adjacency) -> None:
+    """Persons are declared exactly where they are the unit, with as many records each.
+
+    No table has places that hold nobody: what is said of them is for bridges alone.
+
+    Raises:
+        ParameterError: they are not.
+    """
+    name = str(adjacency)
+    need(
+        adjacency.unit != "place",
+        ParameterError, "data", "add_remove or replace_one: no record of a table can be blank",
+        "adjacency", name, "adjacency",
+    )  # fmt: skip
+    need(
+        people is not None or not adjacency.of_person,
+        ParameterError, name, "the column that tells persons apart", "people", None, "data.domain",
+    )  # fmt: skip
+    relation = adjacency if people is None else people.relation(adjacency)
+    need(
+        adjacency == relation,
+        ParameterError, "data.domain.people", f"a relation about persons ({relation})",
+        "adjacency", name, "adjacency",
+    )  # fmt: skip

@@ -102,9 +102,9 @@ def with_replacement(
         ParameterError: a number is out of range, or the relation is another one.
     """
     _positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
-    if adjacency.membership:
-        raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
     reach = _reach("with_replacement", adjacency)
+    if reach == 1:
+        raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
     hits = np.arange(1, min(size, 1000) + 1)
     # tails[i] = P(more than hits[i] hits); the list of shifts ends where that is negligible
     tails = scipy.special.bdtrc(hits, size, 1 / records)

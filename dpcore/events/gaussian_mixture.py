@@ -62,8 +62,7 @@ class GaussianMixtureEvent(TwoEnds):
             raise ParameterError(
                 class_name, "a weight >= 0 for each shift, in all 1", "weights", self.weights
             )
-        if not self.adjacency.membership:
-            raise ParameterError(class_name, "add_remove", "adjacency", str(self.adjacency))
+        self.adjacency.require_presence(class_name, "add_remove")
 
     @property
     def atoms(self) -> int:

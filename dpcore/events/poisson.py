@@ -48,13 +48,10 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
                 "sampling_probability",
                 self.sampling_probability,
             )
-        if not self.event.adjacency.membership:
-            raise ParameterError(
-                "PoissonSampledEvent",
-                "an event for add_remove (sampling without replacement is for replacement)",
-                "adjacency",
-                str(self.event.adjacency),
-            )
+        self.event.adjacency.require_presence(
+            "PoissonSampledEvent",
+            "an event for add_remove (sampling without replacement is for replacement)",
+        )
 
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool

@@ -3,16 +3,32 @@
 A float is its hexadecimal text, an event the name of its kind with its own fields: floats,
 integers, tuples, relations and other events. What was written rebuilds an equal event, to the last
 bit; another version, an unknown kind or a field too many or too few is refused.
+
+A relation stands in three formats, which differ on disk and mean the same: in a ledger beside its
+events (`write_adjacency`), in a lock (`lock_adjacency`) and as people write it
+(`parse_adjacency`).
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
 
-from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, DpcoreError, ParameterError, RegistryError
+from dpcore.adjacency import RELATIONS, Adjacency, replace_features
+from dpcore.checks import require_keys
+from dpcore.errors import (
+    ContractError,
+    DpcoreError,
+    ParameterError,
+    RegistryError,
+    SpecError,
+    below,
+    near,
+    need,
+    shown,
+)
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue, fields_of
 
@@ -115,15 +131,92 @@ def read_adjacency(data: object) -> Adjacency:
         _refuse("an adjacency", data)
     radius = math.inf if data["radius"] is None else read_number(data["radius"])
     try:
-        relation = _of_records(data["membership"], radius, data["label"])
-        return relation.of_persons(data["records"]) if "unit" in data else relation
+        return _relation(data, radius, "records")
     except ParameterError:
         _refuse("an adjacency", data)
+
+
+def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The relation in a lock: its own fields, and of persons how many records, which stand later.
+
+    Null stands for an unbounded radius.
+    """
+    radius = adjacency.feature_radius
+    fields = {
+        "membership": adjacency.membership,
+        "feature_radius": None if math.isinf(radius) else radius,
+        "label": adjacency.label,
+    }
+    return fields, {"persons": adjacency.records} if adjacency.of_person else {}
+
+
+def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
+    """The relation that `lock_adjacency` wrote among other fields.
+
+    Raises:
+        LookupError: a field is missing.
+        ValueError: a field holds what no relation has.
+    """
+    radius = data["feature_radius"]
+    return _relation(data, math.inf if radius is None else float(radius), "persons")
+
+
+def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency:
+    """The relation of stored fields; about persons where `persons` says how many records."""
+    of_records = _of_records(bool(data["membership"]), radius, bool(data["label"]))
+    return of_records.of_persons(data[persons]) if persons in data else of_records
 
 
 @functools.lru_cache(maxsize=64)  # a ledger's rows tell the same few
 def _of_records(membership: bool, radius: float, label: bool) -> Adjacency:
     return Adjacency(membership, radius, label)
+
+
+def parse_adjacency(data: object) -> Adjacency:
+    """add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
+
+    Of persons: {person: {adjacency: add_remove, records: 5}}, or replace_one.
+
+    Raises:
+        SpecError: it is none of these.
+    """
+    if isinstance(data, str) and data in RELATIONS:
+        return RELATIONS[data]
+    if not isinstance(data, Mapping):
+        names = ", ".join(RELATIONS)
+        hint = near(data, RELATIONS) if isinstance(data, str) else ""
+        raise SpecError(
+            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
+            f"got {shown(data)}{hint}"
+        )
+    # No key has a default: without one of them the relation, and so the claim, is unknown.
+    key, form, keys = (
+        ("person", "{adjacency: add_remove, records: INT}", ["adjacency", "records"])
+        if "person" in data
+        else ("replace_features", "{radius: NUM, label: fixed or free}", ["radius", "label"])
+    )
+    require_keys(data, [key])
+    with below(key):
+        fields = data[key]
+        _need_form(isinstance(fields, Mapping), form, fields)
+        require_keys(fields, keys)
+        if key == "replace_features":
+            return _parse_features(fields["radius"], fields["label"])
+        with below("adjacency"):
+            relation = parse_adjacency(fields["adjacency"])
+        return relation.of_persons(fields["records"])
+
+
+def _parse_features(radius: object, label: object) -> Adjacency:
+    # True is an int in Python: `radius: true` would pass as 1.
+    is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
+    _need_form(is_number, "a number", radius, "radius")
+    _need_form(label in ("fixed", "free"), "fixed or free", label, "label")
+    return replace_features(float(cast(float, radius)), label=label == "free")
+
+
+def _need_form(condition: bool, requirement: str, got: object, *path: str) -> None:
+    need(condition, SpecError, f"needs {requirement}, got {shown(got)}", *path)
 
 
 def _event(event: Event, catalogue: Catalogue) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, ParameterError, need
 from dpcore.learning.metrics.base import Held, Metric
 from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.mechanisms.laplace import Laplace
@@ -65,17 +65,11 @@ class PrivateLook:
             ParameterError: there is no hold-out.
         """
         # The sensitivity of a metric depends on the size of the hold-out, which must be public.
-        if adjacency.of_person:
-            raise NoClaimError(
-                "a private look needs a public hold-out size; how many records a person has is "
-                "protected",
-                "evaluate.private",
-            )
-        if adjacency.membership:
-            raise NoClaimError(
-                "a private look needs a public hold-out size; add_remove hides it",
-                "evaluate.private",
-            )
+        secret = adjacency.privacy_unit.holdout_secret
+        need(
+            adjacency.replaces, NoClaimError,
+            f"a private look needs a public hold-out size; {secret}", "evaluate.private",
+        )  # fmt: skip
         records = held_out(domain.records, holdout)
         if records < 1:
             raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")

@@ -6,7 +6,8 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
+from dpcore.domain.people import require_unit
+from dpcore.errors import ParameterError, need
 
 
 def held_out(records: int, share: float) -> int:
@@ -23,29 +24,17 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     Raises:
         ParameterError: the unit or the count does not fit the adjacency, or a part would be empty.
     """
-    _require_unit(domain, adjacency)
+    require_unit(domain.people, adjacency)
     if domain.groups:
         domain = attrs.evolve(domain, groups={})  # learners never see them
     # Where a record or person may come or go, their exact number would tell of them.
-    if adjacency.of_person:
-        if domain.exact is not None:
-            raise ParameterError(
-                str(adjacency),
-                "records: private, or {at_most: ...}: how many records a person has is protected",
-                "records",
-                domain.exact,
-                "data.domain",
-            )
-        return domain
-    if adjacency.membership:
-        if domain.exact is not None:
-            raise ParameterError(
-                "add_remove",
-                "records: private, or {at_most: ...}: the exact count is what it protects",
-                "records",
-                domain.exact,
-                "data.domain",
-            )
+    if not adjacency.replaces:
+        secret = adjacency.privacy_unit.count_secret
+        need(
+            domain.exact is None,
+            ParameterError, str(adjacency), f"records: private, or {{at_most: ...}}: {secret}",
+            "records", domain.exact, "data.domain",
+        )  # fmt: skip
         return domain
     # Replacing a record keeps their number, so that bounds may read it.
     if domain.exact is None:
@@ -60,38 +49,9 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         return domain
     # A fixed number is held out, so that the sizes of both parts are public as well.
     holdout_size = held_out(domain.exact, share)
-    if holdout_size < 1 or holdout_size >= domain.exact:
-        raise ParameterError(
-            "evaluate",
-            f"a share that leaves both parts of {domain.exact} records",
-            "holdout",
-            share,
-            "evaluate.holdout",
-        )
+    need(
+        1 <= holdout_size < domain.exact,
+        ParameterError, "evaluate", f"a share that leaves both parts of {domain.exact} records",
+        "holdout", share, "evaluate.holdout",
+    )  # fmt: skip
     return domain.of_part(domain.exact - holdout_size)
-
-
-def _require_unit(domain: Domain, adjacency: Adjacency) -> None:
-    """Persons are declared exactly where they are the unit, with as many records each.
-
-    No table has places that hold nobody: what is said of them is for bridges alone.
-
-    Raises:
-        ParameterError: they are not.
-    """
-    people = domain.people
-    if adjacency.unit == "place":
-        fits = "add_remove or replace_one: no record of a table can be blank"
-        raise ParameterError("data", fits, "adjacency", str(adjacency), "adjacency")
-    if people is None and adjacency.of_person:
-        raise ParameterError(
-            str(adjacency), "the column that tells persons apart", "people", None, "data.domain"
-        )
-    if people is not None and adjacency != people.relation(adjacency):
-        raise ParameterError(
-            "data.domain.people",
-            f"a relation about persons ({people.relation(adjacency)})",
-            "adjacency",
-            str(adjacency),
-            "adjacency",
-        )

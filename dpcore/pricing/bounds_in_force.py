@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.adjacency import ADD_REMOVE, Adjacency
+from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
@@ -18,8 +18,12 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
-from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
-from dpcore.pricing.of_persons import of_persons
+from dpcore.pricing.unit_claims import (
+    bound_relation,
+    clips_persons,
+    explain_unpriced,
+    unit_claim,
+)
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
@@ -89,9 +93,10 @@ class Bounds:
         if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
         claims = _Claims(self, release)
-        relation = ADD_REMOVE if self.adjacency.of_person else self.adjacency  # a bound's own step
         # A bound about a learner within a learner chooses the inner one's bound here, once.
-        definite_bound = bound.about(release.learner, public, relation, claims)
+        definite_bound = bound.about(
+            release.learner, public, bound_relation(self.adjacency), claims
+        )
         if isinstance(definite_bound, Refused):
             return definite_bound
         # The release's own shares are relative to each other; `price` weighs releases.
@@ -173,17 +178,13 @@ class Bounds:
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
     ) -> AnySensitivity | Refused:
         """What a bound claims of one query, if that serves the run."""
-        # Theorems are about one record. For a person they need a path, or clipped persons.
         claim = partial(bound.sensitivity, query, learner, public)
         try:
-            if self.locked:
-                result = claim(self.adjacency)
-            elif clips_persons(query):
-                result = of_clipped_persons(query, learner, self.adjacency, claim)
-            elif self.adjacency.of_person:
-                result = of_persons(query, self.adjacency, claim)
-            else:
-                result = claim(self.adjacency)
+            result = (
+                claim(self.adjacency)
+                if self.locked
+                else unit_claim(query, learner, self.adjacency, claim)
+            )
         except UndeclaredError as error:
             return Refused(error.message)
         if isinstance(result, Refused):
@@ -222,7 +223,7 @@ def _explain_unsampled(
     reason = sampling.refusal(adjacency) or sampling.refusal(claim.adjacency)
     # Amplification is proved of records that come and go. Of replaced ones it is known for exact
     # sums only, where a record that is not seen moves the sum by its clip at most.
-    is_replacement = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
+    is_replacement = adjacency.replaces and claim.adjacency.replaces
     if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
         return reason
     if query.sum is None or not query.sum.clip <= claim.smallest:
@@ -263,11 +264,8 @@ class _Claims:
         if isinstance(sensitivity, Refused):
             return sensitivity
         mechanism = _mechanism(self.release, query, name)
-        if self.bounds.adjacency.of_person and not mechanism.by_person:
-            return Refused(
-                f"no claim about persons is proved for mechanism {type(mechanism).__name__}, which "
-                f"counts on what one record changes"
-            )
+        if reason := explain_unpriced(self.bounds.adjacency, mechanism):
+            return Refused(reason)
         if not isinstance(sensitivity, mechanism.takes):
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "
@@ -280,7 +278,7 @@ def _explain_unfit(queries: tuple[Query, ...]) -> str:
     """Why queries cannot be asked of evaluated records, or empty."""
     if any(query.sampling is not None for query in queries):
         return "evaluated records are not sampled: all of the hold-out is seen"
-    if any(query.sum is not None and query.sum.person is not None for query in queries):
+    if any(map(clips_persons, queries)):
         return "evaluated records do not say whose they are: take clip: record"
     return ""
 

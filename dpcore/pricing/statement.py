@@ -216,23 +216,17 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
         if on_invalid == "refuse"
         else f"the declared columns ({rules}), into which every record is mapped"
     )
+    unit, qualifier = (
+        ("one person is at most one record", "")
+        if domain.people is None
+        else (domain.people.premise, " that are used")
+    )
     count = []
     if domain.exact is not None:
         count = [f"there are exactly {domain.exact} records"]
     elif domain.limit is not None:
-        qualifier = "" if domain.people is None else " that are used"
         count = [f"there are at most {domain.limit} records{qualifier}"]
-    return (fits, *count, _unit(domain))
-
-
-def _unit(domain: Domain) -> str:
-    """The premise that says what one person is."""
-    if (people := domain.people) is None:
-        return "one person is at most one record"
-    return (
-        f"a person is all records with one id in column {people.column!r}, letter by letter; of "
-        f"each at most {people.records}, chosen in secret for the whole run, are used"
-    )
+    return (fits, *count, unit)
 
 
 def _room(request: Request) -> tuple[str, ...]:

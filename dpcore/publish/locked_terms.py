@@ -10,9 +10,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from dpcore.adjacency import Adjacency
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, ReplayError
+from dpcore.events.text import lock_adjacency, unlock_adjacency
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask
 from dpcore.pricing.plan_from_lock import LockedAsk, LockedRelease, Terms
@@ -32,18 +32,14 @@ from dpcore.sensitivity import (
 
 def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
     """Everything that a sensitivity says, as JSON-ready data; null stands for infinity."""
-    relation = sensitivity.adjacency
-    radius = relation.feature_radius
+    relation, persons = lock_adjacency(sensitivity.adjacency)
     data: dict[str, Any] = {
         "class": type(sensitivity).__name__,
-        "membership": relation.membership,
-        "feature_radius": None if math.isinf(radius) else radius,
-        "label": relation.label,
+        **relation,
         "validity": _validity_dict(sensitivity.validity),
         "premises": list(sensitivity.premises),
+        **persons,
     }
-    if relation.of_person:
-        data["persons"] = relation.records
     if isinstance(sensitivity, SensitivityLaw):
         law = sensitivity.law
         data |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
@@ -116,7 +112,7 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
     bound = entry["bound"]
     common: dict[str, Any] = {
         "distance": Distance(entry["distance"]),
-        "adjacency": _relation(bound),
+        "adjacency": unlock_adjacency(bound),
         "source": str(entry["source"]),
         "validity": _validity(bound["validity"]),
         "solver_error": float(entry["solver_error"]),
@@ -136,16 +132,6 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
         range=_number(bound["range"]),
         **common,
     )
-
-
-def _relation(bound: Mapping[str, Any]) -> Adjacency:
-    radius = bound["feature_radius"]
-    of_records = Adjacency(
-        membership=bool(bound["membership"]),
-        feature_radius=math.inf if radius is None else float(radius),
-        label=bool(bound["label"]),
-    )
-    return of_records.of_persons(bound["persons"]) if "persons" in bound else of_records
 
 
 def _validity_dict(validity: Validity) -> dict[str, Any]:

@@ -104,9 +104,7 @@ class Session(Once, Shown):
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
         default_adjacency = ADD_REMOVE if domain.exact is None else REPLACE_ONE
-        if domain.people is not None:
-            default_adjacency = domain.people.relation(default_adjacency)
-        self.adjacency = adjacency or ledger_adjacency or default_adjacency
+        self.adjacency = adjacency or ledger_adjacency or domain.relation(default_adjacency)
         self._ledger = budget if isinstance(budget, Ledger) else None
         self._delta = budget.total.delta if isinstance(budget, Ledger) else budget.delta
         self._sums: Spent | None = None

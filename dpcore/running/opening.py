@@ -89,32 +89,28 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         require_fit(domain, table)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
-    usage = None
+    persons, coins = None, None
     if domain.people is not None:
         usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
+        persons, coins = usage.codes[usage.rows], usage.persons
         table = {name: cells(table[name])[usage.rows] for name in domain.rules}
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = domain.project(table)
+    records = attrs.evolve(domain.project(table), persons=persons)
     count = len(records)
     _require_count(domain, count)
     # A secret order: learners that read in file order, or blocks, get no information from places.
     order = secret.runtime("shuffle").permutation(count)
-    if usage is not None:
-        # Split by persons: one coin for each, so that a neighbour changes one side of the split
-        # alone.
-        persons = usage.codes[usage.rows]
-        records = attrs.evolve(records, persons=persons)
-        is_out = (secret.runtime("split").uniform(usage.persons) < request.holdout)[persons][order]
-        holdout, train = order[is_out], order[~is_out]
-    # The number of records is private, so each record gets a coin of its own: a cut at a share of
-    # the count would move other records when one is added.
-    elif request.adjacency.membership:
-        is_out = (secret.runtime("split").uniform(count) < request.holdout)[order]
-        holdout, train = order[is_out], order[~is_out]
-    else:
+    if request.adjacency.replaces:
         # The count is public, so the split may have exact sizes.
         cut = held_out(count, request.holdout)
         holdout, train = order[:cut], order[cut:]
+    else:
+        # The number of records is private, so each record, or each person, gets one coin: a
+        # neighbour changes one side of the split alone. A cut at a share of the count would move
+        # other records when one is added.
+        is_out = secret.runtime("split").uniform(coins or count) < request.holdout
+        is_out = (is_out if persons is None else is_out[persons])[order]
+        holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
     labels = records.labels[holdout]
@@ -311,7 +307,7 @@ def _select_holdout(
     share: float, adjacency: Adjacency, count: int, secret: SecretCoins
 ) -> Selection | None:
     """The hold-out: a coin for each record, or the smallest of the words that shuffle a table."""
-    if adjacency.membership:
+    if not adjacency.replaces:
         # The same named streams as for a table, so a run in blocks holds out the records that the
         # same run in memory does.
         words = secret.runtime("split").by_place

@@ -79,7 +79,7 @@ def evaluated_domain(
 
 def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:
     """What neighbours among records are among evaluated records."""
-    return adjacency if adjacency.membership or adjacency.of_person else REPLACE_ONE
+    return REPLACE_ONE if adjacency.replaces else adjacency
 
 
 def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain) -> Records:

@@ -131,7 +131,7 @@ class Poisson(Sampling):
         A Gaussian that is about twice as far for a replacement is taken as exactly twice as far, if
         need be with more loss: then the curve is known exactly.
         """
-        if event.adjacency.membership:
+        if not self.refusal(event.adjacency):
             return self.amplified(event)
         full_mu, half_mu = event.gaussian_mu(), absent.gaussian_mu()
         if full_mu is not None and half_mu is not None and full_mu > _NEARLY_TWICE * half_mu:

@@ -9,13 +9,7 @@ from typing import Literal, cast
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.adjacency import (
-    ADD_REMOVE,
-    REPLACE_LABEL,
-    REPLACE_ONE,
-    Adjacency,
-    replace_features,
-)
+from dpcore.adjacency import RELATIONS, Adjacency, replace_features
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
@@ -102,23 +96,17 @@ def declared_adjacency(text: SpecText, domain: Domain) -> Adjacency:
     Raises:
         SpecError: it is not about whole records, and people are declared.
     """
-    # A declared person lifts the relation from one record to all records of one person.
-    if domain.people is None:
-        return _of_records(text)
     with below("adjacency"):
-        return domain.people.relation(_of_records(text))
+        # A declared person lifts the relation from one record to all records of one person.
+        return domain.relation(_of_records(text.adjacency))
 
 
-def _of_records(text: SpecText) -> Adjacency:
-    if isinstance(text.adjacency, ReplaceFeatures):
-        inner = text.adjacency.replace_features
-        with below("adjacency", "replace_features"):
-            return replace_features(inner.radius, label=inner.label == "free")
-    return {
-        "add_remove": ADD_REMOVE,
-        "replace_one": REPLACE_ONE,
-        "replace_label": REPLACE_LABEL,
-    }[text.adjacency]
+def _of_records(text: str | ReplaceFeatures) -> Adjacency:
+    if isinstance(text, str):
+        return RELATIONS[text]
+    inner = text.replace_features
+    with below("replace_features"):
+        return replace_features(inner.radius, label=inner.label == "free")
 
 
 def declared_domain(node: Node, data: DataText) -> Domain:

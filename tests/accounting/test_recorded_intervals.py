@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from dpcore.accounting.account import read_adjacency
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.events.catalogue import Catalogue
+from dpcore.events.text import parse_adjacency
 from tests.accounting.random_sets import random_set
 
 _LINES = Path(__file__).with_name("recorded_intervals.txt").read_text().splitlines()[1:]
@@ -15,7 +15,7 @@ _WORSE = 2e-3  # relative: an upper end may lie elsewhere in a certified interva
 
 def _composed(seed):
     data, delta = random_set(seed)
-    adjacency = read_adjacency(data["adjacency"])
+    adjacency = parse_adjacency(data["adjacency"])
     accountant = AutoAccountant(adjacency)
     for event, count in Catalogue().counted(data["events"], adjacency):
         accountant = accountant.compose(event, count)

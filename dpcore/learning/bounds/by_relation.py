@@ -21,7 +21,7 @@ class ByRelation:
 
     def under(self, adjacency: Adjacency) -> tuple[Adjacency, float]:
         """The smallest of these relations that covers `adjacency`, and its movement."""
-        if adjacency.membership:
+        if ADD_REMOVE.covers(adjacency):
             return ADD_REMOVE, self.add_remove
         if self.replace_label is not None and REPLACE_LABEL.covers(adjacency):
             return REPLACE_LABEL, self.replace_label

@@ -12,7 +12,7 @@ from dpcore.errors import UndeclaredError
 from dpcore.learner import Public
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.identity import Identity
-from dpcore.pricing.of_persons import of_persons
+from dpcore.pricing.unit_claims import of_persons
 from dpcore.query import Query, Sum
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
@@ -192,7 +192,7 @@ def test_a_bound_of_one_record_is_broken_by_a_person(monkeypatch):
     def once(query, adjacency, claim):
         return attrs.evolve(claim(ADD_REMOVE), adjacency=adjacency)
 
-    monkeypatch.setattr("dpcore_attacks.attacks.setting.of_persons", once)
+    monkeypatch.setattr("dpcore.pricing.unit_claims.of_persons", once)
     for learner in LEARNERS[:3]:
         (finding,) = falsify(case(learner, ADD_REMOVE, 3), Effort(pairs=60), seed=1)
         assert finding.broken

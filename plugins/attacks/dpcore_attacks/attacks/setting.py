@@ -21,8 +21,7 @@ from dpcore.interval import Spread
 from dpcore.learner import Answer, AnyLearner, Learner, Public
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
-from dpcore.pricing.of_persons import of_persons
+from dpcore.pricing.unit_claims import unit_claim
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -123,11 +122,7 @@ class Case:
 
     def _claim(self, query: Query) -> AnySensitivity | Refused:
         claim = partial(self.bound.sensitivity, query, self.learner, self.public)
-        if clips_persons(query):  # as pricing does it
-            return of_clipped_persons(query, self.learner, self.adjacency, claim)
-        if self.adjacency.of_person:
-            return of_persons(query, self.adjacency, claim)
-        return claim(self.adjacency)
+        return unit_claim(query, self.learner, self.adjacency, claim)  # as pricing does it
 
     def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """The claims, where any exception of the learner or the bound counts as a refusal."""
