@@ -27,11 +27,14 @@ def command(name: str, offer: Offer | None = None) -> Any:
         target = getattr(import_module(f"dpcore.cli.{module}"), attribute)
     else:
         target = command_of(name, offer)
-    if not isinstance(target, typer.Typer):
-        group = typer.Typer(add_completion=False, rich_markup_mode=None)
-        group.command(name)(target)
-        target = group
-    return typer.main.get_command(target)
+    is_group = isinstance(target, typer.Typer)
+    return typer.main.get_command(target) if is_group else _single_command(name, target)
+
+
+def _single_command(name: str, function: Any, summary: str | None = None) -> Any:
+    group = typer.Typer(add_completion=False, rich_markup_mode=None)
+    group.command(name, help=summary)(function)
+    return typer.main.get_command(group)
 
 
 class Commands(NamedCommands):
@@ -49,9 +52,7 @@ class Commands(NamedCommands):
         """Its entry, with its help; None if nobody offers it."""
         entry = super().get_command(ctx, cmd_name)
         if entry is None and cmd_name in (promises := offers()):
-            group = typer.Typer(add_completion=False, rich_markup_mode=None)
-            group.command(cmd_name, help=promises[cmd_name].help)(_entry)
-            entry = typer.main.get_command(group)
+            entry = _single_command(cmd_name, _entry, promises[cmd_name].help)
         return entry
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:

@@ -10,7 +10,7 @@ import enum
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -40,11 +40,13 @@ def err() -> Page:
     return _console(stderr=True)
 
 
-def columns(*headings: str, title: str | None = None) -> Listing:
-    """An empty table whose long cells go on in the next line."""
+def columns(
+    *headings: str, title: str | None = None, rows: Iterable[Iterable[str]] = ()
+) -> Listing:
+    """A table whose long cells go on in the next line."""
     from dpcore.cli.layout import Listing
 
-    return Listing(headings=headings, title=title)
+    return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])
 
 
 def show_json(data: object) -> None:

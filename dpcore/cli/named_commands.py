@@ -30,5 +30,7 @@ def options(*names: str) -> Iterator[None]:
     except ParameterError as error:
         if error.place is not None or error.field not in names:
             raise
-        message = f"needs {error.needed}, got {error.field}={shown(error.got)}"
-        raise SpecError(message, place=f"--{error.field}") from None
+        raise SpecError(
+            f"needs {error.needed}, got {error.field}={shown(error.got)}",
+            place=f"--{error.field}",
+        ) from None

@@ -64,8 +64,7 @@ class DerivedBlocks:
             assert self._spool is not None, "begun"
             spool, entries = self._spool, self._entries
         # Outside the lock: making rows may take long, and two threads would make the same ones.
-        entry = entries.get(block)
-        if entry is not None:
+        if (entry := entries.get(block)) is not None:
             return cast(Derived, _read_entry(spool, entry))
         result = make()
         if isinstance(result, tuple):  # anything else is made anew

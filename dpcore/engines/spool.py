@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError, SpoolError
+from dpcore.errors import SourceError, SpoolError, need
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
 _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # of a file's pages: nothing is lost
@@ -91,8 +91,11 @@ class Spool:
         if buffer is None or len(buffer) < size:
             self._local.buffer = buffer = bytearray(size)
         view = memoryview(buffer)[:size]
-        if os.preadv(self._file.fileno(), [view], place) != size:
-            raise SourceError(f"the spool in {self._folder} is shorter than it was")
+        need(
+            os.preadv(self._file.fileno(), [view], place) == size,
+            SourceError,
+            f"the spool in {self._folder} is shorter than it was",
+        )
         return view
 
     def mapped(self, place: int, size: int) -> memoryview:

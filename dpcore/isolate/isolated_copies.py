@@ -47,8 +47,7 @@ class Before(Generic[Thing]):
         """A copy that shares nothing with an earlier one, but for what has no copies."""
         if not self._bytes:
             return copy.deepcopy(cast(Thing, self._template))
-        thing: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
-        return thing
+        return cast(Thing, pickle.loads(self._bytes))  # noqa: S301  # written by this object
 
 
 def frozen(query: Query) -> Query:

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from dpcore.errors import ReleaseError
+from dpcore.errors import ReleaseError, need
 
 Result = TypeVar("Result")
 
@@ -35,8 +35,7 @@ def silenced(work: Callable[[], Result]) -> Result:
         with contextlib.suppress(Exception, SystemExit):  # a context could hold records
             results.append(work())
     # One sentence for every failure: even its kind could depend on a record.
-    if not results:
-        raise ReleaseError(SEALED_FAILURE)
+    need(results, ReleaseError, SEALED_FAILURE)
     return results[0]
 
 

@@ -29,7 +29,7 @@ from typing import Any, ClassVar, NoReturn
 import attrs
 import msgspec
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, need
 from dpcore.ledger.counter import Counter
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
 
@@ -147,9 +147,7 @@ class Transaction:
             yield _row(tuple(columns), before or "", columns[0])
 
     def _chain(self, start: int) -> Iterator[Row]:
-        query = "SELECT digest FROM journal WHERE number = ?"
-        columns = self._connection.execute(query, (start - 1,)).fetchone()
-        before = "" if columns is None else columns[0]
+        before = self.digest_of(start - 1) or ""
         query = "SELECT * FROM journal WHERE number >= ? ORDER BY number"
         for number, columns in enumerate(self._select(query, (start,)), start=start):
             row = _row(columns, before, number)
@@ -198,6 +196,7 @@ def _row(columns: tuple[Any, ...], before: str, place: int) -> Row:
         DamagedRowError: it was changed, or cannot be read.
     """
     number, kind, body, digest = columns
+    # Rows are many, so that no message is written before it is needed.
     if number != place:
         raise DamagedRowError(f"row {place} is missing: the ledger is damaged")
     if not (isinstance(kind, str) and isinstance(body, str) and isinstance(digest, str)):
@@ -382,13 +381,17 @@ class Journal:
         """Refuse what is no ledger or a newer one; bring an older one up to date."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION or version < 1:
-            raise LedgerError(f"{self.path}: not a ledger, or damaged")
-        if version > len(STEPS):
-            raise LedgerError(
-                f"{self.path}: made by a newer dpcore (ledger version {version}, this one knows "
-                f"{len(STEPS)}): upgrade dpcore"
-            )
+        need(
+            application == APPLICATION and version >= 1,
+            LedgerError,
+            f"{self.path}: not a ledger, or damaged",
+        )
+        need(
+            version <= len(STEPS),
+            LedgerError,
+            f"{self.path}: made by a newer dpcore (ledger version {version}, this one knows "
+            f"{len(STEPS)}): upgrade dpcore",
+        )
         if version < len(STEPS):
             _upgrade(connection)
 

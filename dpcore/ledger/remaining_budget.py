@@ -26,9 +26,8 @@ class Left:
     @property
     def largest(self) -> float:
         """About the epsilon, at the ledger's delta, of the largest single release that fits."""
-        if self.mu <= 1e-9 or not self.delta > 0:
-            return self.epsilon
-        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu))
+        has_gaussian = self.mu > 1e-9 and self.delta > 0
+        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
     def most_taken_by(self, after: Left) -> str:
         """A warning where one charge takes most of what is left; empty where it does not."""

@@ -63,9 +63,8 @@ class StatesResources(Protocol):
 
 def stated(component: Any, domain: Domain) -> Resources:
     """What a component says that it needs; zeros where it says nothing."""
-    if not isinstance(component, StatesResources):
-        return Resources()
-    return Resources(*component.resources(domain))
+    figures = component.resources(domain) if isinstance(component, StatesResources) else ()
+    return Resources(*figures)
 
 
 def in_bytes(count: int) -> str:
@@ -80,6 +79,4 @@ def in_bytes(count: int) -> str:
 def in_powers(count: int) -> str:
     """A number of any size to one digit: `2e+09`."""
     digits = str(count)
-    if len(digits) > 300:
-        return f"1e+{len(digits) - 1}"
-    return f"{float(count):.1g}"
+    return f"1e+{len(digits) - 1}" if len(digits) > 300 else f"{float(count):.1g}"

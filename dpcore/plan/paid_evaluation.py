@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, ParameterError, need
 from dpcore.learning.metrics.base import Held, Metric
 from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.mechanisms.laplace import Laplace
@@ -65,20 +65,29 @@ class PrivateLook:
             ParameterError: there is no hold-out.
         """
         # The sensitivity of a metric depends on the size of the hold-out, which must be public.
-        if adjacency.of_person:
-            raise NoClaimError(
-                "a private look needs a public hold-out size; how many records a person has is "
-                "protected",
-                "evaluate.private",
-            )
-        if adjacency.membership:
-            raise NoClaimError(
-                "a private look needs a public hold-out size; add_remove hides it",
-                "evaluate.private",
-            )
+        need(
+            not adjacency.of_person,
+            NoClaimError,
+            "a private look needs a public hold-out size; how many records a person has is "
+            "protected",
+            "evaluate.private",
+        )
+        need(
+            not adjacency.membership,
+            NoClaimError,
+            "a private look needs a public hold-out size; add_remove hides it",
+            "evaluate.private",
+        )
         records = held_out(domain.records, holdout)
-        if records < 1:
-            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
+        need(
+            records >= 1,
+            ParameterError,
+            "evaluate.private",
+            "a hold-out",
+            "holdout",
+            holdout,
+            "evaluate",
+        )
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
             for release in releases
@@ -89,8 +98,10 @@ class PrivateLook:
         priced_metric = self.metrics[metric]
         reach = priced_metric.reach(domain.labels)
         if reach is None:
-            fits = "metrics that fit the kind of target"
-            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
+            raise ParameterError(
+                "evaluate.private", "metrics that fit the kind of target", "metrics", metric,
+                "evaluate",
+            )  # fmt: skip
         # The models are fixed by their answers before the look. So replacing a record moves these
         # statistics only if it is held out, and then by the metric's own theorem.
         sensitivity = Sensitivity(

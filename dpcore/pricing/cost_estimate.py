@@ -97,11 +97,9 @@ def require_room(request: Request, part: Domain) -> Resources:
     for number, release in enumerate(request.releases):
         needs = Resources()
         for component in _parts(release.learner):
-            need = _of_part(component, part)
             # A fit by blocks needs memory for a block's records, and work for all of them.
-            if blocks:
-                need = attrs.evolve(need, memory=_of_part(component, _limit_records(part)).memory)
-            needs += need
+            memory = _of_part(component, _limit_records(part) if blocks else part).memory
+            needs += attrs.evolve(_of_part(component, part), memory=memory)
         with below("releases", number, "learner"):
             limits.require(needs.memory + table.memory, total.work + needs.work)
         # Fits follow each other: memory is given back in between, work is not.
@@ -111,10 +109,8 @@ def require_room(request: Request, part: Domain) -> Resources:
 
 def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(
-        release.learner.reads_of(part) for release in request.releases if release.of is None
-    )
-    return request.blocks and reads.in_blocks
+    learners = [release.learner for release in request.releases if release.of is None]
+    return request.blocks and Reads.most(lrn.reads_of(part) for lrn in learners).in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
@@ -131,10 +127,10 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     )
     blocks = request.blocks and reads.in_blocks
     for number, scheduled in enumerate(releases):
-        answers = Resources()
-        for ask in scheduled.asks.values():
-            loops = scheduled.learner.reads_of(scheduled.part) is Reads.LOOPS
-            answers += _of_query(ask.query, scheduled.part, _SEARCH if loops else 1)
+        part, learner = scheduled.part, scheduled.learner
+        passes = _SEARCH if learner.reads_of(part) is Reads.LOOPS else 1
+        queries = [ask.query for ask in scheduled.asks.values()]
+        answers = sum((_of_query(query, part, passes) for query in queries), Resources())
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
             answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.errors import ReplayError, below
+from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask, failure_over_coins
@@ -108,12 +109,14 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     part = part_domain(request.domain, request.adjacency, request.holdout)
     # Room is this machine's, so that it is asked for anew; the price in privacy is not.
     resources = require_room(request, part)
-    if len(terms.releases) != len(request.releases):
-        raise ReplayError("the lock has another number of releases than its spec")
-    releases = []
-    for number, (release, locked) in enumerate(zip(request.releases, terms.releases, strict=True)):
-        with below("releases", number):
-            releases.append(_schedule_release(request, release, locked, coins))
+    need(
+        len(terms.releases) == len(request.releases),
+        ReplayError,
+        "the lock has another number of releases than its spec",
+    )
+    pairs = enumerate(zip(request.releases, terms.releases, strict=True))
+    schedule_pair = partial(_schedule_release, request, coins)
+    releases = [*map_below(schedule_pair, pairs, "releases").values()]
     look = _look(request, releases, terms)
     schedule = Schedule(request=request, releases=tuple(releases), look=look)
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
@@ -134,9 +137,10 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
 
 
 def _schedule_release(
-    request: Request, release: Release, locked: LockedRelease, coins: PublicCoins
+    request: Request, coins: PublicCoins, pair: tuple[Release, LockedRelease]
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
+    release, locked = pair
     view = seen(request, release)
     part = view.part
     if locked.withholds_count:
@@ -151,7 +155,10 @@ def _schedule_release(
         asks={
             name: attrs.evolve(
                 ask,
-                mechanism=_set_noise(ask.mechanism, locked.asks[name].noise),
+                # The lock says the noise, unless the spec has set it.
+                mechanism=ask.mechanism
+                if ask.mechanism.calibrated
+                else _set_noise(ask.mechanism, locked.asks[name].noise),
                 share=ask.share * release.share,
             )
             for name, ask in scheduled.asks.items()
@@ -160,12 +167,9 @@ def _schedule_release(
 
 
 def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
-    """The mechanism with its free field set, unless the spec has set it."""
-    if mechanism.calibrated:
-        return mechanism
-    return cast(
-        AnyMechanism, attrs.evolve(cast(Any, mechanism), **{free_field(type(mechanism)): noise})
-    )
+    """The mechanism with its free field set."""
+    fields = {free_field(type(mechanism)): noise}
+    return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **fields))
 
 
 def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
@@ -191,19 +195,21 @@ def _apply_lock(ask: Ask, terms: Terms) -> Ask:
     locked = terms.look.get(ask.query.name)
     if locked is None:
         raise ReplayError(f"the lock says nothing of {ask.query.name!r}")
-    noise = {free_field(type(ask.mechanism)): locked.noise}
-    mechanism = attrs.evolve(cast(Any, ask.mechanism), **noise)
+    mechanism = _set_noise(ask.mechanism, locked.noise)
     return attrs.evolve(ask, sensitivity=locked.sensitivity, mechanism=mechanism)
 
 
 def _require_budget(request: Request, terms: Terms, gamma: float) -> None:
     """Raise `ReplayError` where the lock states more than its spec allows."""
     budget = request.budget
-    if gamma and not gamma < budget.delta:
-        raise ReplayError("the lock's failure probability uses up its spec's delta")
-    if request.reproduce or request.separate > 1:
-        return  # of separate groups each meets the budget
-    if not 0 <= terms.epsilon <= budget.epsilon:
-        raise ReplayError(
-            f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}"
-        )
+    need(
+        not gamma or gamma < budget.delta,
+        ReplayError,
+        "the lock's failure probability uses up its spec's delta",
+    )
+    # Of separate groups each meets the budget.
+    need(
+        request.reproduce or request.separate > 1 or 0 <= terms.epsilon <= budget.epsilon,
+        ReplayError,
+        f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}",
+    )

@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
-from dpcore.errors import SpecError, near
+from dpcore.errors import SpecError, near, need
 from dpcore.functions.learner import FunctionLearner
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
@@ -58,12 +58,17 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
             f"{release.of!r}{near(str(release.of), [candidate.name for candidate in group])}",
             "of",
         )
-    if isinstance(source.learner, FunctionLearner):
-        raise SpecError(f"{source.name} is a function, of which no model is published", "of")
-    if release.learner.predicts:
-        raise SpecError(
-            f"{type(release.learner).__name__} predicts; what is told of another release are "
-            f"statistics, such as statistics.group_errors",
-            "learner",
-        )
+    need(
+        not isinstance(source.learner, FunctionLearner),
+        SpecError,
+        f"{source.name} is a function, of which no model is published",
+        "of",
+    )
+    need(
+        not release.learner.predicts,
+        SpecError,
+        f"{type(release.learner).__name__} predicts; what is told of another release are "
+        f"statistics, such as statistics.group_errors",
+        "learner",
+    )
     return source

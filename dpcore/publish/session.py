@@ -18,7 +18,7 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, SpecError
+from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published
@@ -147,9 +147,7 @@ class Session(Once, Shown):
             # Rounded down: what is said to be left must be let through when it is asked for.
             epsilon = shown_down(gaussian_epsilon(self._delta, left.mu, lower=True))
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
-        if left.epsilon > 0:
-            return f"epsilon = {shown_down(left.epsilon)}, pure"
-        return "nothing"
+        return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
 
     def _remaining_budget(self) -> Left:
         if self._ledger is not None:
@@ -280,8 +278,11 @@ class Session(Once, Shown):
 
     def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
         """The mechanism of each query by its norm and values."""
-        if not isinstance(learner, Learner):
-            raise SpecError(f"{type(learner).__name__} serves a function: name its mechanism")
+        need(
+            isinstance(learner, Learner),
+            SpecError,
+            f"{type(learner).__name__} serves a function: name its mechanism",
+        )
         # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {

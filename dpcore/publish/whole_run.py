@@ -26,6 +26,7 @@ from dpcore.errors import (
     SpecError,
     SpoolError,
     below,
+    need,
 )
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.sealed_output import no_output, silenced
@@ -98,14 +99,16 @@ def run(
     spec, start = _spec(spec), time.monotonic()
     sealed = spec.request.sealed
     locked_spec = locked(spec)
-    plan = locked_spec.plan
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
-    if sealed and rehearsal is not None:
-        with spec.placed():
-            raise SpecError(
-                "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
-            )
+    with spec.placed():
+        need(
+            not sealed or rehearsal is None,
+            SpecError,
+            "it has no operator channel to show a rehearsal on (--rehearsal)",
+            "sealed",
+        )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+    plan = locked_spec.plan
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
     book = ledger_of(spec, ledger)
@@ -154,9 +157,13 @@ def reproduce(
         SpecError: nothing in it is refuted or conditional, or it is sealed.
     """
     spec = _spec(spec)
-    if spec.request.sealed:
-        with spec.placed():
-            raise SpecError("it has no operator channel to show a reproduction on", "sealed")
+    with spec.placed():
+        need(
+            not spec.request.sealed,
+            SpecError,
+            "it has no operator channel to show a reproduction on",
+            "sealed",
+        )
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
@@ -345,11 +352,12 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     points = {}
     with spec.placed():
         for number, scheduled in enumerate(plan.schedule.releases):
-            if scheduled.publishes is ReleaseKind.FUNCTION:
-                raise SpecError(
-                    "a function is asked, not published: add predictions_at, or open it in Python",
-                    f"releases.{number}",
-                )
+            need(
+                scheduled.publishes is not ReleaseKind.FUNCTION,
+                SpecError,
+                "a function is asked, not published: add predictions_at, or open it in Python",
+                f"releases.{number}",
+            )
             if scheduled.release.predictions_at is not None:
                 with below("releases", number, "predictions_at"):
                     points[scheduled.name] = load_points(
@@ -373,12 +381,12 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         if given is None:
             return Ledger.open(place, spec.registry)
         # A path names a file and a name one of the user's ledgers: both must be this very ledger.
-        if isinstance(place, Path):
-            same = given.journal.path.resolve() == place.resolve()
-        else:
-            same = given.name == place
-        if not same:
-            raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
+        same = (
+            given.journal.path.resolve() == place.resolve()
+            if isinstance(place, Path)
+            else given.name == place
+        )
+        need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
 

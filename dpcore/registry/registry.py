@@ -16,7 +16,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import RegistryError, nearest, shown
+from dpcore.errors import RegistryError, nearest, need, shown
 from dpcore.registry.index import Entry, Index
 from dpcore.registry.installations import find, import_plugin, installed
 from dpcore.registry.kinds import Kind
@@ -88,11 +88,12 @@ class Registry:
         owners = [owner for owner, names in self._names(kind).items() if name in names]
         if not owners:
             raise RegistryError(self._explain_unknown(kind, name))
-        if len(owners) > 1:
-            claimants = " and ".join(self._distribution(owner) for owner in owners)
-            raise RegistryError(
-                f"{kind.name} {name!r} is provided by {claimants}: disable one of them"
-            )
+        claimants = " and ".join(self._distribution(owner) for owner in owners)
+        need(
+            len(owners) == 1,
+            RegistryError,
+            f"{kind.name} {name!r} is provided by {claimants}: disable one of them",
+        )
         return self.load(owners[0]).of(kind)[name]
 
     def names(self, kind: Kind) -> list[str]:
@@ -150,9 +151,8 @@ class Registry:
         names: dict[str, Iterable[str]] = {
             owner: self.load(owner).of(kind) for owner in self.modules
         }
-        for plugin, entry in self.entries.items():
-            if plugin not in self.disabled:
-                names[plugin] = entry.provides.of(kind)
+        admitted = [item for item in self.entries.items() if item[0] not in self.disabled]
+        names.update({plugin: entry.provides.of(kind) for plugin, entry in admitted})
         return names
 
     def _distribution(self, owner: str) -> str:
@@ -172,8 +172,11 @@ class Registry:
         # Consent was to these components: a new one could be chosen by a spec without being
         # admitted.
         difference = _difference(entry.provides.to_dict(), loaded.provides())
-        if difference:
-            raise RegistryError(f"plugin {plugin} does not provide what was admitted: {difference}")
+        need(
+            not difference,
+            RegistryError,
+            f"plugin {plugin} does not provide what was admitted: {difference}",
+        )
         return loaded
 
     def _explain_unknown(self, kind: Kind, name: str) -> str:

@@ -22,7 +22,7 @@ from typing import IO, Any
 
 import attrs
 
-from dpcore.errors import ReleaseError
+from dpcore.errors import ReleaseError, need
 from dpcore.isolate.isolated_copies import Arrays, published, settled, told_once, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
@@ -121,13 +121,14 @@ class CleanProcess(Replaying):
             # with the replay of this process, and a note says which checks are missing.
             if reply[0] == "unknown":
                 return attrs.evolve(retold, note=_note(reply[1]))
-            if reply != ["told", digests]:
-                raise ReleaseError(
-                    "in a process that saw no record, the answers give other asks or another "
-                    "model than here: a private function left something in a global or a class "
-                    "attribute, or the public part is not determined by its answers; nothing is "
-                    "released"
-                )
+            need(
+                reply == ["told", digests],
+                ReleaseError,
+                "in a process that saw no record, the answers give other asks or another "
+                "model than here: a private function left something in a global or a class "
+                "attribute, or the public part is not determined by its answers; nothing is "
+                "released",
+            )
             return retold
 
         try:

@@ -73,13 +73,10 @@ def release(
         door=door,
         progress=progress,
     )
-    points_by_release = {} if points is None else points
     answers: dict[str, tuple[Answer, ...]] = {}
     for number, scheduled in enumerate(schedule.releases):
         # The number names the streams of each release, so no two releases share coins or noise.
-        conversation = attrs.evolve(
-            first, number=number, points=points_by_release.get(scheduled.name)
-        )
+        conversation = attrs.evolve(first, number=number, points=(points or {}).get(scheduled.name))
         if (subject := scheduled.release.of) is not None:
             assert opened is not None, "a release of another one needs the hold-out"
             # Adaptive composition: the later release may depend on released answers, and on the

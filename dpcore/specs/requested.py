@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below, need, shown
 from dpcore.mechanism import Mechanism
 from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Release, Request
@@ -104,8 +104,12 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
                         point=dict(point.values),
                         of=about,
                     )
-                if any(release.name == earlier.name for earlier in made_releases):
-                    raise SpecError(f"two releases are called {release.name!r}", "name")
+                need(
+                    all(release.name != earlier.name for earlier in made_releases),
+                    SpecError,
+                    f"two releases are called {release.name!r}",
+                    "name",
+                )
                 made_releases.append(release)
     return tuple(made_releases)
 
