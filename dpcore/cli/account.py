@@ -99,9 +99,14 @@ def _show(result: Account) -> None:
 
 def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
     if json:
-        epsilon = {"lower": solution.epsilon.lower, "upper": solution.epsilon.upper}
-        figures = {"beyond": solution.beyond, "delta": delta, "epsilon": epsilon}
-        show_json({unknown.value: solution.value, **figures})
+        show_json(
+            {
+                unknown.value: solution.value,
+                "beyond": solution.beyond,
+                "delta": delta,
+                "epsilon": {"lower": solution.epsilon.lower, "upper": solution.epsilon.upper},
+            }
+        )
         return
     # `repr` has all digits: a rounded noise multiplier could cost more than the target.
     value = repr(round(solution.value)) if unknown is Unknown.STEPS else repr(solution.value)

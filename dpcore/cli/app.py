@@ -2,8 +2,6 @@
 help, version, completion and a mistyped word cost next to nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module, metadata
 from typing import Any
 
@@ -97,11 +95,11 @@ def options(
     """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
     6 spent but not published, 7 published without what goes to the operator.
     """
-    from dpcore.cli.console import Volume, set_volume
+    from dpcore.cli.console import VOLUME, Volume
 
     if quiet and verbose:
         raise typer.BadParameter("not together with --quiet", param_hint="--verbose")
-    set_volume(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)
+    VOLUME.set(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)
 
 
 def _entry() -> None:

@@ -1,7 +1,5 @@
 """`dpcore ledger`: budgets that several runs on the same records share."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -92,20 +90,24 @@ def create(
 def list_ledgers(json: JsonOption = False) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
+        states = [_state_or_error(name) for name in ledger_names()]
         if json:
-            show_json([_state_or_error(name) for name in ledger_names()])
+            show_json(states)
             return
         # A ledger that cannot be read is listed with its fault, since its budget may be spent.
-        table = columns("ledger", "epsilon", "delta", "adjacency", "left")
-        for name in ledger_names():
-            try:
-                book = Ledger.open(place_of(name))
-                total, left = book.total, book.left().describe()
-                figures = f"{total.epsilon:g}", f"{total.delta:g}", str(total.adjacency)
-                table.add_row(name, *figures, left)
-            except LedgerError as error:
-                table.add_row(name, "", "", "", str(error))
-        out().print(table)
+        rows = [
+            (state["ledger"], "", "", "", state["error"])
+            if "error" in state
+            else (
+                state["ledger"],
+                f"{state['epsilon']:g}",
+                f"{state['delta']:g}",
+                state["adjacency"],
+                state["left"]["told"],
+            )
+            for state in states
+        ]
+        out().print(columns("ledger", "epsilon", "delta", "adjacency", "left", rows=rows))
 
 
 def _state_or_error(name: str) -> dict[str, Any]:
@@ -160,8 +162,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        book = Ledger.open(place_of(name))
-        remaining_budget = book.left()
+        remaining_budget = Ledger.open(place_of(name)).left()
         with options("releases"):
             # Figures are rounded down, so that what is printed here is never refused later.
             plans = allowances(remaining_budget, releases, _shares(share or []))

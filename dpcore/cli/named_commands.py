@@ -1,7 +1,5 @@
 """Names on the command line: what is nearly right is told with the nearest right one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any

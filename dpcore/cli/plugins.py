@@ -46,14 +46,14 @@ def list_plugins(json: JsonOption = False) -> None:
         if json:
             show_json(rows)
             return
-        cells = [row.values() for row in rows]
-        out().print(columns("plugin", "distribution", "status", rows=cells))
+        out().print(columns("plugin", "distribution", "status", rows=[r.values() for r in rows]))
 
 
 def _distribution(registry: Registry, plugins_by_name: dict[str, Installed], name: str) -> str:
     plugin = plugins_by_name.get(name)
-    version = f" {plugin.version}" if plugin else ""
-    return (plugin or registry.entries[name]).distribution + version
+    return (
+        f"{plugin.distribution} {plugin.version}" if plugin else registry.entries[name].distribution
+    )
 
 
 def _status(registry: Registry, name: str) -> str:

@@ -79,8 +79,7 @@ def run(
             )
         # The run is on disk and paid for: from here on a failure is one of showing it.
         with _guard_display(outcome):
-            if outcome.note:
-                note(outcome.note)
+            note(outcome.note)
             if json:
                 show_json(_describe(outcome, rehearsal is not None))
                 return
@@ -134,8 +133,7 @@ def _show_look(console: Console, look: Iterable[Paid]) -> None:
         (m.release, f"hold-out {m.metric}", f"{m.value:.6g}", f"{m.low:.6g}", f"{m.high:.6g}")
         for m in look
     ]
-    headings = ("release", "metric", "value", "low", "high")
-    console.print(columns(*headings, title=title, rows=rows))
+    console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
     console.print("95 % intervals of the noise alone.", markup=False)
 
 

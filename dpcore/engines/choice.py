@@ -3,8 +3,6 @@
 It is never named in a spec, a lock or what is published: no released number depends on it.
 """
 
-from __future__ import annotations
-
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Arrays whose every number a 32-bit float holds are kept as such, and come back a
 integers of `dpcore_linear.integers` take half the room.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable
@@ -119,8 +117,7 @@ def _put_entry(spool: Spool, result: tuple[Any, ...]) -> _Entry:
             items.append(_Stored(arrays[-1].dtype, item.dtype, item.shape))
         else:
             items.append(item)
-    size = sum(array.nbytes for array in arrays)
-    return _Entry(spool.put(arrays), size, items, type(result))
+    return _Entry(spool.put(arrays), sum(array.nbytes for array in arrays), items, type(result))
 
 
 def _read_entry(spool: Spool, entry: _Entry) -> Any:

@@ -4,8 +4,6 @@ Memory does not grow with the number of records: a thread holds one block, and w
 derives from blocks lies on disk too (`dpcore.engines.derived`).
 """
 
-from __future__ import annotations
-
 import functools
 import os
 import threading
@@ -58,8 +56,7 @@ class _Blocks:
     def put(self, records: Records, first: int, span: int) -> None:
         if len(records):
             place = self.spool.put([records.features, records.labels])
-            width = records.features.shape[1]
-            self.known.append(_Block(place, first, span, len(records), width))
+            self.known.append(_Block(place, first, span, *records.features.shape))
 
     def records(self, number: int) -> Records:
         block = self.known[number]

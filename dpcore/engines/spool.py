@@ -5,8 +5,6 @@ system removes it when the process ends, however it ends. Where a system has no 
 name that only its owner can open, and is removed when it is closed.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import tempfile

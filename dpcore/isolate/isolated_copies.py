@@ -4,8 +4,6 @@ A copy that is made from bytes written before any record was opened holds nothin
 whatever a private function does to the objects it was given.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import pickle

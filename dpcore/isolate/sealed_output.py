@@ -1,7 +1,5 @@
 """Silence: what a sealed run tells once its records are opened: nothing, or one fixed sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io

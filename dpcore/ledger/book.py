@@ -4,8 +4,6 @@ A run reserves its whole event list before its records are opened. What is reser
 whatever becomes of the run. Entries say what was asked for, never what the records answered.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import secrets
@@ -77,7 +75,7 @@ class Ledger(Shown):
         order: float | None = None,
         shared: bool = False,
         registry: Registry | None = None,
-    ) -> Ledger:
+    ) -> "Ledger":
         """A new ledger, by name among the user's or at a path.
 
         Args:
@@ -122,16 +120,11 @@ class Ledger(Shown):
         }
         # The first row fixes the budget: no later row can change what is promised.
         journal, first = Journal.create(path, CREATED, body, shared=shared)
-        return cls(
-            name=path.stem,
-            total=total,
-            journal=journal,
-            origin=first.digest,
-            events=catalogue_of(registry),
-        )
+        name, origin, events = path.stem, first.digest, catalogue_of(registry)
+        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
 
     @classmethod
-    def open(cls, place: str | Path, registry: Registry | None = None) -> Ledger:
+    def open(cls, place: str | Path, registry: Registry | None = None) -> "Ledger":
         """An existing ledger, by name or path. What is spent is known without anybody's plugin.
 
         Args:
@@ -157,17 +150,12 @@ class Ledger(Shown):
             f"{path}: this file was created as {name!r}; a copy would be a second budget for "
             f"the same records",
         )
-        return cls(
-            name=name,
-            total=total,
-            journal=journal,
-            origin=first.digest,
-            events=catalogue_of(registry),
-        )
+        origin, events = first.digest, catalogue_of(registry)
+        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
 
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
-    ) -> Reservation:
+    ) -> "Reservation":
         """Spend a whole charge, before the records are opened; on disk when this returns.
 
         Args:

@@ -1,7 +1,5 @@
 """Charge: everything one run may cost, fixed before its records are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,23 +36,11 @@ class Charge:
     def __attrs_post_init__(self) -> None:
         need(self.events, ParameterError, "Charge", "at least one event", "events", self.events)
         for event, count in self.events:
-            need(
-                isinstance(event, Event),
-                ParameterError,
-                "Charge",
-                "pairs (event, count)",
-                "events",
-                event,
-            )
+            is_event = isinstance(event, Event)
+            need(is_event, ParameterError, "Charge", "pairs (event, count)", "events", event)
             # True would count as 1, and a fraction would be rounded in some sum: both are refused.
-            need(
-                not isinstance(count, bool) and isinstance(count, int) and count >= 1,
-                ParameterError,
-                "Charge",
-                "integer counts >= 1",
-                "count",
-                count,
-            )
+            is_count = not isinstance(count, bool) and isinstance(count, int) and count >= 1
+            need(is_count, ParameterError, "Charge", "integer counts >= 1", "count", count)
             # A radius or a label has no meaning without the domain that declares its unit.
             need(
                 self.frame or event.adjacency in (ADD_REMOVE, REPLACE_ONE),
@@ -66,7 +52,7 @@ class Charge:
             )
 
     @classmethod
-    def of(cls, event: Event, count: int = 1) -> Charge:
+    def of(cls, event: Event, count: int = 1) -> "Charge":
         """`count` applications of one event."""
         return cls(events=((event, count),))
 
@@ -93,7 +79,7 @@ class Charge:
         }
 
     @classmethod
-    def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> Charge:
+    def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> "Charge":
         """The charge that `written` wrote.
 
         Raises:

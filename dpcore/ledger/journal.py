@@ -13,8 +13,6 @@ A transaction is BEGIN IMMEDIATE (one writer at a time, others wait), in rollbac
 journal from its folder are on disk, and a power failure cannot take the row back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -221,7 +219,7 @@ class Journal:
     @classmethod
     def create(
         cls, path: Path, kind: str, body: dict[str, Any], *, shared: bool = False
-    ) -> tuple[Journal, Row]:
+    ) -> tuple["Journal", Row]:
         """A new file and its first row, readable by its owner alone; all of it or nothing.
 
         Args:
@@ -358,12 +356,8 @@ class Journal:
     @contextlib.contextmanager
     def _connected(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=PATIENCE,
-                isolation_level=None,
-            )
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
             self._refuse(error)
         with contextlib.closing(connection):
@@ -381,11 +375,8 @@ class Journal:
         """Refuse what is no ledger or a newer one; bring an older one up to date."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        need(
-            application == APPLICATION and version >= 1,
-            LedgerError,
-            f"{self.path}: not a ledger, or damaged",
-        )
+        is_ledger = application == APPLICATION and version >= 1
+        need(is_ledger, LedgerError, f"{self.path}: not a ledger, or damaged")
         need(
             version <= len(STEPS),
             LedgerError,

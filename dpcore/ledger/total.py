@@ -31,8 +31,6 @@ Two filters that both cost delta may *not* be joined like this at full delta eac
 binding depends on answers. That is why `notion` is fixed at the start.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -120,38 +118,25 @@ class Total:
         # refused before anything can be spent from it.
         need(self.delta < 1, ParameterError, "ledger", "a delta in [0, 1)", "delta", self.delta)
         need(
-            self.notion != "basic" or self.failures == self.delta,
-            ParameterError,
-            "a basic ledger",
-            "failures equal to delta, or left out",
-            "failures",
-            self.failures,
-        )
+            self.notion != "basic" or self.failures == self.delta, ParameterError,
+            "a basic ledger", "failures equal to delta, or left out", "failures", self.failures,
+        )  # fmt: skip
         need(
-            self.notion == "basic" or self.failures < self.delta,
-            ParameterError,
-            f"a {self.notion} ledger",
-            "failures < delta (with delta = 0 it is basic)",
-            "failures",
-            self.failures,
-        )
+            self.notion == "basic" or self.failures < self.delta, ParameterError,
+            f"a {self.notion} ledger", "failures < delta (with delta = 0 it is basic)",
+            "failures", self.failures,
+        )  # fmt: skip
         need(
-            (self.order is None) != (self.notion == "renyi"),
-            ParameterError,
-            f"a {self.notion} ledger",
-            "no order",
-            "order",
-            self.order,
-        )
+            (self.order is None) != (self.notion == "renyi"), ParameterError,
+            f"a {self.notion} ledger", "no order", "order", self.order,
+        )  # fmt: skip
         leaks = self.notion == "gaussian" and self.failures + self.tilted < self.delta
         need(
-            self.tilted <= 0 or (leaks and 1 <= self.slope <= 1000),
-            ParameterError,
+            self.tilted <= 0 or (leaks and 1 <= self.slope <= 1000), ParameterError,
             "a ledger with tilted leaks",
             "the notion gaussian, failures + tilted < delta and a slope from 1 on",
-            "tilted",
-            self.tilted,
-        )
+            "tilted", self.tilted,
+        )  # fmt: skip
         self.start()  # a budget that no filter can have is refused here
 
     @property
@@ -165,7 +150,7 @@ class Total:
         """What the ledger's tilted leaks have in common; None where it has none."""
         return _tilt(self.slope, self.epsilon, self.composed_delta) if self.tilted > 0 else None
 
-    def start(self) -> Spent:
+    def start(self) -> "Spent":
         """The sums of a ledger from which nothing has been spent yet."""
         return Spent(
             total=self,
@@ -218,7 +203,7 @@ class Total:
         }
 
     @classmethod
-    def read(cls, body: Mapping[str, Any]) -> Total:
+    def read(cls, body: Mapping[str, Any]) -> "Total":
         """The total that `written` wrote.
 
         Raises:
@@ -298,7 +283,7 @@ class Spent:
     charges: int = 0
     tilted: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
-    def spend(self, charge: Charge) -> Spent:
+    def spend(self, charge: Charge) -> "Spent":
         """What is spent after `charge`: all of it or nothing.
 
         Raises:
@@ -362,7 +347,7 @@ class Spent:
         failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
         return Left(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
 
-    def covered_by(self, stored: Spent) -> bool:
+    def covered_by(self, stored: "Spent") -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""
         return (
             _at_most(_amount(self.pure), _amount(stored.pure))
@@ -382,7 +367,7 @@ class Spent:
             **({"tilted": exact.write(self.tilted)} if self.total.tilted > 0 else {}),
         }
 
-    def at(self, state: dict[str, Any]) -> Spent:
+    def at(self, state: dict[str, Any]) -> "Spent":
         """The same total with the sums that `state` wrote.
 
         Raises:

@@ -6,8 +6,6 @@ that its replacement moves the statistics by at most `PricedMetric.sensitivity`;
 to the rest of the run all the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs

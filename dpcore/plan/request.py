@@ -1,7 +1,5 @@
 """Request: everything that a run is priced from, in one frozen object."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import scipy
 
@@ -38,8 +39,7 @@ def calibrate(
         NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
     """
 
-    def scale_to(log_t: float) -> tuple[Ask, ...]:
-        return _scale_asks(asks, log_t)
+    scale_to = partial(_scale_asks, asks)
 
     def meets(scaled_asks: Sequence[Ask]) -> bool:
         try:

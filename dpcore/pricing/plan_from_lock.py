@@ -6,9 +6,6 @@ version would price differently is still the plan that its run kept; whether its
 what pricing the spec tells.
 """
 
-from __future__ import annotations
-
-import itertools
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
@@ -25,7 +22,7 @@ from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.cost_estimate import require_room, with_queries
-from dpcore.pricing.release_domains import seen
+from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
@@ -117,8 +114,9 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     pairs = enumerate(zip(request.releases, terms.releases, strict=True))
     schedule_pair = partial(_schedule_release, request, coins)
     releases = [*map_below(schedule_pair, pairs, "releases").values()]
-    look = _look(request, releases, terms)
-    schedule = Schedule(request=request, releases=tuple(releases), look=look)
+    schedule = Schedule(
+        request=request, releases=tuple(releases), look=_look(request, releases, terms)
+    )
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
     gamma = failure_over_coins(schedule.asks)
     _require_budget(request, terms, gamma)
@@ -142,9 +140,8 @@ def _schedule_release(
     """One release under the lock's sensitivities and noise."""
     release, locked = pair
     view = seen(request, release)
-    part = view.part
-    if locked.withholds_count:
-        part = attrs.evolve(part, exact=None, limit=part.at_most)
+    withheld_part = attrs.evolve(view.part, exact=None, limit=view.part.at_most)
+    part = withheld_part if locked.withholds_count else view.part
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
     bounds = Bounds(part, view.adjacency, request.registry, request.reproduce, locked=True)
     locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
@@ -174,21 +171,10 @@ def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
 
 def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
     """What is asked of the hold-out, group by group, at what the lock says."""
-    if request.look is None:
-        return ()
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     size = len(releases) // request.separate
     groups = [releases[start : start + size] for start in range(0, len(releases), size)]
-    asks = itertools.chain.from_iterable(
-        request.look.asks(
-            tuple(scheduled.name for scheduled in group if scheduled.learner.predicts),
-            request.domain,
-            request.adjacency,
-            request.holdout,
-        )
-        for group in groups
-    )
-    return tuple(_apply_lock(ask, terms) for ask in asks)
+    return tuple(_apply_lock(ask, terms) for group in groups for ask in plan_look(request, group))
 
 
 def _apply_lock(ask: Ask, terms: Terms) -> Ask:

@@ -1,7 +1,5 @@
 """Pricing: from a request to a plan with its guarantee, without opening any record."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -22,7 +20,7 @@ from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
 from dpcore.pricing.cost_estimate import require_room, with_queries
 from dpcore.pricing.effort import require_quick
-from dpcore.pricing.release_domains import seen
+from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
@@ -186,10 +184,10 @@ def _calibrate_groups(
     require_quick(request, numbered_groups)
     for group, numbered_asks in zip(groups, numbered_groups, strict=True):
         # Each group meets the budget with its own look; the guarantee composes all groups.
-        look = _plan_look(request, group)
-        asks = [ask for _, ask in numbered_asks]
+        look = plan_look(request, group)
+        asks = [*(ask for _, ask in numbered_asks), *look]
         try:
-            calibrated_asks = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
+            calibrated_asks = iter(calibrate(asks, goal, request.budget.epsilon, delta))
         except NoClaimError as error:
             asks_by_release = {
                 n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
@@ -206,13 +204,7 @@ def _calibrate_groups(
 
 def _weigh_asks(scheduled: Scheduled) -> list[Ask]:
     """A release's asks, each with its share relative to all releases of the group."""
-    weight = scheduled.release.share
-    return [attrs.evolve(ask, share=ask.share * weight) for ask in scheduled.asks.values()]
-
-
-def _plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
-    """What is asked of the hold-out about a group."""
-    if request.look is None:
-        return ()
-    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
-    return request.look.asks(names, request.domain, request.adjacency, request.holdout)
+    return [
+        attrs.evolve(ask, share=ask.share * scheduled.release.share)
+        for ask in scheduled.asks.values()
+    ]

@@ -1,7 +1,5 @@
 """Statement: the guarantee that a calibrated schedule is entitled to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from dpcore.accountant import Accountant
@@ -275,9 +273,10 @@ def _statistic(asks: Sequence[Ask]) -> str:
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
     sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
-    samplings = [ask.query.sampling for ask in asks]
     sources += [
-        sampling.source for sampling in samplings if sampling is not None and sampling.source
+        ask.query.sampling.source
+        for ask in asks
+        if ask.query.sampling is not None and ask.query.sampling.source
     ]
     if gamma:
         sources.append(f"{gamma:.3g} of delta for the public coins")

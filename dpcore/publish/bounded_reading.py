@@ -1,7 +1,5 @@
 """Reading a published folder that a stranger may have made: plain files of bounded size alone."""
 
-from __future__ import annotations
-
 import io
 import itertools
 import os

@@ -290,6 +290,10 @@ def _describe_lack(scheduled: Scheduled, metric: str, requirement: str) -> str:
 
 def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreLaw | None:
     """PRIVATE: the law of scores that are sure; None for classes."""
-    if domain.classes:
-        return None
-    return ScoreLaw(mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape))
+    return (
+        None
+        if domain.classes
+        else ScoreLaw(
+            mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape)
+        )
+    )

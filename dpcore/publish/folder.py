@@ -1,7 +1,5 @@
 """Run folder: `public/` carries only what came through the door; `operator/` is for insiders."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Lock: the canonical spec, versions, public key and priced plan, in one file."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -54,11 +52,12 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The public coins at the locked key; None while every run draws its own."""
         return None if self.key is None else PublicCoins(self.key)
 
-    def digested(self) -> Lock:
+    def digested(self) -> "Lock":
         """The same lock with its digest computed anew."""
         content = msgspec.structs.asdict(self)
         del content["digest"]
-        return msgspec.structs.replace(self, digest=hashlib.sha256(_bytes(content)).hexdigest())
+        digest = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+        return msgspec.structs.replace(self, digest=digest)
 
     def encode(self) -> bytes:
         """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
@@ -67,22 +66,18 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def same_request(self, spec: Spec) -> bool:
         """Whether it was written for this spec by these versions."""
         # Compared as bytes, because the order of columns is part of what is encoded.
-        return _bytes(self.spec) == _bytes(spec.text) and self.versions == versions(spec)
-
-
-def _bytes(data: Any) -> bytes:
-    return msgspec.json.encode(data)
+        is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
+        return is_same and self.versions == versions(spec)
 
 
 def _normalise(data: Any) -> Any:
     """Through JSON and back, so that what is written equals what is read again."""
-    return msgspec.json.decode(_bytes(data))
+    return msgspec.json.decode(msgspec.json.encode(data))
 
 
 def versions(spec: Spec) -> dict[str, str]:
     """Distributions on which the numbers of a run depend."""
-    libraries = {name: metadata.version(name) for name in ("numpy", "scipy")}
-    return {**spec.registry.versions(), **libraries}
+    return spec.registry.versions() | {name: metadata.version(name) for name in ("numpy", "scipy")}
 
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:

@@ -4,8 +4,6 @@ The readable lock shows every sensitivity as one number (`sensitivity`); what a 
 it stands under `bound`: which law, for which relation, on what condition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any

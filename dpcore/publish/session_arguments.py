@@ -3,8 +3,6 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, cast
@@ -65,20 +63,15 @@ def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_inval
     )
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
-    _require_columns(domain, names)
-    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
-    if names is not None and on_invalid == "refuse":
-        require_fit(domain, table)
-
-
-def _require_columns(domain: Domain, names: list[Any] | None) -> None:
-    """Every declared column is there, by name, where the table tells its names unread."""
     gaps = [] if names is None else [name for name in domain.read if name not in names]
     if gaps:
         raise SourceError(
             f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
             f"declare what there is"
         )
+    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
+    if names is not None and on_invalid == "refuse":
+        require_fit(domain, table)
 
 
 def _names(table: Any) -> list[Any] | None:

@@ -6,8 +6,6 @@ follow each other, `RELEASE.order` gives, for every answer in order of asking, t
 array among the release's. So an archive is about as large as its numbers, however many were asked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

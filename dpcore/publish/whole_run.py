@@ -4,8 +4,6 @@ What can be refused is refused before anything is spent, what is spent is spent 
 opened, and a run folder that ends up empty is removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator
@@ -96,7 +94,8 @@ def run(
             is full once the run is charged; what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
-    spec, start = _spec(spec), time.monotonic()
+    start = time.monotonic()
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
     sealed = spec.request.sealed
     locked_spec = locked(spec)
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
@@ -123,7 +122,9 @@ def run(
         # would be private about it: the ledger notes the look and charges nothing.
         reservation, warning = None, ""
         if book is not None and rehearsal is None:
-            reservation = plan.reserve(book, folder.name, _uncovered(spec))
+            # Looks at the records beside the release, for the operator and not paid for.
+            looks = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
+            reservation = plan.reserve(book, folder.name, looks)
             warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
@@ -156,7 +157,7 @@ def reproduce(
     Raises:
         SpecError: nothing in it is refuted or conditional, or it is sealed.
     """
-    spec = _spec(spec)
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
     with spec.placed():
         need(
             not spec.request.sealed,
@@ -220,7 +221,7 @@ class _Work:
         """Read the records and release, telling the progress."""
         records, count, limit = self._records(), 0, self.plan.most_asks
         tell = self.progress or (lambda so_far, limit: None)
-        # How far a run is may depend on records: a sealed run never comes this way.
+        # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
 
         def step() -> None:
@@ -228,11 +229,19 @@ class _Work:
             count += 1
             tell(count, limit)
 
-        return self._run(records, step, reservation)
+        return self.plan.run(
+            records,
+            engine=self.engine,
+            secret=self.secret,
+            progress=step,
+            points=self.points,
+            reservation=reservation,
+            replaying=self.replaying,
+        )
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """Read and release without a word: whatever fails, the error is one fixed sentence."""
-        return silenced(lambda: self._run(self._records(), lambda: None, reservation))
+        return silenced(lambda: attrs.evolve(self, progress=None).open(reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
@@ -258,19 +267,6 @@ class _Work:
             },
             evaluation=paid_metrics,
             files=files,
-        )
-
-    def _run(
-        self, records: Table | Source, step: Callable[[], None], reservation: Reservation | None
-    ) -> Outcome:
-        return self.plan.run(
-            records,
-            engine=self.engine,
-            secret=self.secret,
-            progress=step,
-            points=self.points,
-            reservation=reservation,
-            replaying=self.replaying,
         )
 
     def _records(self) -> Table | Source:
@@ -337,10 +333,6 @@ def _after_publication(result: Run) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
 
 
-def _spec(spec: Spec | Path | str) -> Spec:
-    return spec if isinstance(spec, Spec) else load_spec(spec)
-
-
 def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     """The points of every function release, by its name; public files, read before the records.
 
@@ -400,11 +392,6 @@ def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # what was written stays for the operator to look at
             folder.rmdir()
         raise
-
-
-def _uncovered(spec: Spec) -> tuple[str, ...]:
-    """Looks at the records beside the release, for the operator and not paid for."""
-    return (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
 
 
 def _operator(

@@ -1,7 +1,5 @@
 """Consent: what the user's own registry file admits and disables, and how it is changed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
@@ -107,12 +105,9 @@ def admit(plugin: Installed, provides: Names) -> None:
 
 def _require_new_commands(plugin: str, names: Sequence[str]) -> None:
     """Refuse commands that the core or an admitted plugin has under the same name."""
-    registry = Registry.default()
-    other_entries = [entry for name, entry in registry.entries.items() if name != plugin]
-    clashes = {
-        *COMMANDS,
-        *(word for entry in other_entries for word in entry.provides.commands),
-    } & {*names}
+    entries = Registry.default().entries.items()
+    other_words = {word for n, e in entries if n != plugin for word in e.provides.commands}
+    clashes = {*COMMANDS, *other_words} & {*names}
     need(
         not clashes,
         RegistryError,

@@ -1,7 +1,5 @@
 """The events of a registry's plugins, for whoever reads or stores events by name."""
 
-from __future__ import annotations
-
 from functools import cached_property
 from typing import cast
 

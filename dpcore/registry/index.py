@@ -1,7 +1,5 @@
 """Index: what a registry file admits, plugin by plugin, and what it disables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -67,7 +65,7 @@ class Index:
     disabled: frozenset[str]
 
     @classmethod
-    def of(cls, node: Node) -> Index:
+    def of(cls, node: Node) -> "Index":
         """Read an index from a parsed file.
 
         Raises:
@@ -82,13 +80,13 @@ class Index:
 
     @classmethod
     @cache  # a file of the package: it is the same for ever
-    def packaged(cls) -> Index:
+    def packaged(cls) -> "Index":
         """The index that ships with dpcore."""
         text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
         return cls.of(parse(text, "registry.yaml"))
 
     @classmethod
-    def user(cls) -> Index:
+    def user(cls) -> "Index":
         """The index in the user's file; empty if there is no file, or nothing in it."""
         path = user_file()
         has_text = path.exists() and path.read_text("utf-8").strip()

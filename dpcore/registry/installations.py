@@ -1,7 +1,5 @@
 """Installations: the plugins that distributions on this machine announce, and the gate to them."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from types import ModuleType
 from typing import Any

@@ -1,7 +1,5 @@
 """One plugin module, asked through pluggy for what it provides; faults are isolated here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -67,9 +65,8 @@ def load(module: ModuleType, plugin: str) -> Loaded:
         manager.check_pending()
     except Exception as error:
         raise RegistryError(f"plugin {plugin}: {_first_line(error)}") from error
-    components = {kind.plural: _ask(manager, kind, plugin) for kind in KINDS}
     return Loaded(
-        components,
+        {kind.plural: _ask(manager, kind, plugin) for kind in KINDS},
         examples=_call_for_paths(manager, "dpcore_examples", plugin),
         experiments=_call_for_paths(manager, "dpcore_experiments", plugin),
         methods=_call(manager, "dpcore_methods", plugin),

@@ -6,8 +6,6 @@ is not imported. The gate is a record of consent, not a sandbox: an admitted plu
 the process that reads the records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib import metadata
@@ -45,7 +43,7 @@ class Registry:
     _loaded: dict[str, Loaded] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def default(cls) -> Registry:
+    def default(cls) -> "Registry":
         """The packaged index and the user's file.
 
         Raises:
@@ -73,7 +71,7 @@ class Registry:
         )
 
     @classmethod
-    def of(cls, *modules: ModuleType) -> Registry:
+    def of(cls, *modules: ModuleType) -> "Registry":
         """The core and the given modules alone: the program's own decision, no gate."""
         return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
@@ -105,16 +103,11 @@ class Registry:
 
         Plugins that provide some of the kind are imported to find out; broken ones are passed over.
         """
-        for owner, names in self._names(kind).items():
-            if not names:
-                continue
-            try:
-                components = self.load(owner).of(kind)
-            except RegistryError:
-                continue  # reported to whoever asks for one of its components by name
-            for name, candidate in sorted(components.items()):
-                if candidate is component:
-                    return name
+        for owner in [owner for owner, names in self._names(kind).items() if names]:
+            with suppress(RegistryError):  # reported to whoever asks for a component by name
+                for name, candidate in sorted(self.load(owner).of(kind).items()):
+                    if candidate is component:
+                        return name
         return None
 
     def load(self, plugin: str) -> Loaded:

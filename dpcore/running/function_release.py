@@ -1,7 +1,5 @@
 """Serving: a private function behind its oracle, and the answers that a run publishes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -186,8 +184,7 @@ class Serving(Scheduled):
         # The points travel with the answers, so that a published run can be replayed without its
         # file.
         rows = held.points + 0.0
-        oracle = self.oracle(self.function(held), held)
-        value = np.column_stack([rows, oracle.ask(rows)])
+        value = np.column_stack([rows, self.oracle(self.function(held), held).ask(rows)])
         yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
 
     def retold(
@@ -203,8 +200,7 @@ class Serving(Scheduled):
         (rows,) = values
         points = np.ascontiguousarray(rows[:, :-1])
         model = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
-        answer = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
-        return model, (answer,)
+        return model, (Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism),)
 
     def without_noise(self, held: Conversation) -> None:
         """None: a function has no model without noise that could be published."""

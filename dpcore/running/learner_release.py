@@ -4,8 +4,6 @@ The public and the private part of a learner run on separate instances. The mode
 the answers alone, which is also what anyone else can do with a published run.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -86,8 +84,11 @@ class Conversing(Scheduled):
             # at the statistic, so what it raises is post-processing.
             owner, shape = type(ask.mechanism).__name__, np.shape(noisy_value)
             need(shape == query.shape, ContractError, f"{owner} changed the shape of {query.name}")
-            is_finite = np.isfinite(noisy_value).all()
-            need(is_finite, ContractError, f"{owner} released what is no number")
+            need(
+                np.isfinite(noisy_value).all(),
+                ContractError,
+                f"{owner} released what is no number",
+            )
             # From here on the learner holds the released value alone; the statistic is out of its
             # reach.
             answer = _answer(ask, query, number, noisy_value)
@@ -126,9 +127,9 @@ class Conversing(Scheduled):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions of the model, and of the same learner from exact answers; batch by batch."""
         noiseless_model = cast(Model, self.without_noise(held))
-        predictions = joined([model.predict(table) for table, _ in holdout.batches()])
-        return predictions, joined(
-            [noiseless_model.predict(table) for table, _ in holdout.batches()]
+        return (
+            joined([model.predict(table) for table, _ in holdout.batches()]),
+            joined([noiseless_model.predict(table) for table, _ in holdout.batches()]),
         )
 
     def without_noise(self, held: Conversation) -> Published:
@@ -189,9 +190,10 @@ def _compute_statistic(
         if isinstance(value, Exact) and value.shape == query.shape:
             return value, ""
         value = np.asarray(value)
-        if query.unfit(value):
-            return value, "a wrong shape or no number"
-        return value.astype(query.dtype), ""
+        is_unfit = query.unfit(value)
+        return (
+            (value, "a wrong shape or no number") if is_unfit else (value.astype(query.dtype), "")
+        )
     except (Exception, SystemExit) as error:
         return np.empty(0), type(error).__name__
 

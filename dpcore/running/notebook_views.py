@@ -1,7 +1,5 @@
 """What a plan and an outcome show of themselves: public facts alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

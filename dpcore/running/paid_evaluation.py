@@ -1,7 +1,5 @@
 """Looking: the paid metrics of a hold-out, once the models are fixed by their answers."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast

@@ -272,13 +272,11 @@ class Plan(Shown):
             answers_by_release[RELEASE] = tuple(
                 look(private_look, asks, look_models, opened, domain, secret, number, door)
             )
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
             arrays=dict(zip(names, retold.arrays, strict=True)),
             answers=answers_by_release,
-            guarantee=guarantee,
+            guarantee=guarantee if reservation is None else reservation.commit(guarantee),
             coins=coins,
             opened=opened,
             note=retold.note,
@@ -341,9 +339,11 @@ class Plan(Shown):
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
         guarantee = self._guarantee(secret)
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
-        return Predictor(domain=serving.part, oracle=oracle, guarantee=guarantee)
+        return Predictor(
+            domain=serving.part,
+            oracle=oracle,
+            guarantee=guarantee if reservation is None else reservation.commit(guarantee),
+        )
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.
@@ -406,10 +406,9 @@ class Plan(Shown):
             RequestError: they are not given for exactly these, or are too many.
             SourceError: a column is missing.
         """
-        names = {scheduled.name for scheduled in self.schedule.releases}
         # A misspelt release name must not pass silently: the run would end without its predictions
         # after the budget is spent.
-        if unknown := sorted({*tables} - names):
+        if unknown := sorted({*tables} - {scheduled.name for scheduled in self.schedule.releases}):
             raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
         releases = enumerate(self.schedule.releases)
         encoded = map_below(lambda scheduled: scheduled.points(tables), releases, "releases")

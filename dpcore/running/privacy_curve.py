@@ -1,6 +1,6 @@
 """The certified privacy curve of a whole run, from the sensitivities and the noise in its lock."""
 
-from __future__ import annotations
+import contextlib
 
 import numpy as np
 
@@ -48,14 +48,11 @@ def certified(schedule: Schedule, stated: Guarantee) -> Curve:
         total_delta = (
             delta if gamma == 0.0 else float(np.nextafter(delta + np.nextafter(gamma, 1.0), 1.0))
         )
-        if total_delta >= 1.0:
-            continue
-        try:
-            upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
-                composed.epsilon(delta).upper
-            )
         # At very small delta some events state no epsilon at all; the curve then begins later.
-        except NoClaimError:
-            continue
+        with contextlib.suppress(NoClaimError):
+            if total_delta < 1.0:
+                upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
+                    composed.epsilon(delta).upper
+                )
     need(upper_ends, NoClaimError, "no epsilon can be stated at any delta")
     return Curve(deltas=np.array([*upper_ends]), epsilons=np.array([*upper_ends.values()]))

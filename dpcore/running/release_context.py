@@ -1,7 +1,5 @@
 """Conversation: what one release of a run holds while it is under way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 

@@ -7,8 +7,6 @@ started before the records were opened and never holds them: it finds what was l
 class attributes too. Neither finds what is left in files, or in the noise of a clock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -79,10 +77,7 @@ class Here(Replaying):
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
 
-        def replay(answers: Answers) -> Retold:
-            return _replay(releases, coins, answers)[0]
-
-        yield replay
+        yield lambda answers: _replay(releases, coins, answers)[0]
 
 
 class CleanProcess(Replaying):
@@ -115,8 +110,7 @@ class CleanProcess(Replaying):
             # The child gets the released values alone. They passed the mechanism, so it never holds
             # anything that the noise does not protect.
             values = [[answer.value for answer in group] for group in answers]
-            message = pickle.dumps((plan, values))
-            reply = json.loads(child.communicate(message)[0] or b'["none"]')
+            reply = json.loads(child.communicate(pickle.dumps((plan, values)))[0] or b'["none"]')
             # The child cannot import the plan: that is no fault of the learner, so the run goes on
             # with the replay of this process, and a note says which checks are missing.
             if reply[0] == "unknown":

@@ -83,10 +83,11 @@ def release(
             # earlier private side through nothing else. So the model is rebuilt from these values.
             values = [answer.value for answer in answers[subject]]
             model = cast(Model, schedule.named(subject).rebuild(coins.again(), values))
-            holdout_records = evaluated_records(
-                scheduled.part, model, opened, schedule.request.domain
-            )
             # These are other records, so nothing that was computed before may be used again.
-            conversation = attrs.evolve(conversation, records=holdout_records, reuse=Reuse())
+            conversation = attrs.evolve(
+                conversation,
+                records=evaluated_records(scheduled.part, model, opened, schedule.request.domain),
+                reuse=Reuse(),
+            )
         answers[scheduled.name] = tuple(scheduled.answers(conversation))
     return tuple(answers.values())

@@ -3,8 +3,6 @@
 So a lock holds the list itself, and replaying a run needs no file beside it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import attrs

@@ -5,8 +5,6 @@ missing fields are errors at their own line; a field whose type is itself a kind
 read as one, and a tuple of a kind as a list of them.
 """
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterator

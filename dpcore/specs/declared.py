@@ -1,7 +1,5 @@
 """What a spec declares: columns, counts, adjacency and budget, from located YAML to objects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Literal

@@ -1,7 +1,5 @@
 """What a spec evaluates: its metrics are looked up, and fit the target and the groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import cast
 

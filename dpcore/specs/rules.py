@@ -112,8 +112,7 @@ class _Reader:
         values = statement.values(
             {key: self._parameter(key, value) for key, value in plain.items() if key not in _OWN}
         )
-        side = self._side(values, plain)
-        result = self._pick_number(side, plain) * self._times(plain)
+        result = self._pick_number(self._side(values, plain), plain) * self._times(plain)
         need(
             math.isfinite(result), SpecError, "the rule has no finite number for these values", RULE
         )

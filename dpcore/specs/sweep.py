@@ -1,7 +1,5 @@
 """Sweep: one release for every combination of listed values, by rewriting the release's YAML."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -7,8 +7,6 @@ documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is d
 Size, depth and number of values are bounded, so that any text is read in a few seconds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator
@@ -45,7 +43,7 @@ class Node:
         keys: For a dict, where each key stands.
     """
 
-    value: Scalar | list[Node] | dict[str, Node]
+    value: "Scalar | list[Node] | dict[str, Node]"
     file: str
     line: int
     column: int
@@ -57,7 +55,7 @@ class Node:
         return f"{self.file}:{self.line}:{self.column}"
 
     @property
-    def mapping(self) -> dict[str, Node]:
+    def mapping(self) -> "dict[str, Node]":
         """The nodes of a mapping by key; none of a value that is no mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
@@ -75,9 +73,7 @@ class Node:
         """The value as plain Python data, without positions."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        return self.value
+        return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
 
 
 def read(path: Path) -> Node:

@@ -3,8 +3,6 @@
 The templates are ordinary files with `$name` and `$package` in place of the plugin's name.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from importlib import resources
