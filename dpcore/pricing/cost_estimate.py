@@ -105,7 +105,7 @@ def require_room(request: Request, part: Domain) -> Resources:
 def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
     learners = [release.learner for release in request.releases if release.of is None]
-    return request.blocks and Reads.most(lrn.reads_of(part) for lrn in learners).in_blocks
+    return request.blocks and Reads.most(learner.reads_of(part) for learner in learners).in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:

@@ -101,10 +101,10 @@ def _scores(
     model: Model, holdout: Mapping[str, Any], domain: Domain, count: int
 ) -> NDArray[np.float64]:
     """PRIVATE: one row at a time, as `predictions`; what has no score is in the middle."""
+    if not isinstance(model, ScoringModel):
+        return np.full(count, 0.5)
 
     def rate(record: Table) -> float | None:
-        if not isinstance(model, ScoringModel):
-            return None
         score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
         # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
         return (1 + min(max(score, -1.0), 1.0)) / 2 if np.isfinite(score) else None

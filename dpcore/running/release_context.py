@@ -37,7 +37,8 @@ def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
     return ask.noiseless(np.asarray(value), query)
 
 
-def do_nothing() -> None: ...
+def do_nothing() -> None:
+    """Do nothing, in the place of a function that tells the progress."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
