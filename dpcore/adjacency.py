@@ -16,7 +16,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
-from dpcore.errors import AdjacencyError, ParameterError, need
+from dpcore.errors import AdjacencyError, need
 
 
 @attrs.frozen
@@ -41,20 +41,22 @@ class Adjacency:
 
     def __attrs_post_init__(self) -> None:
         radius, count = self.feature_radius, self.records
-        need(
-            radius >= 0,
-            ParameterError, "replace_features", "a radius >= 0 (or inf)", "radius", radius,
-        )  # fmt: skip
+        need(radius >= 0, "replace_features", "a radius >= 0 (or inf)", "radius", radius)
         # A record that comes or goes has no second value to move to: the kinds exclude each other.
         need(
             not (self.membership and (radius > 0 or self.label)),
-            ParameterError, "adjacency", "either membership or replacement, not both", "membership",
+            "adjacency",
+            "either membership or replacement, not both",
+            "membership",
             True,
-        )  # fmt: skip
+        )
         need(
             isinstance(count, int) and not isinstance(count, bool) and count >= 1,
-            ParameterError, "adjacency", "an integer >= 1", "records", count,
-        )  # fmt: skip
+            "adjacency",
+            "an integer >= 1",
+            "records",
+            count,
+        )
         self.privacy_unit.validate()
 
     @property
@@ -105,7 +107,7 @@ class Adjacency:
 
     def require_presence(self, owner: str, requirement: str) -> None:
         """Raise `ParameterError` of `owner` unless neighbours are with the unit, and without it."""
-        need(self.membership, ParameterError, owner, requirement, "adjacency", str(self))
+        need(self.membership, owner, requirement, "adjacency", str(self))
 
     def __str__(self) -> str:
         return self.privacy_unit.words()[0]
@@ -130,10 +132,7 @@ class Unit(ABC):
     def validate(self) -> None:
         """Raise `ParameterError` where the relation can be about no such unit."""
         requirement = f"1 where a {self.relation.unit} is the unit"
-        need(
-            self.relation.records == 1,
-            ParameterError, "adjacency", requirement, "records", self.relation.records,
-        )  # fmt: skip
+        need(self.relation.records == 1, "adjacency", requirement, "records", self.relation.records)
 
     @abstractmethod
     def words(self) -> tuple[str, str]:
@@ -178,8 +177,11 @@ class Person(Unit):
         relation = self.relation
         need(
             relation.membership or (math.isinf(relation.feature_radius) and relation.label),
-            ParameterError, "adjacency", "add_remove or replace_one for persons", "unit", "person",
-        )  # fmt: skip
+            "adjacency",
+            "add_remove or replace_one for persons",
+            "unit",
+            "person",
+        )
 
     def words(self) -> tuple[str, str]:
         records = self.relation.records
@@ -199,10 +201,7 @@ class Place(Unit):
 
     def validate(self) -> None:
         super().validate()
-        need(
-            self.relation.membership,
-            ParameterError, "adjacency", "membership for places", "unit", "place",
-        )  # fmt: skip
+        need(self.relation.membership, "adjacency", "membership for places", "unit", "place")
 
     def words(self) -> tuple[str, str]:
         return (

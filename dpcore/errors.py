@@ -8,14 +8,18 @@ own in front (`below`), and who has read the file finds line and column (`strict
 """
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
 NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
 MOST_LISTED = 20  # names that a hint lists
+
+Key = TypeVar("Key", str, int)
+Value = TypeVar("Value")
+Result = TypeVar("Result")
 
 
 def one_line(text: str, longest: int = LONGEST_MESSAGE) -> str:
@@ -104,13 +108,19 @@ class DpcoreError(Exception):
         return ": ".join(part for part in (self.place, self.path, self.message) if part)
 
 
-def need(condition: object, error: type[DpcoreError], *parts: Any, **fields: Any) -> None:
-    """Raise `error(*parts, **fields)` unless a condition holds.
+def need(condition: object, error: type[DpcoreError] | str, *parts: Any, **fields: Any) -> None:
+    """Raise `error(*parts, **fields)` unless a condition holds; of a text, `ParameterError`.
 
     The parts are computed in any case: they are cheap, and cannot fail where the condition holds.
+
+    Args:
+        error: Its class; or the owner of the parameter at fault, the first part of its error.
     """
-    if not condition:
-        raise error(*parts, **fields)
+    if condition:
+        return
+    if isinstance(error, str):
+        raise ParameterError(error, *parts, **fields)
+    raise error(*parts, **fields)
 
 
 @contextmanager
@@ -123,6 +133,17 @@ def below(*keys: str | int) -> Iterator[None]:
         if not error.top:
             error.steps = (*map(str, keys), *error.steps)
         raise
+
+
+def map_below(
+    function: Callable[[Value], Result], items: Iterable[tuple[Key, Value]], *keys: str | int
+) -> dict[Key, Result]:
+    """`{key: function(value)}`: errors of a value get `keys` and its key in front of their path."""
+    results: dict[Key, Result] = {}
+    for key, value in items:
+        with below(*keys, key):
+            results[key] = function(value)
+    return results
 
 
 class SpecError(DpcoreError):

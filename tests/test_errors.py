@@ -10,6 +10,7 @@ from dpcore.errors import (
     RequestError,
     SpecError,
     below,
+    map_below,
     near,
     nearest,
     one_line,
@@ -52,6 +53,19 @@ def test_callers_put_their_keys_in_front_and_a_path_from_the_top_stays():
     with pytest.raises(SpecError) as caught, below("releases", 1):
         raise SpecError("wrong", "budget", top=True)
     assert caught.value.where == "budget"
+
+
+def test_mapped_values_keep_their_keys_and_an_error_says_which_value_it_is_about():
+    assert map_below(abs, [("a", -1), ("b", 2)]) == {"a": 1, "b": 2}
+    with pytest.raises(SpecError) as caught:
+        map_below(double_word, enumerate(["good", "bad"]), "releases")
+    assert caught.value.path == "releases.1"
+
+
+def double_word(word):
+    if word == "bad":
+        raise SpecError("no such word")
+    return word + word
 
 
 SPEC = """\

@@ -8,12 +8,12 @@ import typer
 
 from dpcore.accounting.account import Account, account as account_of
 from dpcore.accounting.calibration import Calibrated
-from dpcore.accounting.curves import Band, over_delta, over_steps
+from dpcore.accounting.curves import over_delta, over_steps
 from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
 from dpcore.cli.progress import SlowProgress
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
@@ -57,8 +57,11 @@ def account(
     with guarded():
         # Check the options before composing, which may take long.
         node, catalogue = read(events), catalogue_of()
-        if (target_epsilon is None) != (solve_for is None):
-            raise SpecError("--target-epsilon and --solve need each other")
+        need(
+            (target_epsilon is None) == (solve_for is None),
+            SpecError,
+            "--target-epsilon and --solve need each other",
+        )
         if target_epsilon is not None and solve_for is not None:
             with SlowProgress(None, "solving"), options("delta"), placed(node):
                 solution = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
@@ -81,11 +84,10 @@ def account(
 
 def _show(result: Account) -> None:
     console = out()
-    table = columns("method", "epsilon at least", "epsilon at most")
+    intervals = sorted(result.intervals.items(), key=lambda item: item[1].upper)
     # Every method's whole interval: the reader sees how tight the best upper end is.
-    for name, interval in sorted(result.intervals.items(), key=lambda item: item[1].upper):
-        table.add_row(name, f"{interval.lower:.6g}", f"{interval.upper:.6g}")
-    console.print(table)
+    rows = [(name, f"{end.lower:.6g}", f"{end.upper:.6g}") for name, end in intervals]
+    console.print(columns("method", "epsilon at least", "epsilon at most", rows=rows))
     for name, reason in result.refusals.items():
         console.print(f"{name}: {reason}", markup=False)
     console.print(
@@ -97,13 +99,14 @@ def _show(result: Account) -> None:
 
 def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
     if json:
-        data = {
-            unknown.value: solution.value,
-            "beyond": solution.beyond,
-            "delta": delta,
-            "epsilon": {"lower": solution.epsilon.lower, "upper": solution.epsilon.upper},
-        }
-        show_json(data)
+        show_json(
+            {
+                unknown.value: solution.value,
+                "beyond": solution.beyond,
+                "delta": delta,
+                "epsilon": {"lower": solution.epsilon.lower, "upper": solution.epsilon.upper},
+            }
+        )
         return
     # `repr` has all digits: a rounded noise multiplier could cost more than the target.
     value = repr(round(solution.value)) if unknown is Unknown.STEPS else repr(solution.value)
@@ -118,16 +121,19 @@ def _plot(
     data: Any, delta: float, catalogue: Catalogue, path: Path, over: Axis, repetitions: int
 ) -> None:
     """The curve and its certified band."""
-    if path.suffix not in (".svg", ".png", ".html"):
-        raise SpecError(f"--plot needs a file .svg, .png or .html, got {path.suffix!r}")
+    need(
+        path.suffix in (".svg", ".png", ".html"),
+        SpecError,
+        f"--plot needs a file .svg, .png or .html, got {path.suffix!r}",
+    )
     try:
         # Drawing is another distribution's, imported when it is asked for.
         bands = sibling("report", "plots.bands", "--plot")
     except ImportError as error:
         raise SpecError(str(error)) from None
-    band: Band
-    if over is Axis.STEPS:
-        band = over_steps(data, delta, repetitions, catalogue)
-    else:
-        band = over_delta(data, delta, catalogue)
+    band = (
+        over_steps(data, delta, repetitions, catalogue)
+        if over is Axis.STEPS
+        else over_delta(data, delta, catalogue)
+    )
     bands.draw(band, path, turned=over is Axis.EPSILON)

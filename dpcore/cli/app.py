@@ -2,8 +2,6 @@
 help, version, completion and a mistyped word cost next to nothing.
 """
 
-from __future__ import annotations
-
 from importlib import import_module, metadata
 from typing import Any
 
@@ -27,11 +25,14 @@ def command(name: str, offer: Offer | None = None) -> Any:
         target = getattr(import_module(f"dpcore.cli.{module}"), attribute)
     else:
         target = command_of(name, offer)
-    if not isinstance(target, typer.Typer):
-        group = typer.Typer(add_completion=False, rich_markup_mode=None)
-        group.command(name)(target)
-        target = group
-    return typer.main.get_command(target)
+    is_group = isinstance(target, typer.Typer)
+    return typer.main.get_command(target) if is_group else _single_command(name, target)
+
+
+def _single_command(name: str, function: Any, summary: str | None = None) -> Any:
+    group = typer.Typer(add_completion=False, rich_markup_mode=None)
+    group.command(name, help=summary)(function)
+    return typer.main.get_command(group)
 
 
 class Commands(NamedCommands):
@@ -49,9 +50,7 @@ class Commands(NamedCommands):
         """Its entry, with its help; None if nobody offers it."""
         entry = super().get_command(ctx, cmd_name)
         if entry is None and cmd_name in (promises := offers()):
-            group = typer.Typer(add_completion=False, rich_markup_mode=None)
-            group.command(cmd_name, help=promises[cmd_name].help)(_entry)
-            entry = typer.main.get_command(group)
+            entry = _single_command(cmd_name, _entry, promises[cmd_name].help)
         return entry
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -96,11 +95,11 @@ def options(
     """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
     6 spent but not published, 7 published without what goes to the operator.
     """
-    from dpcore.cli.console import Volume, set_volume
+    from dpcore.cli.console import VOLUME, Volume
 
     if quiet and verbose:
         raise typer.BadParameter("not together with --quiet", param_hint="--verbose")
-    set_volume(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)
+    VOLUME.set(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)
 
 
 def _entry() -> None:

@@ -1,7 +1,5 @@
 """`dpcore check SPEC`: the whole guarantee, without opening the data unless asked to."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -43,8 +41,7 @@ def check(
         with SlowProgress(None, "pricing"):
             result = locked(loaded)
         plan, lock = result.plan, result.lock
-        if result.note:
-            note(result.note)
+        note(result.note)
         # Nothing is reserved: a check may be repeated without cost.
         budget = left_and_after(loaded, plan)
         if json:

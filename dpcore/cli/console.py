@@ -10,7 +10,7 @@ import enum
 import os
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -40,11 +40,13 @@ def err() -> Page:
     return _console(stderr=True)
 
 
-def columns(*headings: str, title: str | None = None) -> Listing:
-    """An empty table whose long cells go on in the next line."""
+def columns(
+    *headings: str, title: str | None = None, rows: Iterable[Iterable[str]] = ()
+) -> Listing:
+    """A table whose long cells go on in the next line."""
     from dpcore.cli.layout import Listing
 
-    return Listing(headings=headings, title=title)
+    return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])
 
 
 def show_json(data: object) -> None:
@@ -93,22 +95,13 @@ class Volume(enum.Enum):
     VERBOSE = "verbose"
 
 
-_volume: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
-
-
-def volume() -> Volume:
-    """The volume of the command that runs."""
-    return _volume.get()
-
-
-def set_volume(chosen: Volume) -> None:
-    """Set the volume of the command that runs, and of no other."""
-    _volume.set(chosen)
+VOLUME: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
+"""The volume of the command that runs, and of no other."""
 
 
 def note(text: str) -> None:
     """A hint on standard error; none where the command is to be quiet."""
-    if text and volume() is not Volume.QUIET:
+    if text and VOLUME.get() is not Volume.QUIET:
         err().print(f"note: {text}", markup=False)
 
 
@@ -135,9 +128,9 @@ def give_up() -> None:
 
 def tell(message: str) -> None:
     """An error, in one line: red on a terminal, unless NO_COLOR is set."""
-    color = False if os.environ.get("NO_COLOR") else None
     with contextlib.suppress(OSError):  # nobody listens; the exit code remains
-        typer.secho(message, err=True, fg="red", color=color)
+        colored = False if os.environ.get("NO_COLOR") else None
+        typer.secho(message, err=True, fg="red", color=colored)
 
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]

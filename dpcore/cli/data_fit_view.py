@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dpcore.cli.console import columns
 from dpcore.domain.domain import Table
 from dpcore.domain.fit import Fit, fit
-from dpcore.errors import SourceError, SpecError
+from dpcore.errors import SourceError, SpecError, need
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import Spec
 
@@ -27,12 +27,9 @@ def show_fit(console: Console, spec: Spec) -> None:
     console.print(_describe_count(spec, result), markup=False)
     if result.misfits:
         title = "What does not fit. Not private: for the operator alone."
-        table = columns("column", "what is wrong", "records", "first record", "needed", title=title)
-        for misfit in result.misfits:
-            table.add_row(
-                misfit.column, misfit.rule, str(misfit.count), str(misfit.first), misfit.needed
-            )
-        console.print(table)
+        headings = ("column", "what is wrong", "records", "first record", "needed")
+        rows = [(m.column, m.rule, str(m.count), str(m.first), m.needed) for m in result.misfits]
+        console.print(columns(*headings, title=title, rows=rows))
     require_fit(spec, result)
 
 
@@ -42,9 +39,13 @@ def told_fit(spec: Spec) -> Fit:
     Raises: as `show_fit`, but for records that a run would refuse.
     """
     # A sealed run has no operator to whom anything about records may be shown.
-    if spec.request.sealed:
-        with spec.placed():
-            raise SpecError("it has no operator channel to show the data's fit on", "sealed")
+    with spec.placed():
+        need(
+            not spec.request.sealed,
+            SpecError,
+            "it has no operator channel to show the data's fit on",
+            "sealed",
+        )
     return fit(spec.request.domain, _batches(spec))
 
 
@@ -54,11 +55,12 @@ def require_fit(spec: Spec, found: Fit) -> None:
     Raises:
         SourceError: there are misfits, and a run projects none.
     """
-    if found.misfits and spec.request.on_invalid == "refuse":
-        raise SourceError(
-            "a run refuses these records: mend them, declare a default for the column, or set "
-            "on_invalid: project, which maps them into the domain"
-        )
+    need(
+        not found.misfits or spec.request.on_invalid != "refuse",
+        SourceError,
+        "a run refuses these records: mend them, declare a default for the column, or set "
+        "on_invalid: project, which maps them into the domain",
+    )
 
 
 def _batches(spec: Spec) -> Iterator[Table]:

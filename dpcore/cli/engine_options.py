@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from dpcore.engines.choice import EngineChoice
-from dpcore.errors import RequestError
+from dpcore.errors import RequestError, need
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
@@ -47,8 +47,11 @@ def engine_choice(
         RegistryError: nobody admitted provides it.
     """
     if engine is None:
-        if scheduler is not None or local_cluster is not None:
-            raise RequestError("--scheduler and --local-cluster are of an engine: add --engine")
+        need(
+            scheduler is None and local_cluster is None,
+            RequestError,
+            "--scheduler and --local-cluster are of an engine: add --engine",
+        )
         # The operator's own folder, never the working directory or the spec: where records are held
         # is for the operator alone to say.
         path = user_file().with_name("engine.yaml")

@@ -1,13 +1,13 @@
 """`dpcore examples`: the specs that plugins ship, listed, shown and copied."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands
-from dpcore.errors import RegistryError, SpecError, nearest, unknown
+from dpcore.errors import RegistryError, SpecError, nearest, need, unknown
 from dpcore.registry.plugin_files import beside, shipped
 from dpcore.registry.registry import Registry
 
@@ -33,10 +33,7 @@ def list_examples(json: JsonOption = False) -> None:
         if json:
             show_json([{"example": name, "shows": shows} for name, shows in descriptions.items()])
             return
-        table = columns("example", "what it shows")
-        for name, shows in descriptions.items():
-            table.add_row(name, shows)
-        out().print(table)
+        out().print(columns("example", "what it shows", rows=descriptions.items()))
 
 
 def _first_sentence(text: str) -> str:
@@ -51,11 +48,9 @@ def _first_sentence(text: str) -> str:
 
 def _spec(name: str) -> Path:
     paths = shipped(Registry.default(), "examples")
-    if name not in paths:
-        way = "" if nearest(name, paths) else "; `dpcore examples list` shows them"
-        raise RegistryError(unknown("example", name, paths) + way)
-    path: Path = paths[name]
-    return path
+    way = "" if nearest(name, paths) else "; `dpcore examples list` shows them"
+    need(name in paths, RegistryError, unknown("example", name, paths) + way)
+    return cast(Path, paths[name])
 
 
 @examples.command()
@@ -73,8 +68,12 @@ def copy(
 ) -> None:
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
-        if folder.suffix in (".yaml", ".yml"):
-            raise SpecError("needs a folder, got the name of a spec", place=str(folder))
+        need(
+            folder.suffix not in (".yaml", ".yml"),
+            SpecError,
+            "needs a folder, got the name of a spec",
+            place=str(folder),
+        )
         files = beside(_spec(name))
         # Checked for all files before the first is written, so a copy is complete or not begun.
         if clashes := [p.name for p in files if (folder / p.name).exists()]:

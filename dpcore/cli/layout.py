@@ -4,8 +4,6 @@ A table whose columns do not fit at their longest words is told row by row. Wher
 file, a pipe) nothing has to fit, so that lines stay whole and tables are as wide as they need.
 """
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """`dpcore ledger`: budgets that several runs on the same records share."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +11,7 @@ import typer
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
-from dpcore.errors import ReplayError, SpecError, shown
+from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.events.text import parse_adjacency
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
@@ -92,26 +90,24 @@ def create(
 def list_ledgers(json: JsonOption = False) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
+        states = [_state_or_error(name) for name in ledger_names()]
         if json:
-            show_json([_state_or_error(name) for name in ledger_names()])
+            show_json(states)
             return
         # A ledger that cannot be read is listed with its fault, since its budget may be spent.
-        table = columns("ledger", "epsilon", "delta", "adjacency", "left")
-        for name in ledger_names():
-            try:
-                book = Ledger.open(place_of(name))
-                total = book.total
-                remaining_budget = book.left().describe()
-                table.add_row(
-                    name,
-                    f"{total.epsilon:g}",
-                    f"{total.delta:g}",
-                    str(total.adjacency),
-                    remaining_budget,
-                )
-            except LedgerError as error:
-                table.add_row(name, "", "", "", str(error))
-        out().print(table)
+        rows = [
+            (state["ledger"], "", "", "", state["error"])
+            if "error" in state
+            else (
+                state["ledger"],
+                f"{state['epsilon']:g}",
+                f"{state['delta']:g}",
+                state["adjacency"],
+                state["left"]["told"],
+            )
+            for state in states
+        ]
+        out().print(columns("ledger", "epsilon", "delta", "adjacency", "left", rows=rows))
 
 
 def _state_or_error(name: str) -> dict[str, Any]:
@@ -144,10 +140,7 @@ def show(
             show_json({**state, "entries": entries, "latest": rows})
             return
         _show_state(state)
-        table = columns(*headings)
-        for entry in tail:
-            table.add_row(*entry.cells)
-        out().print(table)
+        out().print(columns(*headings, rows=[entry.cells for entry in tail]))
         if entries > len(tail):
             out().print(
                 f"{entries - len(tail)} earlier entries: --last, or `dpcore ledger export {name}`",
@@ -169,8 +162,7 @@ def plan(
 ) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
-        book = Ledger.open(place_of(name))
-        remaining_budget = book.left()
+        remaining_budget = Ledger.open(place_of(name)).left()
         with options("releases"):
             # Figures are rounded down, so that what is printed here is never refused later.
             plans = allowances(remaining_budget, releases, _shares(share or []))
@@ -179,17 +171,17 @@ def plan(
                 {"left": attrs.asdict(remaining_budget), "allowances": [*map(attrs.asdict, plans)]}
             )
             return
-        console = out()
-        console.print(f"left: {remaining_budget.describe()}", markup=False)
-        table = columns(
-            "label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon"
-        )
-        for allowance in plans:
-            figures = (
-                shown_down(figure) for figure in (allowance.mu, allowance.epsilon, allowance.pure)
+        out().print(f"left: {remaining_budget.describe()}", markup=False)
+        headings = ("label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon")
+        rows = [
+            (
+                entry.label,
+                str(entry.releases),
+                *map(shown_down, (entry.mu, entry.epsilon, entry.pure)),
             )
-            table.add_row(allowance.label, str(allowance.releases), *figures)
-        console.print(table)
+            for entry in plans
+        ]
+        out().print(columns(*headings, rows=rows))
 
 
 def _shares(texts: list[str]) -> dict[str, float]:
@@ -226,8 +218,11 @@ def verify(
             # The chain shows that no row was changed or removed; sums are computed again from the
             # rows.
             verdict = book.verified(progress)
-        if verdict.faults:
-            raise LedgerError(f"the ledger {name!r} is damaged: {'; '.join(verdict.faults)}")
+        need(
+            not verdict.faults,
+            LedgerError,
+            f"the ledger {name!r} is damaged: {'; '.join(verdict.faults)}",
+        )
         for folder in run or []:
             _verify_run(book, folder)
         if json:
@@ -245,16 +240,16 @@ def _verify_run(book: Ledger, folder: Path) -> None:
     path = folder / "public" / GUARANTEE_JSON
     try:
         guarantee = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
-        entry = guarantee["ledger"]
-        digest = str(entry["digest"])
+        digest = str(guarantee["ledger"]["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
         raise LedgerError(f"{path}: no guarantee that names a ledger") from None
     # Word for word: a guarantee that claims less epsilon than was charged must not pass.
-    if book.guarantee_of(digest) != guarantee:
-        raise LedgerError(
-            f"{path}: it is not in the ledger {book.name!r} as it stands: the run belongs to "
-            f"another ledger, was changed, or an older copy of the ledger was put back"
-        )
+    need(
+        book.guarantee_of(digest) == guarantee,
+        LedgerError,
+        f"{path}: it is not in the ledger {book.name!r} as it stands: the run belongs to "
+        f"another ledger, was changed, or an older copy of the ledger was put back",
+    )
 
 
 def _state(book: Ledger) -> dict[str, Any]:

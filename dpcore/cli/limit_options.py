@@ -1,7 +1,5 @@
 """The options --memory and --work: what a run may need of the machine."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import attrs
@@ -35,11 +33,9 @@ def in_bytes(given: str | None) -> int | None:
     Raises:
         ParameterError: it is no size.
     """
-    if given is None:
-        return None
     from dpcore.pricing.cost_estimate import read_memory  # imported where it is asked for
 
-    return read_memory(given)
+    return None if given is None else read_memory(given)
 
 
 def in_number(given: str | None) -> int | None:
@@ -48,11 +44,9 @@ def in_number(given: str | None) -> int | None:
     Raises:
         ParameterError: it is no number.
     """
-    if given is None:
-        return None
     from dpcore.pricing.cost_estimate import read_work
 
-    return read_work(given)
+    return None if given is None else read_work(given)
 
 
 def limited(spec: Spec, memory: str | None, work: str | None) -> Spec:

@@ -1,7 +1,5 @@
 """Names on the command line: what is nearly right is told with the nearest right one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -30,5 +28,7 @@ def options(*names: str) -> Iterator[None]:
     except ParameterError as error:
         if error.place is not None or error.field not in names:
             raise
-        message = f"needs {error.needed}, got {error.field}={shown(error.got)}"
-        raise SpecError(message, place=f"--{error.field}") from None
+        raise SpecError(
+            f"needs {error.needed}, got {error.field}={shown(error.got)}",
+            place=f"--{error.field}",
+        ) from None

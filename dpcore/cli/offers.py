@@ -4,8 +4,6 @@ Files are read here for their words alone. Before a command of a plugin runs, th
 the plugin by its own strict reading.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
@@ -40,8 +38,9 @@ def offers() -> dict[str, Offer]:
     for entries in (_packaged(), _entries(user_file())):
         for plugin, entry in entries.items():
             for name, text in _mapping(_mapping(entry, "provides"), "commands").items():
-                module = str(entry.get("entry_point", ""))
-                promises[str(name)] = Offer(plugin=str(plugin), help=str(text), module=module)
+                promises[str(name)] = Offer(
+                    plugin=str(plugin), help=str(text), module=str(entry.get("entry_point", ""))
+                )
     return promises
 
 
@@ -62,9 +61,8 @@ def _entries(path: Path) -> Mapping[str, Any]:
         entries = yaml.load(path.read_text("utf-8"), loader)  # noqa: S506  # either is a safe one
     except (OSError, UnicodeError, yaml.YAMLError):
         return {}
-    if not isinstance(entries, dict):
-        return {}
-    return {name: entry for name, entry in entries.items() if isinstance(entry, dict)}
+    items = entries.items() if isinstance(entries, dict) else ()
+    return {name: entry for name, entry in items if isinstance(entry, dict)}
 
 
 def _mapping(entry: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -63,19 +63,21 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     """The guarantee in English, and a table of queries, sensitivities and noise."""
     console.print(guarantee.paragraph(), markup=False)
     console.print()
-    table = columns("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
-    for release, queries in lock.plan["releases"].items():
-        for query in queries:
-            table.add_row(
-                release,
-                query["query"],
-                "x".join(map(str, query["shape"])),
-                str(query["at_most"]),
-                query["distance"],
-                describe_sensitivity(query["sensitivity"]),
-                describe_mechanism(query["mechanism"]),
-            )
-    console.print(table)
+    headings = ("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
+    rows = [
+        (
+            release,
+            query["query"],
+            "x".join(map(str, query["shape"])),
+            str(query["at_most"]),
+            query["distance"],
+            describe_sensitivity(query["sensitivity"]),
+            describe_mechanism(query["mechanism"]),
+        )
+        for release, queries in lock.plan["releases"].items()
+        for query in queries
+    ]
+    console.print(columns(*headings, rows=rows))
 
 
 def show_bars(console: Console, plan: Plan) -> None:
@@ -103,15 +105,9 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        estimate, *edges = _EDGES
-        table = columns(
-            *figures.about, estimate, *edges, *([DISPLAY] if figures.display is not None else []),
-            title=name,
-        )  # fmt: skip
-        rows = figures.rows()
-        for row in rows[:_SHOWN]:
-            table.add_row(*(_number(value) for value in row))
-        console.print(table)
+        rows, display = figures.rows(), [DISPLAY] if figures.display is not None else []
+        cells = [map(_number, row) for row in rows[:_SHOWN]]
+        console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)

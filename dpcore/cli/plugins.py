@@ -9,7 +9,7 @@ from packaging.utils import canonicalize_name
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands
 from dpcore.cli.progress import SlowProgress
-from dpcore.errors import RegistryError, near
+from dpcore.errors import RegistryError, near, need
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.index import Index
 from dpcore.registry.installations import Installed, find, installed
@@ -46,16 +46,14 @@ def list_plugins(json: JsonOption = False) -> None:
         if json:
             show_json(rows)
             return
-        table = columns("plugin", "distribution", "status")
-        for row in rows:
-            table.add_row(*row.values())
-        out().print(table)
+        out().print(columns("plugin", "distribution", "status", rows=[r.values() for r in rows]))
 
 
 def _distribution(registry: Registry, plugins_by_name: dict[str, Installed], name: str) -> str:
-    if name in plugins_by_name:
-        return f"{plugins_by_name[name].distribution} {plugins_by_name[name].version}"
-    return registry.entries[name].distribution
+    plugin = plugins_by_name.get(name)
+    return (
+        f"{plugin.distribution} {plugin.version}" if plugin else registry.entries[name].distribution
+    )
 
 
 def _status(registry: Registry, name: str) -> str:
@@ -99,14 +97,6 @@ def show(name: Name, json: JsonOption = False) -> None:
 
 def _describe(registry: Registry, name: str, installations: list[Installed]) -> dict[str, Any]:
     entry = registry.entries.get(name)
-    admitted = None
-    if entry is not None:
-        admitted = {
-            "distribution": entry.distribution,
-            "version": entry.version,
-            "paper": entry.paper,
-            "provides": entry.provides.to_dict(),
-        }
     return {
         "plugin": name,
         "installed": [
@@ -119,7 +109,14 @@ def _describe(registry: Registry, name: str, installations: list[Installed]) -> 
             for installation in installations
         ],
         "status": _status(registry, name),
-        "admitted": admitted,
+        "admitted": None
+        if entry is None
+        else {
+            "distribution": entry.distribution,
+            "version": entry.version,
+            "paper": entry.paper,
+            "provides": entry.provides.to_dict(),
+        },
     }
 
 
@@ -149,10 +146,14 @@ def enable(
         with SlowProgress(None, "importing it apart"):
             provides = inspect(plugin)
         _components(provides)
-        if not yes and not typer.confirm(
-            "Its code will run in the process that reads your records. Admit this version?"
-        ):
-            raise RegistryError(f"plugin {name} stays as it was")
+        need(
+            yes
+            or typer.confirm(
+                "Its code will run in the process that reads your records. Admit this version?"
+            ),
+            RegistryError,
+            f"plugin {name} stays as it was",
+        )
         admit(plugin, provides)
         out().print(f"{canonicalize_name(plugin.distribution)} {plugin.version} is admitted.")
 
@@ -181,8 +182,11 @@ def new(
 ) -> None:
     """Write a complete plugin that installs, is admitted and passes `dpcore test`."""
     with guarded():
-        if name in Index.packaged().entries:
-            raise RegistryError(f"plugin {name} is in the packaged registry; take another name")
+        need(
+            name not in Index.packaged().entries,
+            RegistryError,
+            f"plugin {name} is in the packaged registry; take another name",
+        )
         folder = write_plugin(name, kind, path)
         # The three steps to a plugin that runs; the second one asks for consent.
         steps = (

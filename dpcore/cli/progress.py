@@ -7,7 +7,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dpcore.cli.console import Volume, err, volume
+from dpcore.cli.console import VOLUME, Volume, err
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,9 +29,9 @@ class SlowProgress:
         self._total, self._label, self._done = total, label, 0
         self._start = self._last_line_at = time.monotonic()
         console = err()
-        self._lines = volume() is Volume.VERBOSE and not console.is_terminal
+        self._lines = VOLUME.get() is Volume.VERBOSE and not console.is_terminal
         self._bar = None
-        if console.is_terminal and volume() is not Volume.QUIET:
+        if console.is_terminal and VOLUME.get() is not Volume.QUIET:
             from dpcore.cli.progress_bar import bar  # imports Rich
 
             self._bar = bar()

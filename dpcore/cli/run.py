@@ -79,8 +79,7 @@ def run(
             )
         # The run is on disk and paid for: from here on a failure is one of showing it.
         with _guard_display(outcome):
-            if outcome.note:
-                note(outcome.note)
+            note(outcome.note)
             if json:
                 show_json(_describe(outcome, rehearsal is not None))
                 return
@@ -130,23 +129,21 @@ def _guard_display(outcome: Run) -> Iterator[None]:
 
 def _show_look(console: Console, look: Iterable[Paid]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
-    table = columns("release", "metric", "value", "low", "high", title=title)
-    for metric in look:
-        edges = (f"{edge:.6g}" for edge in (metric.value, metric.low, metric.high))
-        table.add_row(metric.release, f"hold-out {metric.metric}", *edges)
-    console.print(table)
+    rows = [
+        (m.release, f"hold-out {m.metric}", f"{m.value:.6g}", f"{m.low:.6g}", f"{m.high:.6g}")
+        for m in look
+    ]
+    console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
     console.print("95 % intervals of the noise alone.", markup=False)
 
 
 def _show_evaluation(
     console: Console, evaluation: Mapping[str, Mapping[str, Mapping[str, float]]], title: str
 ) -> None:
-    table = columns("release", "metric", "private", "constant", "without noise", title=title)
-    for release, metrics in evaluation.items():
-        for metric, errors in metrics.items():
-            table.add_row(
-                release,
-                f"hold-out {metric}",
-                *(f"{errors[who]:.6g}" for who in ("private", "constant", "without noise")),
-            )
-    console.print(table)
+    predictors = ("private", "constant", "without noise")
+    rows = [
+        (release, f"hold-out {metric}", *(f"{errors[who]:.6g}" for who in predictors))
+        for release, metrics in evaluation.items()
+        for metric, errors in metrics.items()
+    ]
+    console.print(columns("release", "metric", *predictors, title=title, rows=rows))

@@ -2,10 +2,9 @@
 
 from typing import Annotated
 
-import msgspec
 import typer
 
-from dpcore.cli.console import guarded
+from dpcore.cli.console import guarded, show_json
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
 from dpcore.specs.schema import json_schema
@@ -18,8 +17,8 @@ def schema(
 ) -> None:
     """Write the JSON Schema of a spec to standard output, for editors and validators."""
     with guarded():
-        if experiment:
-            document = sibling("experiments", "grammar", "schema --experiment").json_schema()
-        else:
-            document = json_schema(Registry.default())
-        print(msgspec.json.format(msgspec.json.encode(document), indent=2).decode())
+        show_json(
+            sibling("experiments", "grammar", "schema --experiment").json_schema()
+            if experiment
+            else json_schema(Registry.default())
+        )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 from dpcore.records.persons import persons
 
 ID = "a person's id, a text or a whole number"
@@ -33,15 +33,15 @@ class People:
 
     def __attrs_post_init__(self) -> None:
         column, count = self.column, self.records
-        need(
-            isinstance(column, str) and column,
-            ParameterError, "people", "the name of a column", "column", column,
-        )  # fmt: skip
+        need(isinstance(column, str) and column, "people", "the name of a column", "column", column)
         # A bool is an int to Python, and no number of records.
         need(
             isinstance(count, int) and not isinstance(count, bool) and count >= 1,
-            ParameterError, "people", "an integer >= 1", "records", count,
-        )  # fmt: skip
+            "people",
+            "an integer >= 1",
+            "records",
+            count,
+        )
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
         """The same relation about these persons.
@@ -80,16 +80,26 @@ def require_unit(people: People | None, adjacency: Adjacency) -> None:
     name = str(adjacency)
     need(
         adjacency.unit != "place",
-        ParameterError, "data", "add_remove or replace_one: no record of a table can be blank",
-        "adjacency", name, "adjacency",
-    )  # fmt: skip
+        "data",
+        "add_remove or replace_one: no record of a table can be blank",
+        "adjacency",
+        name,
+        "adjacency",
+    )
     need(
         people is not None or not adjacency.of_person,
-        ParameterError, name, "the column that tells persons apart", "people", None, "data.domain",
-    )  # fmt: skip
+        name,
+        "the column that tells persons apart",
+        "people",
+        None,
+        "data.domain",
+    )
     relation = adjacency if people is None else people.relation(adjacency)
     need(
         adjacency == relation,
-        ParameterError, "data.domain.people", f"a relation about persons ({relation})",
-        "adjacency", name, "adjacency",
-    )  # fmt: skip
+        "data.domain.people",
+        f"a relation about persons ({relation})",
+        "adjacency",
+        name,
+        "adjacency",
+    )

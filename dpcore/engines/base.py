@@ -7,8 +7,6 @@ totals, as private as the records. Noise is drawn after the total, in the proces
 that a task that runs twice releases nothing twice.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -108,7 +106,7 @@ class Engine(ABC):
     def close(self) -> None:
         """Forget the records, and remove whatever holds them. May be called again."""
 
-    def __enter__(self) -> Engine:
+    def __enter__(self) -> "Engine":
         return self
 
     def __exit__(self, *failure: object) -> None:

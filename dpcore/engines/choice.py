@@ -3,8 +3,6 @@
 It is never named in a spec, a lock or what is published: no released number depends on it.
 """
 
-from __future__ import annotations
-
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -16,7 +14,7 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import RequestError
+from dpcore.errors import RequestError, need
 
 
 @attrs.frozen(kw_only=True)
@@ -57,7 +55,10 @@ class Local(EngineChoice):
         Raises:
             RequestError: a scheduler or workers are named, which it does not have.
         """
-        if self.scheduler is not None or self.workers is not None:
-            raise RequestError("the local engine has no scheduler and no workers: name none")
+        need(
+            self.scheduler is None and self.workers is None,
+            RequestError,
+            "the local engine has no scheduler and no workers: name none",
+        )
         with LocalEngine(spool=spool) as engine:
             yield engine

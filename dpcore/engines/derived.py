@@ -4,8 +4,6 @@ Arrays whose every number a 32-bit float holds are kept as such, and come back a
 integers of `dpcore_linear.integers` take half the room.
 """
 
-from __future__ import annotations
-
 import math
 import threading
 from collections.abc import Callable
@@ -64,8 +62,7 @@ class DerivedBlocks:
             assert self._spool is not None, "begun"
             spool, entries = self._spool, self._entries
         # Outside the lock: making rows may take long, and two threads would make the same ones.
-        entry = entries.get(block)
-        if entry is not None:
+        if (entry := entries.get(block)) is not None:
             return cast(Derived, _read_entry(spool, entry))
         result = make()
         if isinstance(result, tuple):  # anything else is made anew
@@ -120,8 +117,7 @@ def _put_entry(spool: Spool, result: tuple[Any, ...]) -> _Entry:
             items.append(_Stored(arrays[-1].dtype, item.dtype, item.shape))
         else:
             items.append(item)
-    size = sum(array.nbytes for array in arrays)
-    return _Entry(spool.put(arrays), size, items, type(result))
+    return _Entry(spool.put(arrays), sum(array.nbytes for array in arrays), items, type(result))
 
 
 def _read_entry(spool: Spool, entry: _Entry) -> Any:

@@ -4,8 +4,7 @@ Memory does not grow with the number of records: a thread holds one block, and w
 derives from blocks lies on disk too (`dpcore.engines.derived`).
 """
 
-from __future__ import annotations
-
+import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -20,7 +19,7 @@ from dpcore.checks import positive_integer
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, MisfitError
+from dpcore.errors import ContractError, MisfitError, need
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -57,8 +56,7 @@ class _Blocks:
     def put(self, records: Records, first: int, span: int) -> None:
         if len(records):
             place = self.spool.put([records.features, records.labels])
-            width = records.features.shape[1]
-            self.known.append(_Block(place, first, span, len(records), width))
+            self.known.append(_Block(place, first, span, *records.features.shape))
 
     def records(self, number: int) -> Records:
         block = self.known[number]
@@ -99,8 +97,7 @@ class LocalEngine(Engine):
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Read one part after the other, a batch at a time, into blocks of `rows` records."""
-        if self._held:
-            raise ContractError("an engine holds the records of one run: make another")
+        need(not self._held, ContractError, "an engine holds the records of one run: make another")
         # The order of parts and batches numbers the records, so selections by place mean the same
         # records here as in memory.
         blocks = self._held[EVERYTHING] = _Blocks(self.spool)
@@ -163,10 +160,7 @@ class LocalEngine(Engine):
                     total = added(total, _fold_block(task, records, stop))
                 blocks.drop(number)
 
-        total = task.zero
-        for share in self._run_threads(work, stop):
-            total = added(total, share)
-        return total
+        return functools.reduce(added, self._run_threads(work, stop), task.zero)
 
     def _run_threads(self, work: Callable[[], Folded], stop: threading.Event) -> list[Folded]:
         """What every thread finds; where one fails, or a signal comes, the others stop."""
@@ -194,8 +188,7 @@ class LocalEngine(Engine):
 
     def _blocks_of(self, split: Selection) -> _Blocks:
         """The blocks of a split, cut out at its first use and kept for later asks."""
-        if not self._held:
-            raise ContractError("the engine holds no records")
+        need(self._held, ContractError, "the engine holds no records")
         if split not in self._held:
             # Each block keeps its places in the source, so later samples choose the same records.
             source_blocks, split_blocks = self._held[EVERYTHING], _Blocks(self.spool)

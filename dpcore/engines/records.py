@@ -1,7 +1,5 @@
 """EngineRecords: records that an engine holds, as a private function sees them: folds alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, NoReturn, cast
 
@@ -45,7 +43,7 @@ class EngineRecords:
         )
         return self.engine.total(task)
 
-    def sampled(self, sample: Selection) -> EngineRecords:
+    def sampled(self, sample: Selection) -> "EngineRecords":
         """What one ask sees of them; `len` stays that of the learners' share."""
         return attrs.evolve(self, sample=sample)
 
@@ -70,6 +68,8 @@ class _InPieces:
         # The learner chose how many rows one call may take, for its memory; the engine's blocks may
         # be larger. A fold is additive, so pieces change no total.
         pieces = block.blocks(self.rows)
-        if len(pieces) == 1:
-            return cast(Folded, self.part(pieces[0]))  # the engine adds it
-        return block.fold(self.part, self.zero, self.rows)
+        return (
+            cast(Folded, self.part(pieces[0]))  # the engine adds it
+            if len(pieces) == 1
+            else block.fold(self.part, self.zero, self.rows)
+        )

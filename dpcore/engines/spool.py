@@ -5,8 +5,6 @@ system removes it when the process ends, however it ends. Where a system has no 
 name that only its owner can open, and is removed when it is closed.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import tempfile
@@ -18,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError, SpoolError
+from dpcore.errors import SourceError, SpoolError, need
 
 _PAGE = mmap.ALLOCATIONGRANULARITY
 _DROP: int | None = getattr(mmap, "MADV_DONTNEED", None)  # of a file's pages: nothing is lost
@@ -91,8 +89,11 @@ class Spool:
         if buffer is None or len(buffer) < size:
             self._local.buffer = buffer = bytearray(size)
         view = memoryview(buffer)[:size]
-        if os.preadv(self._file.fileno(), [view], place) != size:
-            raise SourceError(f"the spool in {self._folder} is shorter than it was")
+        need(
+            os.preadv(self._file.fileno(), [view], place) == size,
+            SourceError,
+            f"the spool in {self._folder} is shorter than it was",
+        )
         return view
 
     def mapped(self, place: int, size: int) -> memoryview:

@@ -4,8 +4,6 @@ A copy that is made from bytes written before any record was opened holds nothin
 whatever a private function does to the objects it was given.
 """
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import pickle
@@ -47,8 +45,7 @@ class Before(Generic[Thing]):
         """A copy that shares nothing with an earlier one, but for what has no copies."""
         if not self._bytes:
             return copy.deepcopy(cast(Thing, self._template))
-        thing: Thing = pickle.loads(self._bytes)  # noqa: S301  # written by this object
-        return thing
+        return cast(Thing, pickle.loads(self._bytes))  # noqa: S301  # written by this object
 
 
 def frozen(query: Query) -> Query:

@@ -1,7 +1,5 @@
 """Silence: what a sealed run tells once its records are opened: nothing, or one fixed sentence."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import io
@@ -11,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-from dpcore.errors import ReleaseError
+from dpcore.errors import ReleaseError, need
 
 Result = TypeVar("Result")
 
@@ -35,8 +33,7 @@ def silenced(work: Callable[[], Result]) -> Result:
         with contextlib.suppress(Exception, SystemExit):  # a context could hold records
             results.append(work())
     # One sentence for every failure: even its kind could depend on a record.
-    if not results:
-        raise ReleaseError(SEALED_FAILURE)
+    need(results, ReleaseError, SEALED_FAILURE)
     return results[0]
 
 

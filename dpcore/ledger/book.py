@@ -4,8 +4,6 @@ A run reserves its whole event list before its records are opened. What is reser
 whatever becomes of the run. Entries say what was asked for, never what the records answered.
 """
 
-from __future__ import annotations
-
 import contextlib
 import datetime
 import secrets
@@ -19,7 +17,7 @@ import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
-from dpcore.errors import AdjacencyError, ContractError, DpcoreError
+from dpcore.errors import AdjacencyError, ContractError, DpcoreError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
@@ -77,7 +75,7 @@ class Ledger(Shown):
         order: float | None = None,
         shared: bool = False,
         registry: Registry | None = None,
-    ) -> Ledger:
+    ) -> "Ledger":
         """A new ledger, by name among the user's or at a path.
 
         Args:
@@ -122,16 +120,11 @@ class Ledger(Shown):
         }
         # The first row fixes the budget: no later row can change what is promised.
         journal, first = Journal.create(path, CREATED, body, shared=shared)
-        return cls(
-            name=path.stem,
-            total=total,
-            journal=journal,
-            origin=first.digest,
-            events=catalogue_of(registry),
-        )
+        name, origin, events = path.stem, first.digest, catalogue_of(registry)
+        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
 
     @classmethod
-    def open(cls, place: str | Path, registry: Registry | None = None) -> Ledger:
+    def open(cls, place: str | Path, registry: Registry | None = None) -> "Ledger":
         """An existing ledger, by name or path. What is spent is known without anybody's plugin.
 
         Args:
@@ -151,22 +144,18 @@ class Ledger(Shown):
         if first is None or not first.stands_first:
             raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
         name, total = _opening(path, first)
-        if name != path.stem:
-            raise LedgerError(
-                f"{path}: this file was created as {name!r}; a copy would be a second budget for "
-                f"the same records"
-            )
-        return cls(
-            name=name,
-            total=total,
-            journal=journal,
-            origin=first.digest,
-            events=catalogue_of(registry),
+        need(
+            name == path.stem,
+            LedgerError,
+            f"{path}: this file was created as {name!r}; a copy would be a second budget for "
+            f"the same records",
         )
+        origin, events = first.digest, catalogue_of(registry)
+        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
 
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
-    ) -> Reservation:
+    ) -> "Reservation":
         """Spend a whole charge, before the records are opened; on disk when this returns.
 
         Args:
@@ -217,14 +206,15 @@ class Ledger(Shown):
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                return settled(self._read_sums(transaction), charge)[0].left()
+                latest_row = transaction.last(RESERVED, SPENT)
+                return settled(self._sums_after(latest_row), charge)[0].left()
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
     def spent(self) -> Spent:
         """The sums of everything that the ledger has let through so far."""
         with self._reading() as transaction:
-            return self._read_sums(transaction)
+            return self._sums_after(transaction.last(RESERVED, SPENT))
 
     def left(self) -> Left:
         """What the ledger would still let through."""
@@ -237,10 +227,8 @@ class Ledger(Shown):
     def plot(self, axes: Any = None) -> Any:
         """Draw what is spent after each charge, on matplotlib's axes or new ones."""
         (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
-        plots = sibling("report", "plots.ledgers", "Ledger.plot")
-        plots.draw_spending(
-            figure_axes, [charge.share for charge in taken(self.total, self.each_row())]
-        )
+        shares = [charge.share for charge in taken(self.total, self.each_row())]
+        sibling("report", "plots.ledgers", "Ledger.plot").draw_spending(figure_axes, shares)
         return figure_axes
 
     def note(self, what: str) -> None:
@@ -320,8 +308,11 @@ class Ledger(Shown):
     def _require_origin(self, transaction: Transaction) -> None:
         first = next(transaction.rows(), None)
         # A file put in its place would be a second budget for the same records.
-        if first is None or first.digest != self.origin:
-            raise LedgerError(f"{self.journal.path}: another ledger was put in its place")
+        need(
+            first is not None and first.digest == self.origin,
+            LedgerError,
+            f"{self.journal.path}: another ledger was put in its place",
+        )
 
     def _charge(
         self, kind: str, charge: Charge, purpose: str, uncovered: tuple[str, ...]
@@ -356,9 +347,6 @@ class Ledger(Shown):
         # Raised outside the transaction, which would else roll the recorded refusal back.
         raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
 
-    def _read_sums(self, transaction: Transaction) -> Spent:
-        return self._sums_after(transaction.last(RESERVED, SPENT))
-
     def _sums_after(self, latest_row: Row | None) -> Spent:
         start = self.total.start()
         try:
@@ -368,9 +356,7 @@ class Ledger(Shown):
 
     def _require_frame(self, transaction: Transaction, charge: Charge) -> None:
         """A relation in encoded coordinates means one thing only while the encoding stays."""
-        if not charge.framed:
-            return
-        for row in transaction.rows():
+        for row in transaction.rows() if charge.framed else ():
             if row.kind in (RESERVED, SPENT) and row.body["frame"] not in ("", charge.frame):
                 raise AdjacencyError(
                     f"{self.total.adjacency} is about one declared domain; row {row.number} "
@@ -400,8 +386,11 @@ class Reservation(Once):
         Raises:
             ContractError: it was reserved for something else or by another process, or has begun.
         """
-        if charge != self.charge:
-            raise ContractError("the reservation was made for another plan: reserve for this one")
+        need(
+            charge == self.charge,
+            ContractError,
+            "the reservation was made for another plan: reserve for this one",
+        )
         self._serve("this reservation has served a run: make another")
 
     def commit(self, guarantee: Guarantee) -> Guarantee:
@@ -413,24 +402,27 @@ class Reservation(Once):
             LedgerError: the ledger cannot be written; the charge stays spent.
         """
         self._require_here(ContractError)
-        if guarantee.status is Status.NONE:
-            raise ContractError("only a guarantee is committed: what has none stays spent without")
+        need(
+            guarantee.status is not Status.NONE,
+            ContractError,
+            "only a guarantee is committed: what has none stays spent without",
+        )
         recorded_guarantee = guarantee.record(self.recorded)
         with self.ledger.writing() as transaction:
             # One guarantee an entry: a second run could else claim the same charge.
-            if _committed_guarantee(transaction, self.recorded.digest) is not None:
-                raise ContractError(f"entry {self.recorded.entry} has a guarantee already")
+            need(
+                _committed_guarantee(transaction, self.recorded.digest) is None,
+                ContractError,
+                f"entry {self.recorded.entry} has a guarantee already",
+            )
             body = {"reservation": self.recorded.digest, "guarantee": recorded_guarantee.to_dict()}
             transaction.append(COMMITTED, body)
         return recorded_guarantee
 
 
 def _committed_guarantee(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    for row in transaction.of_kind(COMMITTED, digest):
-        if row.body["reservation"] == digest:
-            guarantee: dict[str, Any] = row.body["guarantee"]
-            return guarantee
-    return None
+    rows = transaction.of_kind(COMMITTED, digest)
+    return next((row.body["guarantee"] for row in rows if row.body["reservation"] == digest), None)
 
 
 def _opening(path: Path, first: Row) -> tuple[str, Total]:

@@ -1,7 +1,5 @@
 """Charge: everything one run may cost, fixed before its records are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +7,7 @@ import attrs
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import read_event, read_number, write_event, write_number
@@ -36,22 +34,24 @@ class Charge:
     tilted: float = attrs.field(default=0.0, validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if not self.events:
-            raise ParameterError("Charge", "at least one event", "events", self.events)
+        need(self.events, "Charge", "at least one event", "events", self.events)
         for event, count in self.events:
-            if not isinstance(event, Event):
-                raise ParameterError("Charge", "pairs (event, count)", "events", event)
+            is_event = isinstance(event, Event)
+            need(is_event, "Charge", "pairs (event, count)", "events", event)
             # True would count as 1, and a fraction would be rounded in some sum: both are refused.
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ParameterError("Charge", "integer counts >= 1", "count", count)
+            is_count = not isinstance(count, bool) and isinstance(count, int) and count >= 1
+            need(is_count, "Charge", "integer counts >= 1", "count", count)
             # A radius or a label has no meaning without the domain that declares its unit.
-            if not self.frame and event.adjacency not in (ADD_REMOVE, REPLACE_ONE):
-                raise ParameterError(
-                    "Charge", f"a frame for events under {event.adjacency}", "frame", self.frame
-                )
+            need(
+                self.frame or event.adjacency in (ADD_REMOVE, REPLACE_ONE),
+                "Charge",
+                f"a frame for events under {event.adjacency}",
+                "frame",
+                self.frame,
+            )
 
     @classmethod
-    def of(cls, event: Event, count: int = 1) -> Charge:
+    def of(cls, event: Event, count: int = 1) -> "Charge":
         """`count` applications of one event."""
         return cls(events=((event, count),))
 
@@ -78,20 +78,18 @@ class Charge:
         }
 
     @classmethod
-    def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> Charge:
+    def read(cls, body: Mapping[str, Any], catalogue: Catalogue) -> "Charge":
         """The charge that `written` wrote.
 
         Raises:
             UnknownEventError: the plugin of an event is missing or not admitted.
             EventTextError: an event is damaged. KeyError, TypeError, ValueError: something else is.
         """
-        events = []
-        for data in body["events"]:
-            fields = dict(data)
-            count = fields.pop("count")
-            events.append((read_event(fields, catalogue), count))
+        rows = [dict(data) for data in body["events"]]
+        counts = [fields.pop("count") for fields in rows]
+        events = [read_event(fields, catalogue) for fields in rows]
         return cls(
-            events=tuple(events),
+            events=tuple(zip(events, counts, strict=True)),
             failures=read_number(body["failures"]),
             frame=body["frame"],
             assumptions=tuple(body["assumptions"]),

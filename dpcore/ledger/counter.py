@@ -53,10 +53,7 @@ class Counter:
                 f"finds the runs that were published"
             )
         # No counter is no fault: a user may have removed it, as the messages here advise.
-        if mark is None:
-            return ""
-        digest = digest_of(mark.number)
-        if digest == mark.digest:
+        if mark is None or (digest := digest_of(mark.number)) == mark.digest:
             return ""
         state = "ends before that" if digest is None else "has another one there"
         return (

@@ -1,7 +1,5 @@
 """Entries: what a ledger recorded, in words, and how much of its budget each charge took."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any

@@ -71,9 +71,11 @@ def _explain_refusal(spent: Spent, charge: Charge) -> str:
     uncovered = sorted(labels - {event.label for event, _ in charge.events if event.gaussian_mu()})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
         return ""
-    if spent.failures < spent.total.failures:
-        return f"{', '.join(uncovered)}: the Gaussian that covers it is more than what is left; "
-    return f"{', '.join(uncovered)} could be covered if delta were left for failures; "
+    return ", ".join(uncovered) + (
+        ": the Gaussian that covers it is more than what is left; "
+        if spent.failures < spent.total.failures
+        else " could be covered if delta were left for failures; "
+    )
 
 
 def covered(charge: Charge, spent: Spent) -> Charge:
@@ -82,12 +84,12 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     adjacencies = {event.adjacency for event, _ in charge.events}
     if not isinstance(composed_filter, GaussianFilter) or len(adjacencies) > 1:
         return charge
-    if all(event.gaussian_mu() is not None for event, _ in charge.events):
-        return charge
-    if spent.pure is not None and all(
-        event.pure_epsilon() is not None for event, _ in charge.events
+    # Gaussians add up as they are; pure events stay within the sum of pure epsilons too.
+    if all(event.gaussian_mu() is not None for event, _ in charge.events) or (
+        spent.pure is not None
+        and all(event.pure_epsilon() is not None for event, _ in charge.events)
     ):
-        return charge  # stays within the sum of pure epsilons too
+        return charge
     # A cover costs a leak. Without room for one, the list cannot be covered.
     room = float(dyadic(spent.total.failures) - spent.failures)
     if not room > 0:
@@ -107,8 +109,7 @@ def covered(charge: Charge, spent: Spent) -> Charge:
         previous_mu = math.inf
         for share in SHARES:
             way = _Way(room / share, tilted)
-            mu = _covering_mu(events, way, composed_filter, adjacency, tilt)
-            if mu is None:
+            if (mu := _covering_mu(events, way, composed_filter, adjacency, tilt)) is None:
                 continue
             candidates.append((mu, way))
             if mu > previous_mu * _ALIKE:
@@ -116,19 +117,20 @@ def covered(charge: Charge, spent: Spent) -> Charge:
             previous_mu = mu
     if not candidates:
         return charge
-    mu_left = composed_filter.mu_left()
 
     def weigh(option: tuple[float, _Way]) -> float:
         mu, way = option
         tilted_use = 0.0 if tilt is None or way.tilted is None else _WORTH * way.tilted / tilt.room
-        return (mu / mu_left) ** 2 + way.leak / room + tilted_use
+        return (mu / composed_filter.mu_left()) ** 2 + way.leak / room + tilted_use
 
     # All candidates are sound: which one is taken is a matter of economy alone.
     mu, way = min(candidates, key=weigh)
-    event = GaussianEvent(mu=mu, adjacency=adjacency)
-    failures = (charge.failures + claim_leaks + way.leak) * _KEEPS
-    tilted = 0.0 if way.tilted is None else way.tilted
-    return attrs.evolve(charge, events=((event, 1),), failures=failures, tilted=tilted)
+    return attrs.evolve(
+        charge,
+        events=((GaussianEvent(mu=mu, adjacency=adjacency), 1),),
+        failures=(charge.failures + claim_leaks + way.leak) * _KEEPS,
+        tilted=way.tilted or 0.0,
+    )
 
 
 def _power(upper_bound: float) -> float:
@@ -159,9 +161,7 @@ class _Tilting:
         The lower bound holds for events also where nothing is left for further tilted leaks.
         """
         tilt, room = spent.total.tilt, float(dyadic(spent.total.tilted) - spent.tilted)
-        if tilt is None:
-            return None
-        return cls(tilt, room, least_squares(events, tilt.slope))
+        return None if tilt is None else cls(tilt, room, least_squares(events, tilt.slope))
 
 
 def _covering_mu(
@@ -183,9 +183,11 @@ def _covering_mu(
         # No cost that fits suffices for tilted leaks. The plain cover needs no such bound.
         if not lower_bound <= squares:
             break
-        tilted = None
-        if tilting is not None and way.tilted is not None:
-            tilted = tilting.tilt.leak(way.tilted, remainder)
+        tilted = (
+            None
+            if tilting is None or way.tilted is None
+            else tilting.tilt.leak(way.tilted, remainder)
+        )
         try:
             cost = smoothed_cost(events, way.leak, remainder, adjacency=adjacency, tilted=tilted)
         except NoClaimError:

@@ -13,8 +13,6 @@ A transaction is BEGIN IMMEDIATE (one writer at a time, others wait), in rollbac
 journal from its folder are on disk, and a power failure cannot take the row back.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json
@@ -29,7 +27,7 @@ from typing import Any, ClassVar, NoReturn
 import attrs
 import msgspec
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, need
 from dpcore.ledger.counter import Counter
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
 
@@ -147,9 +145,7 @@ class Transaction:
             yield _row(tuple(columns), before or "", columns[0])
 
     def _chain(self, start: int) -> Iterator[Row]:
-        query = "SELECT digest FROM journal WHERE number = ?"
-        columns = self._connection.execute(query, (start - 1,)).fetchone()
-        before = "" if columns is None else columns[0]
+        before = self.digest_of(start - 1) or ""
         query = "SELECT * FROM journal WHERE number >= ? ORDER BY number"
         for number, columns in enumerate(self._select(query, (start,)), start=start):
             row = _row(columns, before, number)
@@ -198,6 +194,7 @@ def _row(columns: tuple[Any, ...], before: str, place: int) -> Row:
         DamagedRowError: it was changed, or cannot be read.
     """
     number, kind, body, digest = columns
+    # Rows are many, so that no message is written before it is needed.
     if number != place:
         raise DamagedRowError(f"row {place} is missing: the ledger is damaged")
     if not (isinstance(kind, str) and isinstance(body, str) and isinstance(digest, str)):
@@ -222,7 +219,7 @@ class Journal:
     @classmethod
     def create(
         cls, path: Path, kind: str, body: dict[str, Any], *, shared: bool = False
-    ) -> tuple[Journal, Row]:
+    ) -> tuple["Journal", Row]:
         """A new file and its first row, readable by its owner alone; all of it or nothing.
 
         Args:
@@ -359,12 +356,8 @@ class Journal:
     @contextlib.contextmanager
     def _connected(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
         try:
-            connection = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode=rw",
-                uri=True,
-                timeout=PATIENCE,
-                isolation_level=None,
-            )
+            uri = f"{self.path.absolute().as_uri()}?mode=rw"
+            connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         except sqlite3.Error as error:
             self._refuse(error)
         with contextlib.closing(connection):
@@ -382,13 +375,14 @@ class Journal:
         """Refuse what is no ledger or a newer one; bring an older one up to date."""
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if application != APPLICATION or version < 1:
-            raise LedgerError(f"{self.path}: not a ledger, or damaged")
-        if version > len(STEPS):
-            raise LedgerError(
-                f"{self.path}: made by a newer dpcore (ledger version {version}, this one knows "
-                f"{len(STEPS)}): upgrade dpcore"
-            )
+        is_ledger = application == APPLICATION and version >= 1
+        need(is_ledger, LedgerError, f"{self.path}: not a ledger, or damaged")
+        need(
+            version <= len(STEPS),
+            LedgerError,
+            f"{self.path}: made by a newer dpcore (ledger version {version}, this one knows "
+            f"{len(STEPS)}): upgrade dpcore",
+        )
         if version < len(STEPS):
             _upgrade(connection)
 

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from dpcore.errors import ParameterError, SpecError, near
+from dpcore.errors import SpecError, near, need
 from dpcore.registry.user_folder import data_folder
 
 SUFFIX = ".ledger"
@@ -32,9 +32,7 @@ def place_of(text: str, folder: Path | None = None) -> str | Path:
     Args:
         folder: What a path is relative to; the working folder if None.
     """
-    if not text.endswith(SUFFIX):
-        return text
-    return Path(text) if folder is None else folder / text
+    return (folder or Path()) / text if text.endswith(SUFFIX) else text
 
 
 def path_of(place: str | Path) -> Path:
@@ -45,21 +43,21 @@ def path_of(place: str | Path) -> Path:
     """
     if isinstance(place, Path):
         return place
-    if not _NAME.fullmatch(place):
-        raise ParameterError(
-            "a ledger", "a name of letters, digits, - and _ (a Path for a file)", "name", place
-        )
+    need(
+        _NAME.fullmatch(place),
+        "a ledger",
+        "a name of letters, digits, - and _ (a Path for a file)",
+        "name",
+        place,
+    )
     return ledgers_folder() / f"{place}{SUFFIX}"
 
 
 def unknown(place: str | Path) -> UnknownLedgerError:
     """That there is none, and how to make one."""
-    if isinstance(place, Path):
-        return UnknownLedgerError(
-            f"no ledger at {place}; create one with "
-            f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
-        )
+    is_file = isinstance(place, Path)
+    fault = f"at {place}" if is_file else f"is called {place!r}{near(str(place), ledger_names())}"
     return UnknownLedgerError(
-        f"no ledger is called {place!r}{near(place, ledger_names())}; create one with "
+        f"no ledger {fault}; create one with "
         f"`dpcore ledger create {place} --epsilon E --delta D --adjacency A`"
     )

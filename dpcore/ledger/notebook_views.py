@@ -1,7 +1,5 @@
 """What a ledger shows of itself: its promise, its latest entries, and what is left."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from dpcore.guarantee import rounded_up

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 import attrs
 
 from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.ledger.remaining_budget import Left
 
@@ -52,8 +52,13 @@ def allowances(
     """
     weights = dict(shares) if shares else {"everybody": 1.0}
     for label, weight in weights.items():
-        if not (math.isfinite(weight) and weight > 0):
-            raise ParameterError("a ledger's plan", "finite weights > 0", label, weight)
+        need(
+            math.isfinite(weight) and weight > 0,
+            "a ledger's plan",
+            "finite weights > 0",
+            label,
+            weight,
+        )
     total = math.fsum(weights.values())
     plans = []
     for label, weight in weights.items():

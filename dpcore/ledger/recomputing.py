@@ -1,7 +1,5 @@
 """Recomputing: the sums that a ledger's rows must have come to, from their events alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Left: what a ledger would still let through, and how that is told."""
 
-from __future__ import annotations
-
 import attrs
 
 from dpcore.events.gaussian import gaussian_epsilon
@@ -26,11 +24,10 @@ class Left:
     @property
     def largest(self) -> float:
         """About the epsilon, at the ledger's delta, of the largest single release that fits."""
-        if self.mu <= 1e-9 or not self.delta > 0:
-            return self.epsilon
-        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu))
+        has_gaussian = self.mu > 1e-9 and self.delta > 0
+        return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
-    def most_taken_by(self, after: Left) -> str:
+    def most_taken_by(self, after: "Left") -> str:
         """A warning where one charge takes most of what is left; empty where it does not."""
         if not after.largest < self.largest / 2:
             return ""

@@ -10,7 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, need
 
 OWN, SHARED = 0o600, 0o660
 _REMOTE = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "fuse.sshfs", "9p", "afs", "ceph", "glusterfs"}
@@ -35,21 +35,22 @@ def share(path: Path) -> None:
 
 def require_shareable(folder: Path) -> None:
     """Raise `SharingError` unless the folder's group, and nobody else, may add and remove files."""
-    if os.name != "posix":
-        raise SharingError("users can share a ledger on POSIX systems only")
+    need(os.name == "posix", SharingError, "users can share a ledger on POSIX systems only")
     mode = folder.stat().st_mode
     octal_mode = f"{stat.S_IMODE(mode):04o}"
-    if mode & stat.S_IWOTH:
-        raise SharingError(
-            f"{folder} may be written by everybody (mode {octal_mode}): `chmod o-w` it"
-        )
+    need(
+        not (mode & stat.S_IWOTH),
+        SharingError,
+        f"{folder} may be written by everybody (mode {octal_mode}): `chmod o-w` it",
+    )
     # Setgid gives new files the folder's group. The sticky bit would keep a user from removing the
     # rollback journal that another one's crash left behind.
-    if mode & stat.S_IRWXG != stat.S_IRWXG or mode & stat.S_ISVTX or not mode & stat.S_ISGID:
-        raise SharingError(
-            f"{folder} needs mode 2770, so that its group may add and remove files, which belong "
-            f"to the group; it has {octal_mode}"
-        )
+    need(
+        mode & stat.S_IRWXG == stat.S_IRWXG and not (mode & stat.S_ISVTX) and mode & stat.S_ISGID,
+        SharingError,
+        f"{folder} needs mode 2770, so that its group may add and remove files, which belong "
+        f"to the group; it has {octal_mode}",
+    )
 
 
 def remote(path: Path, mounts: str | None = None) -> str:

@@ -31,8 +31,6 @@ Two filters that both cost delta may *not* be joined like this at full delta eac
 binding depends on answers. That is why `notion` is fixed at the start.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -57,7 +55,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.tilted_leak import Tilt, slope_for
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.text import (
@@ -118,25 +116,36 @@ class Total:
     def __attrs_post_init__(self) -> None:
         # Each notion splits delta in its own way. A split that the proof above does not have is
         # refused before anything can be spent from it.
-        if self.delta >= 1:
-            raise ParameterError("ledger", "a delta in [0, 1)", "delta", self.delta)
-        if self.notion == "basic" and self.failures != self.delta:
-            raise ParameterError(
-                "a basic ledger", "failures equal to delta, or left out", "failures", self.failures
-            )
-        if self.notion != "basic" and not self.failures < self.delta:
-            raise ParameterError(
-                f"a {self.notion} ledger", "failures < delta (with delta = 0 it is basic)",
-                "failures", self.failures,
-            )  # fmt: skip
-        if (self.order is None) == (self.notion == "renyi"):
-            raise ParameterError(f"a {self.notion} ledger", "no order", "order", self.order)
+        need(self.delta < 1, "ledger", "a delta in [0, 1)", "delta", self.delta)
+        need(
+            self.notion != "basic" or self.failures == self.delta,
+            "a basic ledger",
+            "failures equal to delta, or left out",
+            "failures",
+            self.failures,
+        )
+        need(
+            self.notion == "basic" or self.failures < self.delta,
+            f"a {self.notion} ledger",
+            "failures < delta (with delta = 0 it is basic)",
+            "failures",
+            self.failures,
+        )
+        need(
+            (self.order is None) != (self.notion == "renyi"),
+            f"a {self.notion} ledger",
+            "no order",
+            "order",
+            self.order,
+        )
         leaks = self.notion == "gaussian" and self.failures + self.tilted < self.delta
-        if self.tilted > 0 and not (leaks and 1 <= self.slope <= 1000):
-            raise ParameterError(
-                "a ledger with tilted leaks", "the notion gaussian, failures + tilted < delta and "
-                "a slope from 1 on", "tilted", self.tilted,
-            )  # fmt: skip
+        need(
+            self.tilted <= 0 or (leaks and 1 <= self.slope <= 1000),
+            "a ledger with tilted leaks",
+            "the notion gaussian, failures + tilted < delta and a slope from 1 on",
+            "tilted",
+            self.tilted,
+        )
         self.start()  # a budget that no filter can have is refused here
 
     @property
@@ -148,11 +157,9 @@ class Total:
     @property
     def tilt(self) -> Tilt | None:
         """What the ledger's tilted leaks have in common; None where it has none."""
-        if not self.tilted > 0:
-            return None
-        return _tilt(self.slope, self.epsilon, self.composed_delta)
+        return _tilt(self.slope, self.epsilon, self.composed_delta) if self.tilted > 0 else None
 
-    def start(self) -> Spent:
+    def start(self) -> "Spent":
         """The sums of a ledger from which nothing has been spent yet."""
         return Spent(
             total=self,
@@ -168,9 +175,8 @@ class Total:
         # Only an event that the filter cannot add up is replaced by a pure one and a leak.
         is_native = event.pure_epsilon() is not None or _NATIVE[self.notion](event)
         claim = None if is_native else event.approximate_claim()
-        if claim is None:
-            return event, 0.0
-        return PureEvent(epsilon=claim[0], adjacency=event.adjacency), claim[1]
+        lowered = event if claim is None else PureEvent(epsilon=claim[0], adjacency=event.adjacency)
+        return lowered, 0.0 if claim is None else claim[1]
 
     def alone(self, charge: Charge) -> bool:
         """Whether `charge` and nothing else is within the total, by the core's accountants."""
@@ -197,17 +203,16 @@ class Total:
             "notion": self.notion,
             "failures": write_number(self.failures),
             "order": None if self.order is None else write_number(self.order),
-            **self._write_tilted(),
+            # Tilted leaks have fields only where there are some, as in ledgers older than those.
+            **(
+                {"tilted": write_number(self.tilted), "slope": self.slope}
+                if self.tilted > 0
+                else {}
+            ),
         }
 
-    def _write_tilted(self) -> dict[str, Any]:
-        """The fields of tilted leaks; none without them, as in ledgers older than those."""
-        if not self.tilted > 0:
-            return {}
-        return {"tilted": write_number(self.tilted), "slope": self.slope}
-
     @classmethod
-    def read(cls, body: Mapping[str, Any]) -> Total:
+    def read(cls, body: Mapping[str, Any]) -> "Total":
         """The total that `written` wrote.
 
         Raises:
@@ -234,8 +239,9 @@ _tilt = functools.lru_cache(maxsize=64)(Tilt.of)
 
 
 def _gaussian(total: Total) -> GaussianFilter:
-    delta = total.composed_delta
-    return GaussianFilter(adjacency=total.adjacency, epsilon=total.epsilon, delta=delta)
+    return GaussianFilter(
+        adjacency=total.adjacency, epsilon=total.epsilon, delta=total.composed_delta
+    )
 
 
 def _renyi(total: Total) -> RenyiFilter:
@@ -286,7 +292,7 @@ class Spent:
     charges: int = 0
     tilted: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
-    def spend(self, charge: Charge) -> Spent:
+    def spend(self, charge: Charge) -> "Spent":
         """What is spent after `charge`: all of it or nothing.
 
         Raises:
@@ -297,9 +303,7 @@ class Spent:
         for event, _ in charge.events:
             self.total.adjacency.require_covered_by(event.adjacency, event.label)
         # Leaks are added whichever filter lets the list through: one part of delta pays for all.
-        failures = self.failures
-        if charge.failures:
-            failures += dyadic(charge.failures)
+        failures = self.failures + dyadic(charge.failures) if charge.failures else self.failures
         tilted = self.tilted + dyadic(charge.tilted) if charge.tilted else self.tilted
         events = []
         for raw_event, count in charge.events:
@@ -346,14 +350,13 @@ class Spent:
         elif isinstance(self.composed, RenyiFilter):
             # The divergence of a Gaussian at order alpha is alpha mu^2 / 2: this is its largest mu.
             mu = math.sqrt(max(0.0, 2 * self.composed.left() / self.composed.order))
-        pure = 0.0
-        if self.pure is not None:
-            pure = float(dyadic(self.total.epsilon) - self.pure.spent_epsilon)
-        pure = pure if pure > 1e-12 * self.total.epsilon else 0.0  # what rounding left over
+        epsilon = self.total.epsilon
+        pure = 0.0 if self.pure is None else float(dyadic(epsilon) - self.pure.spent_epsilon)
+        pure = pure if pure > 1e-12 * epsilon else 0.0  # what rounding left over
         failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
         return Left(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
 
-    def covered_by(self, stored: Spent) -> bool:
+    def covered_by(self, stored: "Spent") -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""
         return (
             _at_most(_amount(self.pure), _amount(stored.pure))
@@ -373,7 +376,7 @@ class Spent:
             **({"tilted": exact.write(self.tilted)} if self.total.tilted > 0 else {}),
         }
 
-    def at(self, state: dict[str, Any]) -> Spent:
+    def at(self, state: dict[str, Any]) -> "Spent":
         """The same total with the sums that `state` wrote.
 
         Raises:
@@ -412,10 +415,8 @@ def _read_filter(start: F | None, data: dict[str, Any] | None) -> F | None:
 
 def _amount(path: Filter | None) -> float:
     """What a filter let through; infinite where it is closed."""
-    if path is None:
-        return math.inf
     # The first of a filter's sums alone decides what is left of it.
-    return float(getattr(path, path.sums[0]))
+    return math.inf if path is None else float(getattr(path, path.sums[0]))
 
 
 def _at_most(amount: float, limit: float) -> bool:

@@ -9,7 +9,7 @@ import attrs
 from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
-from dpcore.errors import ContractError, NoClaimError
+from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
@@ -30,16 +30,16 @@ class Ask:
     share: float
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.sensitivity, self.mechanism.takes):
-            raise NoClaimError(
-                f"its sensitivity is a law over the order of records, which mechanism "
-                f"{type(self.mechanism).__name__} cannot price (gaussian can)"
-            )
+        need(
+            isinstance(self.sensitivity, self.mechanism.takes),
+            NoClaimError,
+            f"its sensitivity is a law over the order of records, which mechanism "
+            f"{type(self.mechanism).__name__} cannot price (gaussian can)",
+        )
 
     def at(self, scale: float) -> Self:
         """The same ask with its mechanism's free field set."""
-        mechanism = self.mechanism.at(scale, self.query, self.taken)
-        return attrs.evolve(self, mechanism=mechanism)
+        return attrs.evolve(self, mechanism=self.mechanism.at(scale, self.query, self.taken))
 
     def event(self) -> Event:
         """What one ask costs, with what its sampling spares.
@@ -47,8 +47,11 @@ class Ask:
         Raises:
             ContractError: the mechanism is not calibrated.
         """
-        if not self.mechanism.calibrated:
-            raise ContractError(f"{type(self.mechanism).__name__} is priced once it is calibrated")
+        need(
+            self.mechanism.calibrated,
+            ContractError,
+            f"{type(self.mechanism).__name__} is priced once it is calibrated",
+        )
         return cost(self.mechanism, self.query, self.taken)
 
     @cached_property

@@ -1,7 +1,5 @@
 """Resources: what a run needs of the machine, from public facts alone."""
 
-from __future__ import annotations
-
 from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
@@ -27,16 +25,16 @@ class Resources:
     passes: int = 0
     disk: int = 0
 
-    def __add__(self, other: Self) -> Resources:
+    def __add__(self, other: Self) -> "Resources":
         """Both, one after the other, nothing given back."""
         return self._with(other, self.memory + other.memory)
 
-    def largest(self, other: Self) -> Resources:
+    def largest(self, other: Self) -> "Resources":
         """One after the other, the memory given back in between."""
         return self._with(other, max(self.memory, other.memory))
 
     # Work and passes always add up. The spool is shared, so that its largest size counts.
-    def _with(self, addend: Self, memory: int) -> Resources:
+    def _with(self, addend: Self, memory: int) -> "Resources":
         return Resources(
             memory,
             self.work + addend.work,
@@ -48,9 +46,8 @@ class Resources:
         """The estimate in one clause: memory, disk, multiplications and passes."""
         passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
         disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
-        work = f"{in_powers(self.work)} multiplications"
-        text = f"about {in_bytes(self.memory)} of memory{disk}, {work}"
-        return text + (passes if self.passes else "")
+        work = f"{in_powers(self.work)} multiplications{passes if self.passes else ''}"
+        return f"about {in_bytes(self.memory)} of memory{disk}, {work}"
 
 
 @runtime_checkable
@@ -63,9 +60,8 @@ class StatesResources(Protocol):
 
 def stated(component: Any, domain: Domain) -> Resources:
     """What a component says that it needs; zeros where it says nothing."""
-    if not isinstance(component, StatesResources):
-        return Resources()
-    return Resources(*component.resources(domain))
+    figures = component.resources(domain) if isinstance(component, StatesResources) else ()
+    return Resources(*figures)
 
 
 def in_bytes(count: int) -> str:
@@ -80,6 +76,4 @@ def in_bytes(count: int) -> str:
 def in_powers(count: int) -> str:
     """A number of any size to one digit: `2e+09`."""
     digits = str(count)
-    if len(digits) > 300:
-        return f"1e+{len(digits) - 1}"
-    return f"{float(count):.1g}"
+    return f"1e+{len(digits) - 1}" if len(digits) > 300 else f"{float(count):.1g}"

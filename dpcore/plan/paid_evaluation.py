@@ -6,8 +6,6 @@ that its replacement moves the statistics by at most `PricedMetric.sensitivity`;
 to the rest of the run all the same.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import attrs
@@ -67,12 +65,13 @@ class PrivateLook:
         # The sensitivity of a metric depends on the size of the hold-out, which must be public.
         secret = adjacency.privacy_unit.holdout_secret
         need(
-            adjacency.replaces, NoClaimError,
-            f"a private look needs a public hold-out size; {secret}", "evaluate.private",
-        )  # fmt: skip
+            adjacency.replaces,
+            NoClaimError,
+            f"a private look needs a public hold-out size; {secret}",
+            "evaluate.private",
+        )
         records = held_out(domain.records, holdout)
-        if records < 1:
-            raise ParameterError("evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
+        need(records >= 1, "evaluate.private", "a hold-out", "holdout", holdout, "evaluate")
         return tuple(
             self._ask(f"{release}.{metric}", metric, domain, records)
             for release in releases
@@ -83,8 +82,13 @@ class PrivateLook:
         priced_metric = self.metrics[metric]
         reach = priced_metric.reach(domain.labels)
         if reach is None:
-            fits = "metrics that fit the kind of target"
-            raise ParameterError("evaluate.private", fits, "metrics", metric, "evaluate")
+            raise ParameterError(
+                "evaluate.private",
+                "metrics that fit the kind of target",
+                "metrics",
+                metric,
+                "evaluate",
+            )
         # The models are fixed by their answers before the look. So replacing a record moves these
         # statistics only if it is held out, and then by the metric's own theorem.
         sensitivity = Sensitivity(

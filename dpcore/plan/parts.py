@@ -32,9 +32,12 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         secret = adjacency.privacy_unit.count_secret
         need(
             domain.exact is None,
-            ParameterError, str(adjacency), f"records: private, or {{at_most: ...}}: {secret}",
-            "records", domain.exact, "data.domain",
-        )  # fmt: skip
+            str(adjacency),
+            f"records: private, or {{at_most: ...}}: {secret}",
+            "records",
+            domain.exact,
+            "data.domain",
+        )
         return domain
     # Replacing a record keeps their number, so that bounds may read it.
     if domain.exact is None:
@@ -51,7 +54,10 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     holdout_size = held_out(domain.exact, share)
     need(
         1 <= holdout_size < domain.exact,
-        ParameterError, "evaluate", f"a share that leaves both parts of {domain.exact} records",
-        "holdout", share, "evaluate.holdout",
-    )  # fmt: skip
+        "evaluate",
+        f"a share that leaves both parts of {domain.exact} records",
+        "holdout",
+        share,
+        "evaluate.holdout",
+    )
     return domain.of_part(domain.exact - holdout_size)

@@ -1,7 +1,5 @@
 """Request: everything that a run is priced from, in one frozen object."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
@@ -13,7 +11,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.paid_evaluation import PrivateLook
@@ -121,8 +119,11 @@ class Request:
         Raises:
             SpecError: neither releases nor a learner with its mechanism are given, or both are.
         """
-        if (learner is None) == (not releases) or (learner is None) != (mechanism is None):
-            raise SpecError("price needs either releases, or a learner with its mechanism")
+        need(
+            (learner is None) != (not releases) and (learner is None) == (mechanism is None),
+            SpecError,
+            "price needs either releases, or a learner with its mechanism",
+        )
         if learner is not None and mechanism is not None:
             releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
         return cls(releases=releases, **fields)

@@ -1,7 +1,5 @@
 """At fault: which part of a request keeps it from meeting its budget, for the error's place."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -28,11 +26,11 @@ def at_fault(
     if look and _exceeds(request, look, goal):
         return ("evaluate", "private", "epsilon")
     for number, release_asks in asks.items():
-        if _unpriced(release_asks, goal):
-            return ("releases", str(number), "mechanism")
         # Noise that the spec fixes cannot be calibrated: alone it may already cost too much.
         explicit_asks = [ask for ask in release_asks if ask.mechanism.calibrated]
-        if explicit_asks and _exceeds(request, explicit_asks, goal):
+        if _unpriced(release_asks, goal) or (
+            explicit_asks and _exceeds(request, explicit_asks, goal)
+        ):
             return ("releases", str(number), "mechanism")
     return ("budget",)
 
@@ -49,11 +47,11 @@ def _exceeds(request: Request, asks: Sequence[Ask], goal: Accountant) -> bool:
 
 def _unpriced(asks: Sequence[Ask], goal: Accountant) -> bool:
     """Whether an ask has no price, or one that the accountant cannot add up."""
-    for ask in asks:
-        try:
+    try:
+        for ask in asks:
             goal.compose((ask if ask.mechanism.calibrated else ask.at(1.0)).event())
-        except NoClaimError:
-            return True
+    except NoClaimError:
+        return True
     return False
 
 

@@ -11,7 +11,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.learners.summing import sums_exactly
@@ -60,12 +60,13 @@ class Bounds:
         # In the learner's order of preference. If none holds, the error tells why each was refused.
         for name, bound in self._candidates(release):
             # A theorem about another learner says nothing of this one's statistic.
-            if not bound.is_about(learner):
-                raise SpecError(
-                    f"bound {name} is not about {type(learner).__name__}: it must name that class "
-                    f"under `learner`, or stand in that class's own `bounds`",
-                    location,
-                )
+            need(
+                bound.is_about(learner),
+                SpecError,
+                f"bound {name} is not about {type(learner).__name__}: it must name that class "
+                f"under `learner`, or stand in that class's own `bounds`",
+                location,
+            )
             part = self.part
             # This theorem holds only for a learner that plans without the exact number of records.
             if bound.withholds_count:
@@ -135,10 +136,12 @@ class Bounds:
         except UndeclaredError as error:
             return Refused(error.message)
         names = [query.name for query in queries]
-        if not names or len(set(names)) < len(names):
-            raise SpecError(
-                f"{owner} must plan queries with different names, plans {names}", "learner"
-            )
+        need(
+            names and len(set(names)) == len(names),
+            SpecError,
+            f"{owner} must plan queries with different names, plans {names}",
+            "learner",
+        )
         # A mechanism may be given for a group of queries: by what stands before their first dot.
         mechanism_names = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
         groups = {name.split(".")[0] for name in names}
@@ -157,18 +160,18 @@ class Bounds:
 
     def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
         """The bound that a release is given, else its learner's, in order of preference."""
-        if release.bound is None:
-            yield from self.of_learner(release.learner)
-        else:
-            yield type(release.bound).__name__, release.bound
+        if (bound := release.bound) is not None:
+            return iter([(type(bound).__name__, bound)])
+        return self.of_learner(release.learner)
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         """A learner's bounds, with their names."""
         for bound in learner.bounds:
-            if isinstance(bound, str):
-                yield bound, self._effective_registry.component(BOUND, bound)()
-            else:
-                yield type(bound).__name__, bound
+            yield (
+                (bound, self._effective_registry.component(BOUND, bound)())
+                if isinstance(bound, str)
+                else (type(bound).__name__, bound)
+            )
 
     @cached_property
     def _effective_registry(self) -> Registry:
@@ -194,16 +197,17 @@ class Bounds:
             return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
         if reason := _explain_unsampled(query, learner, self.adjacency, result):
             return Refused(reason)
-        if isinstance(result, SensitivityLaw) and not isinstance(query.sampling, Order):
-            raise SpecError(
-                f"{type(bound).__name__} states a law over orders, the query {query.name!r} draws "
-                f"none"
-            )
-        if result.distance is not query.distance:
-            raise SpecError(
-                f"{type(bound).__name__} bounds {result.distance}, the query {query.name!r} "
-                f"needs {query.distance}"
-            )
+        owner = type(bound).__name__
+        need(
+            not isinstance(result, SensitivityLaw) or isinstance(query.sampling, Order),
+            SpecError,
+            f"{owner} states a law over orders, the query {query.name!r} draws none",
+        )
+        need(
+            result.distance is query.distance,
+            SpecError,
+            f"{owner} bounds {result.distance}, the query {query.name!r} needs {query.distance}",
+        )
         # A refuted bound is priced in a reproduction only, which carries no guarantee.
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
@@ -296,18 +300,20 @@ def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
     function = isinstance(query, FunctionQuery)
     hint = "; gaussian_process and per_query answer a function" if function else ""
     # Noise scaled in one norm covers no move that is bounded in another.
-    if mechanism.distance is not query.distance:
-        raise SpecError(
-            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-            f"{name!r} is bounded in {query.distance}{hint}",
-            path,
-        )
-    if type(query) is not mechanism.answers:
-        raise SpecError(
-            f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
-            f"function is answered by an interactive mechanism, and nothing else is{hint}",
-            path,
-        )
+    need(
+        mechanism.distance is query.distance,
+        SpecError,
+        f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+        f"{name!r} is bounded in {query.distance}{hint}",
+        path,
+    )
+    need(
+        type(query) is mechanism.answers,
+        SpecError,
+        f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
+        f"function is answered by an interactive mechanism, and nothing else is{hint}",
+        path,
+    )
     if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "

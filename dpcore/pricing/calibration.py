@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import scipy
 
@@ -38,8 +39,7 @@ def calibrate(
         NoClaimError: no noise meets the budget, or explicit noise alone exceeds it.
     """
 
-    def scale_to(log_t: float) -> tuple[Ask, ...]:
-        return _scale_asks(asks, log_t)
+    scale_to = partial(_scale_asks, asks)
 
     def meets(scaled_asks: Sequence[Ask]) -> bool:
         try:
@@ -49,7 +49,12 @@ def calibrate(
 
     # Nothing is free, so that there is nothing to solve: the budget is a check.
     if all(ask.mechanism.calibrated for ask in asks):
-        return _explicit(asks, meets, accountant, epsilon, delta)
+        if not meets(asks):
+            raise NoClaimError(
+                f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"
+                + _reason(asks, accountant, delta)
+            )
+        return tuple(asks)
 
     def excess(log_t: float) -> float:
         """log(composed / target): falls in log_t, and crosses 0 where the budget is met."""
@@ -80,15 +85,13 @@ def _scale_asks(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
     """The asks with their free mechanisms set."""
     t = 2.0**log_t
     total = math.fsum(ask.share for ask in asks if not ask.mechanism.calibrated)
-    scaled_asks = []
-    for ask in asks:
-        if ask.mechanism.calibrated:
-            scaled_asks.append(ask)
-            continue
-        # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
-        scale = t * math.sqrt(ask.query.at_most * total / ask.share)
-        scaled_asks.append(ask.at(scale))
-    return tuple(scaled_asks)
+    # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
+    return tuple(
+        ask
+        if ask.mechanism.calibrated
+        else ask.at(t * math.sqrt(ask.query.at_most * total / ask.share))
+        for ask in asks
+    )
 
 
 def _guess(epsilon: float, delta: float) -> float:
@@ -161,26 +164,6 @@ def _settle(log_t: float, meets: Callable[[float], bool]) -> float:
     while not meets(log_t):
         log_t, step = log_t + step, 2 * step
     return log_t
-
-
-def _explicit(
-    asks: Sequence[Ask],
-    meets: Callable[[Sequence[Ask]], bool],
-    accountant: Accountant,
-    epsilon: float,
-    delta: float,
-) -> tuple[Ask, ...]:
-    """The asks as they are, if their explicit noise meets the budget.
-
-    Raises:
-        NoClaimError: it does not.
-    """
-    if not meets(asks):
-        raise NoClaimError(
-            f"the explicit noise exceeds the budget epsilon={epsilon!r}, delta={delta!r}"
-            + _reason(asks, accountant, delta)
-        )
-    return tuple(asks)
 
 
 def _reason(asks: Sequence[Ask], accountant: Accountant, delta: float) -> str:

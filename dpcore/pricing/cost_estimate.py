@@ -9,8 +9,6 @@ Where records come in blocks (`Request.blocks`) and every learner reads in block
 in memory, and all records on disk; else all are in memory.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os
@@ -22,7 +20,7 @@ from typing import Any
 import attrs
 
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, ResourceError, below
+from dpcore.errors import ParameterError, ResourceError, below, need
 from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
@@ -54,8 +52,7 @@ def read_memory(text: str) -> int:
     match = _MEMORY.match(text.strip())
     if match is None or not float(match[1]) > 0:
         raise ParameterError("--memory", "a size such as 500MB or 4GB", "memory", text)
-    base = 1024 if match[3] else 1000
-    return int(float(match[1]) * base ** " kMGT".index(match[2] or " "))
+    return int(float(match[1]) * (1024 if match[3] else 1000) ** " kMGT".index(match[2] or " "))
 
 
 def read_work(text: str) -> int:
@@ -69,9 +66,7 @@ def read_work(text: str) -> int:
         raise ParameterError("--work", "a number such as 1e15", "work", text)
     digits, _, decimals = match[1].partition(".")
     # Integers all along: a limit of 1e23 is not what the nearest float says.
-    power = int("1" + "0" * int(match[2] or 0))
-    shift = int("1" + "0" * len(decimals))
-    return int(digits + decimals) * power // shift
+    return int(int(digits + decimals) * 10 ** int(match[2] or 0) // 10 ** len(decimals))
 
 
 def machine_memory() -> int | None:
@@ -97,11 +92,9 @@ def require_room(request: Request, part: Domain) -> Resources:
     for number, release in enumerate(request.releases):
         needs = Resources()
         for component in _parts(release.learner):
-            need = _of_part(component, part)
             # A fit by blocks needs memory for a block's records, and work for all of them.
-            if blocks:
-                need = attrs.evolve(need, memory=_of_part(component, _limit_records(part)).memory)
-            needs += need
+            memory = _of_part(component, _limit_records(part) if blocks else part).memory
+            needs += attrs.evolve(_of_part(component, part), memory=memory)
         with below("releases", number, "learner"):
             limits.require(needs.memory + table.memory, total.work + needs.work)
         # Fits follow each other: memory is given back in between, work is not.
@@ -111,10 +104,8 @@ def require_room(request: Request, part: Domain) -> Resources:
 
 def in_blocks(request: Request, part: Domain) -> bool:
     """Whether blocks of the records are in memory, not all of them."""
-    reads = Reads.most(
-        release.learner.reads_of(part) for release in request.releases if release.of is None
-    )
-    return request.blocks and reads.in_blocks
+    learners = [release.learner for release in request.releases if release.of is None]
+    return request.blocks and Reads.most(learner.reads_of(part) for learner in learners).in_blocks
 
 
 def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
@@ -131,10 +122,10 @@ def with_queries(known: Resources, releases: Iterable[Scheduled], request: Reque
     )
     blocks = request.blocks and reads.in_blocks
     for number, scheduled in enumerate(releases):
-        answers = Resources()
-        for ask in scheduled.asks.values():
-            loops = scheduled.learner.reads_of(scheduled.part) is Reads.LOOPS
-            answers += _of_query(ask.query, scheduled.part, _SEARCH if loops else 1)
+        part, learner = scheduled.part, scheduled.learner
+        passes = _SEARCH if learner.reads_of(part) is Reads.LOOPS else 1
+        queries = [ask.query for ask in scheduled.asks.values()]
+        answers = sum((_of_query(query, part, passes) for query in queries), Resources())
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
             answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))
@@ -173,7 +164,7 @@ class _Limits:
     work: int
 
     @classmethod
-    def of(cls, request: Request) -> _Limits:
+    def of(cls, request: Request) -> "_Limits":
         # No limit of memory where neither the request nor the system names one.
         return cls(
             machine_memory() if request.memory is None else request.memory,
@@ -188,11 +179,12 @@ class _Limits:
                 f"{in_bytes(self.memory)}; nothing was opened or spent (--memory sets another "
                 "limit)"
             )
-        if work > self.work:
-            raise ResourceError(
-                f"needs about {in_powers(work)} multiplications, the limit is "
-                f"{in_powers(self.work)}; nothing was opened or spent (--work sets another limit)"
-            )
+        need(
+            work <= self.work,
+            ResourceError,
+            f"needs about {in_powers(work)} multiplications, the limit is {in_powers(self.work)}; "
+            f"nothing was opened or spent (--work sets another limit)",
+        )
 
 
 def _ids(domain: Domain) -> int:
@@ -231,9 +223,8 @@ def _derived(scheduled: Scheduled, request: Request) -> int:
 def _limit_records(domain: Domain) -> Domain:
     """The domain with as many records as are in memory at a time."""
     count = _IN_FLIGHT if domain.at_most is None else min(_IN_FLIGHT, domain.at_most)
-    if domain.exact is not None:
-        return attrs.evolve(domain, exact=count)
-    return attrs.evolve(domain, limit=count)
+    exact, limit = (None, count) if domain.exact is None else (count, domain.limit)
+    return attrs.evolve(domain, exact=exact, limit=limit)
 
 
 def _of_part(component: Any, part: Domain) -> Resources:

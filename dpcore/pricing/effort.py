@@ -6,8 +6,6 @@ costs as much as the curves that it is a mixture of (`Event.atoms`). The count f
 public spec alone and is the same on every machine; it is an estimate, to within a small factor.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterable, Sequence
 

@@ -6,17 +6,15 @@ version would price differently is still the plan that its run kept; whether its
 what pricing the spec tells.
 """
 
-from __future__ import annotations
-
-import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.errors import ReplayError, below
+from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask, failure_over_coins
@@ -24,7 +22,7 @@ from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.cost_estimate import require_room, with_queries
-from dpcore.pricing.release_domains import seen
+from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
@@ -108,14 +106,17 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     part = part_domain(request.domain, request.adjacency, request.holdout)
     # Room is this machine's, so that it is asked for anew; the price in privacy is not.
     resources = require_room(request, part)
-    if len(terms.releases) != len(request.releases):
-        raise ReplayError("the lock has another number of releases than its spec")
-    releases = []
-    for number, (release, locked) in enumerate(zip(request.releases, terms.releases, strict=True)):
-        with below("releases", number):
-            releases.append(_schedule_release(request, release, locked, coins))
-    look = _look(request, releases, terms)
-    schedule = Schedule(request=request, releases=tuple(releases), look=look)
+    need(
+        len(terms.releases) == len(request.releases),
+        ReplayError,
+        "the lock has another number of releases than its spec",
+    )
+    pairs = enumerate(zip(request.releases, terms.releases, strict=True))
+    schedule_pair = partial(_schedule_release, request, coins)
+    releases = [*map_below(schedule_pair, pairs, "releases").values()]
+    schedule = Schedule(
+        request=request, releases=tuple(releases), look=_look(request, releases, terms)
+    )
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
     gamma = failure_over_coins(schedule.asks)
     _require_budget(request, terms, gamma)
@@ -134,13 +135,13 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
 
 
 def _schedule_release(
-    request: Request, release: Release, locked: LockedRelease, coins: PublicCoins
+    request: Request, coins: PublicCoins, pair: tuple[Release, LockedRelease]
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
+    release, locked = pair
     view = seen(request, release)
-    part = view.part
-    if locked.withholds_count:
-        part = attrs.evolve(part, exact=None, limit=part.at_most)
+    withheld_part = attrs.evolve(view.part, exact=None, limit=view.part.at_most)
+    part = withheld_part if locked.withholds_count else view.part
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
     bounds = Bounds(part, view.adjacency, request.registry, request.reproduce, locked=True)
     locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
@@ -151,7 +152,10 @@ def _schedule_release(
         asks={
             name: attrs.evolve(
                 ask,
-                mechanism=_set_noise(ask.mechanism, locked.asks[name].noise),
+                # The lock says the noise, unless the spec has set it.
+                mechanism=ask.mechanism
+                if ask.mechanism.calibrated
+                else _set_noise(ask.mechanism, locked.asks[name].noise),
                 share=ask.share * release.share,
             )
             for name, ask in scheduled.asks.items()
@@ -160,50 +164,38 @@ def _schedule_release(
 
 
 def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
-    """The mechanism with its free field set, unless the spec has set it."""
-    if mechanism.calibrated:
-        return mechanism
-    return cast(
-        AnyMechanism, attrs.evolve(cast(Any, mechanism), **{free_field(type(mechanism)): noise})
-    )
+    """The mechanism with its free field set."""
+    fields = {free_field(type(mechanism)): noise}
+    return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **fields))
 
 
 def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
     """What is asked of the hold-out, group by group, at what the lock says."""
-    if request.look is None:
-        return ()
     # Planned as in pricing; a lock that says nothing of one of these queries is refused.
     size = len(releases) // request.separate
     groups = [releases[start : start + size] for start in range(0, len(releases), size)]
-    asks = itertools.chain.from_iterable(
-        request.look.asks(
-            tuple(scheduled.name for scheduled in group if scheduled.learner.predicts),
-            request.domain,
-            request.adjacency,
-            request.holdout,
-        )
-        for group in groups
-    )
-    return tuple(_apply_lock(ask, terms) for ask in asks)
+    return tuple(_apply_lock(ask, terms) for group in groups for ask in plan_look(request, group))
 
 
 def _apply_lock(ask: Ask, terms: Terms) -> Ask:
     locked = terms.look.get(ask.query.name)
     if locked is None:
         raise ReplayError(f"the lock says nothing of {ask.query.name!r}")
-    noise = {free_field(type(ask.mechanism)): locked.noise}
-    mechanism = attrs.evolve(cast(Any, ask.mechanism), **noise)
+    mechanism = _set_noise(ask.mechanism, locked.noise)
     return attrs.evolve(ask, sensitivity=locked.sensitivity, mechanism=mechanism)
 
 
 def _require_budget(request: Request, terms: Terms, gamma: float) -> None:
     """Raise `ReplayError` where the lock states more than its spec allows."""
     budget = request.budget
-    if gamma and not gamma < budget.delta:
-        raise ReplayError("the lock's failure probability uses up its spec's delta")
-    if request.reproduce or request.separate > 1:
-        return  # of separate groups each meets the budget
-    if not 0 <= terms.epsilon <= budget.epsilon:
-        raise ReplayError(
-            f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}"
-        )
+    need(
+        not gamma or gamma < budget.delta,
+        ReplayError,
+        "the lock's failure probability uses up its spec's delta",
+    )
+    # Of separate groups each meets the budget.
+    need(
+        request.reproduce or request.separate > 1 or 0 <= terms.epsilon <= budget.epsilon,
+        ReplayError,
+        f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}",
+    )

@@ -1,7 +1,5 @@
 """Pricing: from a request to a plan with its guarantee, without opening any record."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -12,7 +10,7 @@ import attrs
 from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
-from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
+from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, need
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.paid_evaluation import RELEASE
 from dpcore.plan.parts import part_domain
@@ -22,7 +20,7 @@ from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
 from dpcore.pricing.cost_estimate import require_room, with_queries
 from dpcore.pricing.effort import require_quick
-from dpcore.pricing.release_domains import seen
+from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
@@ -46,8 +44,12 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         ResourceError: the run, or pricing itself, needs more memory or work than it may use.
     """
     request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
-    if request.sealed and request.on_invalid == "refuse":
-        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
+    need(
+        not request.sealed or request.on_invalid != "refuse",
+        SpecError,
+        "a sealed run maps every record into the domain: project",
+        "on_invalid",
+    )
     groups = _groups(request)
     part = part_domain(request.domain, request.adjacency, request.holdout)
     resources = require_room(request, part)
@@ -88,8 +90,11 @@ def _groups(request: Request) -> list[Sequence[Release]]:
             f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}",
             f"releases.{duplicate}.name",
         )
-    if separate < 1 or len(releases) % separate:
-        raise SpecError(f"{len(releases)} releases cannot form {separate} equal groups")
+    need(
+        separate >= 1 and not (len(releases) % separate),
+        SpecError,
+        f"{len(releases)} releases cannot form {separate} equal groups",
+    )
     size = len(releases) // separate
     return [releases[start : start + size] for start in range(0, len(releases), size)]
 
@@ -128,18 +133,23 @@ def _check_over_coins(gamma: float, request: Request, read_coins: PublicCoins | 
     if not gamma:
         return
     # The failure probability is over coins that are independent of bound and data.
-    if request.coins is not None:
-        raise SpecError(
-            "a bound holds with a probability over the public coins: do not pin them",
-            "coins.public",
-        )
-    if read_coins is not None:
-        raise SpecError("a bound that is a probability over the public coins may not read them")
-    if gamma >= request.budget.delta:
-        raise NoClaimError(
-            f"the bounds' failure probability {gamma!r} uses up delta={request.budget.delta!r}",
-            "budget.delta",
-        )
+    need(
+        request.coins is None,
+        SpecError,
+        "a bound holds with a probability over the public coins: do not pin them",
+        "coins.public",
+    )
+    need(
+        read_coins is None,
+        SpecError,
+        "a bound that is a probability over the public coins may not read them",
+    )
+    need(
+        gamma < request.budget.delta,
+        NoClaimError,
+        f"the bounds' failure probability {gamma!r} uses up delta={request.budget.delta!r}",
+        "budget.delta",
+    )
 
 
 def _accountant(request: Request) -> Accountant:
@@ -148,13 +158,13 @@ def _accountant(request: Request) -> Accountant:
     Raises:
         SpecError: it is about another relation.
     """
-    choice = request.accountant
-    accountant = AutoAccountant(request.adjacency) if choice is None else choice
-    if accountant.adjacency != request.adjacency:
-        raise SpecError(
-            f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}",
-            "accountant",
-        )
+    accountant = request.accountant or AutoAccountant(request.adjacency)
+    need(
+        accountant.adjacency == request.adjacency,
+        SpecError,
+        f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}",
+        "accountant",
+    )
     return accountant
 
 
@@ -174,10 +184,10 @@ def _calibrate_groups(
     require_quick(request, numbered_groups)
     for group, numbered_asks in zip(groups, numbered_groups, strict=True):
         # Each group meets the budget with its own look; the guarantee composes all groups.
-        look = _plan_look(request, group)
-        asks = [ask for _, ask in numbered_asks]
+        look = plan_look(request, group)
+        asks = [*(ask for _, ask in numbered_asks), *look]
         try:
-            calibrated_asks = iter(calibrate([*asks, *look], goal, request.budget.epsilon, delta))
+            calibrated_asks = iter(calibrate(asks, goal, request.budget.epsilon, delta))
         except NoClaimError as error:
             asks_by_release = {
                 n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
@@ -194,13 +204,7 @@ def _calibrate_groups(
 
 def _weigh_asks(scheduled: Scheduled) -> list[Ask]:
     """A release's asks, each with its share relative to all releases of the group."""
-    weight = scheduled.release.share
-    return [attrs.evolve(ask, share=ask.share * weight) for ask in scheduled.asks.values()]
-
-
-def _plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
-    """What is asked of the hold-out about a group."""
-    if request.look is None:
-        return ()
-    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
-    return request.look.asks(names, request.domain, request.adjacency, request.holdout)
+    return [
+        attrs.evolve(ask, share=ask.share * scheduled.release.share)
+        for ask in scheduled.asks.values()
+    ]

@@ -1,18 +1,18 @@
 """Which records each release sees, and under which relation: the learners', or evaluated ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
-from dpcore.errors import SpecError, near
+from dpcore.errors import SpecError, near, need
 from dpcore.functions.learner import FunctionLearner
+from dpcore.plan.ask import Ask
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
 from dpcore.running.predictions_as_records import evaluated_adjacency, evaluated_domain
+from dpcore.running.schedule import Scheduled
 
 
 @attrs.frozen(kw_only=True)
@@ -45,25 +45,37 @@ def seen(request: Request, release: Release) -> Seen:
     return Seen(part=part, adjacency=evaluated_adjacency(adjacency))
 
 
+def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
+    """What is asked of the hold-out about a group of releases; nothing without a paid look."""
+    if request.look is None:
+        return ()
+    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
+    return request.look.asks(names, request.domain, request.adjacency, request.holdout)
+
+
 def _find_source(releases: Sequence[Release], release: Release) -> Release:
-    names = [candidate.name for candidate in releases]
-    place = names.index(release.name)
+    place = [candidate.name for candidate in releases].index(release.name)
     # Only an earlier release: its model must be fixed before its errors are asked for.
     group = [candidate for candidate in releases[:place] if candidate.learner.predicts]
     source = next((candidate for candidate in group if candidate.name == release.of), None)
     if source is None:
-        listed = ", ".join(candidate.name for candidate in group) or "there is none"
+        names = [candidate.name for candidate in group]
         raise SpecError(
-            f"needs an earlier release that predicts ({listed}), got "
-            f"{release.of!r}{near(str(release.of), [candidate.name for candidate in group])}",
+            f"needs an earlier release that predicts ({', '.join(names) or 'there is none'}), got "
+            f"{release.of!r}{near(str(release.of), names)}",
             "of",
         )
-    if isinstance(source.learner, FunctionLearner):
-        raise SpecError(f"{source.name} is a function, of which no model is published", "of")
-    if release.learner.predicts:
-        raise SpecError(
-            f"{type(release.learner).__name__} predicts; what is told of another release are "
-            f"statistics, such as statistics.group_errors",
-            "learner",
-        )
+    need(
+        not isinstance(source.learner, FunctionLearner),
+        SpecError,
+        f"{source.name} is a function, of which no model is published",
+        "of",
+    )
+    need(
+        not release.learner.predicts,
+        SpecError,
+        f"{type(release.learner).__name__} predicts; what is told of another release are "
+        f"statistics, such as statistics.group_errors",
+        "learner",
+    )
     return source

@@ -1,13 +1,11 @@
 """Statement: the guarantee that a calibrated schedule is entitled to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
-from dpcore.errors import NoClaimError, ParameterError, SpecError, near
+from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.plan.ask import Ask, compose
 from dpcore.plan.paid_evaluation import PrivateLook
@@ -149,11 +147,12 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
     kinds = [scheduled.publishes for scheduled in releases]
     model_kinds = {*kinds} - {ReleaseKind.STATISTICS}
     if not model_kinds:
-        if look is not None:
-            raise SpecError(
-                "a private look evaluates published models, and only statistics are published",
-                "evaluate.private",
-            )
+        need(
+            look is None,
+            SpecError,
+            "a private look evaluates published models, and only statistics are published",
+            "evaluate.private",
+        )
         return ReleaseKind.STATISTICS
     kind = _of_models(kinds, model_kinds, look)
     return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
@@ -168,22 +167,24 @@ def _of_models(
     # Parameters stay when a run ends and an oracle does not: one run cannot publish both.
     if ReleaseKind.FUNCTION in model_kinds and len({*kinds}) > 1:
         path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
-        if ReleaseKind.PREDICTIONS in model_kinds:
-            raise SpecError(
-                "functions with and without predictions_at need runs of their own", path
-            )
+        need(
+            ReleaseKind.PREDICTIONS not in model_kinds,
+            SpecError,
+            "functions with and without predictions_at need runs of their own",
+            path,
+        )
         raise SpecError(
             "a function beside parameters needs predictions_at: its oracle ends with the run", path
         )
-    if look is not None:
-        raise SpecError(
-            "a private look evaluates published models, and a function release publishes answers "
-            "only; the operator's own evaluation works",
-            "evaluate.private",
-        )
-    if len(model_kinds) == 1:
-        return next(iter(model_kinds))
-    return ReleaseKind.PARAMETERS_AND_PREDICTIONS
+    need(
+        look is None,
+        SpecError,
+        "a private look evaluates published models, and a function release publishes answers "
+        "only; the operator's own evaluation works",
+        "evaluate.private",
+    )
+    kind, *other_kinds = model_kinds
+    return ReleaseKind.PARAMETERS_AND_PREDICTIONS if other_kinds else kind
 
 
 def _explain_reproduction(asks: Sequence[Ask]) -> str:
@@ -199,8 +200,7 @@ def _explain_reproduction(asks: Sequence[Ask]) -> str:
             reasons.append(f"refuted: {validity.reason}")
         elif isinstance(validity, Conditional):
             reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
-    if not reasons:
-        raise SpecError("nothing here is refuted or conditional: run it instead", "releases.0")
+    need(reasons, SpecError, "nothing here is refuted or conditional: run it instead", "releases.0")
     return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
 
 
@@ -231,20 +231,16 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
 
 def _room(request: Request) -> tuple[str, ...]:
     """A sealed run that fails for want of room tells how many records there are."""
-    if not request.sealed or request.domain.exact is not None:
-        return ()
-    return ("memory, disk and time suffice for every admissible number of records",)
+    premise = "memory, disk and time suffice for every admissible number of records"
+    return (premise,) if request.sealed and request.domain.exact is None else ()
 
 
 def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     """Where answers are published, who may choose the questions."""
-    if kind in (
-        ReleaseKind.PARAMETERS,
-        ReleaseKind.STATISTICS,
-        ReleaseKind.PARAMETERS_AND_STATISTICS,
-    ):
-        return ()
-    return ("questions are chosen without the records, though maybe from earlier answers",)
+    premise = "questions are chosen without the records, though maybe from earlier answers"
+    parameters, statistics = ReleaseKind.PARAMETERS, ReleaseKind.STATISTICS
+    is_plain = kind in (parameters, statistics, ReleaseKind.PARAMETERS_AND_STATISTICS)
+    return () if is_plain else (premise,)
 
 
 def _sampled_exactly(ask: Ask) -> bool:
@@ -271,9 +267,10 @@ def _statistic(asks: Sequence[Ask]) -> str:
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
     sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
-    samplings = [ask.query.sampling for ask in asks]
     sources += [
-        sampling.source for sampling in samplings if sampling is not None and sampling.source
+        ask.query.sampling.source
+        for ask in asks
+        if ask.query.sampling is not None and ask.query.sampling.source
     ]
     if gamma:
         sources.append(f"{gamma:.3g} of delta for the public coins")

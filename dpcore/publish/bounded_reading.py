@@ -1,8 +1,7 @@
 """Reading a published folder that a stranger may have made: plain files of bounded size alone."""
 
-from __future__ import annotations
-
 import io
+import itertools
 import os
 import stat
 import zipfile
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ReplayError
+from dpcore.errors import ReplayError, need
 
 LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
 MOST_FILES = 10_000
@@ -30,17 +29,17 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
     """
     # Not every system can refuse links by a flag; and a pipe must not make the open wait.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    if path.is_symlink():
-        raise ReplayError(f"{path.name}: a link is not followed")
-    handle = os.open(path, flags)
-    with os.fdopen(handle, "rb") as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise ReplayError(f"{path.name}: not a regular file")
+    need(not path.is_symlink(), ReplayError, f"{path.name}: a link is not followed")
+    with os.fdopen(os.open(path, flags), "rb") as file:
+        status = os.fstat(file.fileno())
+        need(stat.S_ISREG(status.st_mode), ReplayError, f"{path.name}: not a regular file")
         # One byte more is asked for, so that a file that grows meanwhile is noticed.
         content = b"" if status.st_size > most else file.read(most + 1)
-        if status.st_size > most or len(content) > most:
-            raise ReplayError(f"{path.name}: longer than the {most} bytes that it may have")
+        need(
+            status.st_size <= most and len(content) <= most,
+            ReplayError,
+            f"{path.name}: longer than the {most} bytes that it may have",
+        )
     return content
 
 
@@ -55,13 +54,19 @@ def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             members = archive.infolist()
-            if len(members) > arrays:
-                raise ReplayError(f"{path.name}: {len(members)} arrays, {arrays} may be published")
+            need(
+                len(members) <= arrays,
+                ReplayError,
+                f"{path.name}: {len(members)} arrays, {arrays} may be published",
+            )
             values = {}
             for member in members:
                 # A compressed array could unpack to any size; a stored one cannot.
-                if member.compress_type != zipfile.ZIP_STORED or member.flag_bits & 1:
-                    raise ReplayError(f"{path.name}: a compressed or encrypted array is not read")
+                need(
+                    member.compress_type == zipfile.ZIP_STORED and not (member.flag_bits & 1),
+                    ReplayError,
+                    f"{path.name}: a compressed or encrypted array is not read",
+                )
                 with io.BytesIO(archive.read(member)) as file:
                     name = member.filename.removesuffix(".npy")
                     # No pickles: to load a stranger's would run their code.
@@ -77,10 +82,7 @@ def names_in(folder: Path) -> set[str]:
     Raises:
         ReplayError: it holds more than 10,000 entries.
     """
-    names: set[str] = set()
     with os.scandir(folder) as entries:
-        for entry in entries:
-            names.add(entry.name)
-            if len(names) > MOST_FILES:
-                raise ReplayError(f"{folder}: more than {MOST_FILES} files")
+        names = {entry.name for entry in itertools.islice(entries, MOST_FILES + 1)}
+    need(len(names) <= MOST_FILES, ReplayError, f"{folder}: more than {MOST_FILES} files")
     return names

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import RequestError
+from dpcore.errors import RequestError, need
 from dpcore.exact import Exact
 from dpcore.interval import NormalSpread
 from dpcore.learner import LinearScoreModel, Model, ScoringModel
@@ -51,10 +51,11 @@ def _typical_label(
         return domain.labels.typical(train.labels), np.zeros(0)
     codes = max(domain.classes, 1)
     zero = Exact.zeros((codes,), 0 if domain.classes else _PLACES)
-    if isinstance(train, Records):
-        (total,) = _label_totals(domain, train)
-    else:
-        (total,) = train.fold(partial(_label_totals, domain), (zero,), _ROWS)
+    (total,) = (
+        _label_totals(domain, train)
+        if isinstance(train, Records)
+        else train.fold(partial(_label_totals, domain), (zero,), _ROWS)
+    )
     counts = total.floats()
     if not domain.classes:
         return float(counts[0]) * domain.label_bound / max(len(train), 1), np.zeros(0)
@@ -154,9 +155,10 @@ def evaluation(
         figures[scheduled.name] = {
             name: {who: told[who].get(name, float("nan")) for who in told} for name in told[PRIVATE]
         }
-        pictures = {name: metric.curve(predictors[PRIVATE]) for name, metric in metrics.items()}
         curves[scheduled.name] = {
-            name: entry for name, entry in pictures.items() if entry is not None
+            name: curve
+            for name, metric in metrics.items()
+            if (curve := metric.curve(predictors[PRIVATE])) is not None
         }
     return Evaluation(told=figures, curves=curves)
 
@@ -172,9 +174,11 @@ def _measure(metrics: Mapping[str, Metric], predictor: Held) -> dict[str, float]
 
 def _codes(groups: Groups | None, holdout: HoldOut) -> NDArray[np.intp]:
     """PRIVATE: the number of every record's group; 0 where nobody asked for groups."""
-    if groups is None:
-        return np.zeros(len(holdout), np.intp)
-    return joined([groups.codes(table) for table, _ in holdout.batches()])
+    return (
+        np.zeros(len(holdout), np.intp)
+        if groups is None
+        else joined([groups.codes(table) for table, _ in holdout.batches()])
+    )
 
 
 def _collect_inputs(
@@ -218,8 +222,11 @@ def _batch_inputs(
             {"law": attrs.evolve(law, std=np.zeros(law.std.shape), normal=True)},
         )
     if class_metric := _first(metrics, "needs_probabilities"):
-        if noiseless is None or not scored(model, domain) or not scored(noiseless, domain):
-            raise RequestError(_describe_lack(scheduled, class_metric, "probabilities of classes"))
+        need(
+            noiseless is not None and scored(model, domain) and scored(noiseless, domain),
+            RequestError,
+            _describe_lack(scheduled, class_metric, "probabilities of classes"),
+        )
         for fields, predictor in zip(inputs, (model, noiseless), strict=True):
             fields["probabilities"] = probabilities(predictor, domain, table)
     for fields, predictor in zip(inputs, (model, noiseless), strict=True):
@@ -227,9 +234,9 @@ def _batch_inputs(
     return inputs[0], inputs[1]
 
 
-def _first(metrics: Mapping[str, Metric], need: str) -> str:
-    """The name of the first metric that has a need; empty if none has."""
-    return next((name for name, metric in metrics.items() if getattr(metric, need)), "")
+def _first(metrics: Mapping[str, Metric], condition: str) -> str:
+    """The name of the first metric for which a condition holds; empty if there is none."""
+    return next((name for name, metric in metrics.items() if getattr(metric, condition)), "")
 
 
 def _join_batches(batches: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -274,15 +281,19 @@ def _law(
     )
 
 
-def _describe_lack(scheduled: Scheduled, metric: str, need: str) -> str:
+def _describe_lack(scheduled: Scheduled, metric: str, requirement: str) -> str:
     return (
-        f"the metric {metric} needs {need}, which the learner of release {scheduled.name!r} "
+        f"the metric {metric} needs {requirement}, which the learner of release {scheduled.name!r} "
         f"({type(scheduled.learner).__name__}) does not have; leave the metric out"
     )
 
 
 def _without_noise(domain: Domain, centred_labels: NDArray[np.float64]) -> ScoreLaw | None:
     """PRIVATE: the law of scores that are sure; None for classes."""
-    if domain.classes:
-        return None
-    return ScoreLaw(mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape))
+    return (
+        None
+        if domain.classes
+        else ScoreLaw(
+            mean=centred_labels + domain.labels.centre, std=np.zeros(centred_labels.shape)
+        )
+    )

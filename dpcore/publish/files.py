@@ -4,8 +4,6 @@ A folder is written beside its place, put on disk, and renamed, so that a crash 
 the whole folder or none. What is private is open to its owner alone, whatever the umask.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os
@@ -30,11 +28,9 @@ def new_folder(parent: Path, stem: str) -> Path:
         # `mkdir` decides between two runs at once: the second one takes the next number.
         for number in itertools.count(1):
             folder = parent / f"{stem}-{number:04d}"
-            try:
+            with contextlib.suppress(FileExistsError):
                 folder.mkdir()
-            except FileExistsError:
-                continue
-            return folder
+                return folder
     except OSError as error:
         raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
     raise AssertionError("unreachable")

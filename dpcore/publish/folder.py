@@ -1,7 +1,5 @@
 """Run folder: `public/` carries only what came through the door; `operator/` is for insiders."""
 
-from __future__ import annotations
-
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ReplayError, RequestError
+from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, told_once
 from dpcore.learner import Answer, Model, Published
@@ -91,7 +89,9 @@ def _files(
     }
     evaluation = {EVALUATION: _json(paid_metrics)} if paid_metrics else {}
     predictions = {
-        f"{name}.{PREDICTIONS}": _column(model)
+        f"{name}.{PREDICTIONS}": _write_csv(
+            [model.domain.target], [(value,) for value in model.values.tolist()]
+        )
         for name, model in models.items()
         if type(model) is Predictions  # a class derived from it may say other values now
     }
@@ -128,11 +128,6 @@ def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
         if isinstance(model, Statistics)
         for key, figures in model.tables.items()
     }
-
-
-def _column(model: Predictions) -> bytes:
-    """A CSV file of one column, in the order of the points."""
-    return _write_csv([model.domain.target], [(value,) for value in model.values.tolist()])
 
 
 def _write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
@@ -234,9 +229,8 @@ class Run(Shown):
         tables = self.tables
         if not name and len(tables) == 1:
             return next(iter(tables.values()))
-        if name not in tables:
-            listed = ", ".join(tables) or "none"
-            raise RequestError(f"the run has no table {name!r}; it publishes {listed}")
+        listing = ", ".join(tables) or "none"
+        need(name in tables, RequestError, f"the run has no table {name!r}; it publishes {listing}")
         return tables[name]
 
 
@@ -275,8 +269,11 @@ def load_run(
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
     require_versions(lock, spec)
     coins = PublicCoins(lock.key)
-    if spec.request.coins is not None and spec.request.coins.key != lock.key:
-        raise ReplayError(f"{LOCK}.key: not the public key that the locked spec sets")
+    need(
+        spec.request.coins is None or spec.request.coins.key == lock.key,
+        ReplayError,
+        f"{LOCK}.key: not the public key that the locked spec sets",
+    )
     # What can be derived from the locked spec is derived anew, and the lock must equal it.
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
     plan = spec.relocked(terms, coins, reproduce=is_reproduction)

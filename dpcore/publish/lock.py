@@ -1,7 +1,5 @@
 """Lock: the canonical spec, versions, public key and priced plan, in one file."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata
@@ -11,13 +9,11 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ReplayError
-from dpcore.mechanism import AnyMechanism
+from dpcore.errors import ReplayError, need
 from dpcore.plan.ask import Ask
 from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.files import replace_file
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
-from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
@@ -56,11 +52,12 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The public coins at the locked key; None while every run draws its own."""
         return None if self.key is None else PublicCoins(self.key)
 
-    def digested(self) -> Lock:
+    def digested(self) -> "Lock":
         """The same lock with its digest computed anew."""
         content = msgspec.structs.asdict(self)
         del content["digest"]
-        return msgspec.structs.replace(self, digest=hashlib.sha256(_bytes(content)).hexdigest())
+        digest = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+        return msgspec.structs.replace(self, digest=digest)
 
     def encode(self) -> bytes:
         """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
@@ -69,23 +66,18 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def same_request(self, spec: Spec) -> bool:
         """Whether it was written for this spec by these versions."""
         # Compared as bytes, because the order of columns is part of what is encoded.
-        same = _bytes(self.spec) == _bytes(spec.text)
-        return same and self.versions == versions(spec)
-
-
-def _bytes(data: Any) -> bytes:
-    return msgspec.json.encode(data)
+        is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
+        return is_same and self.versions == versions(spec)
 
 
 def _normalise(data: Any) -> Any:
     """Through JSON and back, so that what is written equals what is read again."""
-    return msgspec.json.decode(_bytes(data))
+    return msgspec.json.decode(msgspec.json.encode(data))
 
 
 def versions(spec: Spec) -> dict[str, str]:
     """Distributions on which the numbers of a run depend."""
-    libraries = {name: metadata.version(name) for name in ("numpy", "scipy")}
-    return {**spec.registry.versions(), **libraries}
+    return spec.registry.versions() | {name: metadata.version(name) for name in ("numpy", "scipy")}
 
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
@@ -113,7 +105,11 @@ def describe(plan: Plan) -> dict[str, Any]:
                     "shape": list(ask.query.shape),
                     "at_most": ask.query.at_most,
                     "share": ask.share,
-                    **_sampling(ask.query),
+                    **(
+                        {"sampling": _component(ask.query.sampling)}
+                        if ask.query.sampling is not None
+                        else {}
+                    ),
                     **_describe_price(ask),
                 }
                 for ask in scheduled.asks.values()
@@ -132,20 +128,9 @@ def _describe_price(ask: Ask) -> dict[str, Any]:
         "solver_error": ask.sensitivity.solver_error,
         "source": ask.sensitivity.source,
         "bound": bound_dict(ask.sensitivity),
-        "mechanism": mechanism_dict(ask.mechanism),
+        "mechanism": _component(ask.mechanism),
         "noise": noise_of(ask),
     }
-
-
-def _sampling(query: Query) -> dict[str, Any]:
-    if query.sampling is None:
-        return {}
-    return {"sampling": _component(query.sampling)}
-
-
-def mechanism_dict(mechanism: AnyMechanism) -> dict[str, Any]:
-    """A mechanism's class and fields."""
-    return _component(mechanism)
 
 
 def _component(component: Any) -> dict[str, Any]:
@@ -167,14 +152,8 @@ def _parameter(value: Any) -> Any:
         return [_parameter(item) for item in value]
     if isinstance(value, Mapping):
         return {name: _parameter(item) for name, item in value.items()}
-    if not attrs.has(type(value)):
-        return value
-    return {key: item for key, item in _component(value).items() if key != "class"}
-
-
-def queries(plan: Plan) -> list[tuple[str, Query]]:
-    """Every (release name, query) of a plan."""
-    return [(s.name, ask.query) for s in plan.schedule.releases for ask in s.asks.values()]
+    fields = _component(value).items() if attrs.has(type(value)) else None
+    return value if fields is None else {key: item for key, item in fields if key != "class"}
 
 
 def lock_path(spec_path: Path) -> Path:
@@ -238,14 +217,18 @@ def decoded(content: bytes) -> Lock:
     """
     # The format comes first: a lock of another one may lack the fields that are read below.
     version = msgspec.json.decode(content, type=_Marked).format
-    if version != FORMAT:
-        raise ReplayError(
-            f"spec.lock.json: a folder of format {version}, this version replays format {FORMAT}: "
-            f"replay it with the dpcore that wrote it, or run its spec again"
-        )
+    need(
+        version == FORMAT,
+        ReplayError,
+        f"spec.lock.json: a folder of format {version}, this version replays format {FORMAT}: "
+        f"replay it with the dpcore that wrote it, or run its spec again",
+    )
     lock = msgspec.json.decode(content, type=Lock)
-    if lock.digest != lock.digested().digest:
-        raise ReplayError("spec.lock.json: edited or damaged: its digest is of another content")
+    need(
+        lock.digest == lock.digested().digest,
+        ReplayError,
+        "spec.lock.json: edited or damaged: its digest is of another content",
+    )
     return lock
 
 
@@ -256,8 +239,7 @@ def require_versions(found: Lock, spec: Spec) -> None:
 
 def require_same(found: Lock, again: Lock) -> None:
     """Raise `ReplayError` naming what differs between a published lock and what follows from it."""
-    computed_data, published_data = msgspec.to_builtins(again), msgspec.to_builtins(found)
-    _require_equal(published_data, computed_data, "spec.lock.json")
+    _require_equal(msgspec.to_builtins(found), msgspec.to_builtins(again), "spec.lock.json")
 
 
 def _require_equal(published_data: Any, computed_data: Any, root: str) -> None:

@@ -4,8 +4,6 @@ The readable lock shows every sensitivity as one number (`sensitivity`); what a 
 it stands under `bound`: which law, for which relation, on what condition.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -13,7 +11,7 @@ from typing import Any
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, ReplayError
 from dpcore.events.text import lock_adjacency, unlock_adjacency
-from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.mechanism import free_field
 from dpcore.plan.ask import Ask
 from dpcore.pricing.plan_from_lock import LockedAsk, LockedRelease, Terms
 from dpcore.running.plan import Plan
@@ -62,11 +60,7 @@ def public_dict(plan: Plan) -> dict[str, Any]:
 
 def noise_of(ask: Ask) -> Any:
     """The value of the free field of an ask's mechanism."""
-    return _noise(ask.mechanism)
-
-
-def _noise(mechanism: AnyMechanism) -> Any:
-    return getattr(mechanism, free_field(type(mechanism)))
+    return getattr(ask.mechanism, free_field(type(ask.mechanism)))
 
 
 def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:

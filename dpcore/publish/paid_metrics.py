@@ -1,7 +1,5 @@
 """Paid metrics with their error bars: what a run says of its hold-out, covered by the guarantee."""
 
-from __future__ import annotations
-
 import attrs
 
 from dpcore.plan.paid_evaluation import RELEASE, stated

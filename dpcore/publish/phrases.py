@@ -1,15 +1,15 @@
 """A locked query in a few words: its sensitivity and its mechanism."""
 
-from __future__ import annotations
-
 from typing import Any
 
 
 def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
     """A number, or a law's range: `law: 0.01 to 0.4`."""
-    if isinstance(sensitivity, dict):
-        return f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
-    return f"{sensitivity:.4g}"
+    return (
+        f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
+        if isinstance(sensitivity, dict)
+        else f"{sensitivity:.4g}"
+    )
 
 
 def describe_mechanism(mechanism: dict[str, Any]) -> str:

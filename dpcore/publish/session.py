@@ -5,8 +5,6 @@ What is asked next may depend on what was answered before: costs are added up by
 is read. Nothing is written but by the ledger.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, cast
@@ -18,14 +16,14 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, SpecError
+from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.remaining_budget import Left, shown_down
+from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -106,18 +104,20 @@ class Session(Once, Shown):
         default_adjacency = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         self.adjacency = adjacency or ledger_adjacency or domain.relation(default_adjacency)
         self._ledger = budget if isinstance(budget, Ledger) else None
-        self._delta = budget.total.delta if isinstance(budget, Ledger) else budget.delta
-        self._sums: Spent | None = None
         # Rényi sums take the most kinds of events; at delta = 0 only pure epsilons add up.
-        if isinstance(budget, PrivacyBudget):
-            self._sums = Total(
+        total = (
+            budget.total
+            if isinstance(budget, Ledger)
+            else Total(
                 epsilon=budget.epsilon,
                 delta=budget.delta,
                 adjacency=self.adjacency,
                 notion="renyi" if budget.delta > 0 else "basic",
-            ).start()
+            )
+        )
+        self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
-        self._concentrated = not (self._ledger and self._ledger.total.notion != "renyi")
+        self._concentrated = total.notion == "renyi"
         self._domain, self._table, self._on_invalid = domain, table, on_invalid
         self._registry = registry
         self._releases: list[Paid] = []
@@ -140,20 +140,12 @@ class Session(Once, Shown):
     @property
     def left(self) -> str:
         """What is left, in words: the epsilon, at the budget's delta, of one more release."""
-        left = self._remaining_budget()
+        left = self._sums.left() if self._ledger is None else self._ledger.left()
         if left.mu > 0:
             # Rounded down: what is said to be left must be let through when it is asked for.
             epsilon = shown_down(gaussian_epsilon(self._delta, left.mu, lower=True))
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
-        if left.epsilon > 0:
-            return f"epsilon = {shown_down(left.epsilon)}, pure"
-        return "nothing"
-
-    def _remaining_budget(self) -> Left:
-        if self._ledger is not None:
-            return self._ledger.left()
-        assert self._sums is not None, "a session has a ledger or sums of its own"
-        return self._sums.left()
+        return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
 
     def count(self, *, epsilon: float, **fields: Any) -> Figures:
         """How many records there are, or meet `where`; fields of `statistics.count`."""
@@ -247,7 +239,6 @@ class Session(Once, Shown):
             if self._ledger is not None:
                 reservation = plan.reserve(self._ledger, entry_name)
             else:
-                assert self._sums is not None, "a session has a ledger or sums of its own"
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(self._table, reservation=reservation)
@@ -278,8 +269,11 @@ class Session(Once, Shown):
 
     def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
         """The mechanism of each query by its norm and values."""
-        if not isinstance(learner, Learner):
-            raise SpecError(f"{type(learner).__name__} serves a function: name its mechanism")
+        need(
+            isinstance(learner, Learner),
+            SpecError,
+            f"{type(learner).__name__} serves a function: name its mechanism",
+        )
         # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {

@@ -3,8 +3,6 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, cast
@@ -15,7 +13,7 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.domain.fit import require_fit
-from dpcore.errors import ParameterError, SourceError, SpecError, nearest
+from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
 from dpcore.learner import AnyLearner
 from dpcore.ledger.book import Ledger
 from dpcore.records.source import Source
@@ -31,34 +29,39 @@ def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_inval
         SourceError: the table lacks a declared column; or a record of a table in memory does not
             fit, where `on_invalid` is `refuse`: no release of this session could read it.
     """
-    if not isinstance(budget, Ledger | PrivacyBudget):
-        raise ParameterError(_OWNER, "a PrivacyBudget or a Ledger", "budget", _type(budget))
-    if not isinstance(domain, Domain):
-        raise ParameterError(
-            _OWNER, "a Domain, which declares every column", "domain", _type(domain)
-        )
-    if not isinstance(adjacency, Adjacency | None):
-        raise ParameterError(
-            _OWNER, "ADD_REMOVE or REPLACE_ONE of dpcore", "adjacency", _type(adjacency)
-        )
-    if on_invalid not in ("refuse", "project"):
-        raise ParameterError(_OWNER, "refuse or project", "on_invalid", on_invalid)
+    need(
+        isinstance(budget, Ledger | PrivacyBudget),
+        _OWNER,
+        "a PrivacyBudget or a Ledger",
+        "budget",
+        _type(budget),
+    )
+    need(
+        isinstance(domain, Domain),
+        _OWNER,
+        "a Domain, which declares every column",
+        "domain",
+        _type(domain),
+    )
+    need(
+        isinstance(adjacency, Adjacency | None),
+        _OWNER,
+        "ADD_REMOVE or REPLACE_ONE of dpcore",
+        "adjacency",
+        _type(adjacency),
+    )
+    need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
-    _require_columns(domain, names)
-    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
-    if names is not None and on_invalid == "refuse":
-        require_fit(domain, table)
-
-
-def _require_columns(domain: Domain, names: list[Any] | None) -> None:
-    """Every declared column is there, by name, where the table tells its names unread."""
     gaps = [] if names is None else [name for name in domain.read if name not in names]
     if gaps:
         raise SourceError(
             f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
             f"declare what there is"
         )
+    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
+    if names is not None and on_invalid == "refuse":
+        require_fit(domain, table)
 
 
 def _names(table: Any) -> list[Any] | None:

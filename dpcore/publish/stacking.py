@@ -6,8 +6,6 @@ follow each other, `RELEASE.order` gives, for every answer in order of asking, t
 array among the release's. So an archive is about as large as its numbers, however many were asked.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ReplayError, shown
+from dpcore.errors import ReplayError, need, shown
 
 _NAME = re.compile(r"([^.]+)\.([0-9]{6,9})(?:x([0-9]{1,9}))?\.(.+)\Z", re.DOTALL)
 _ORDER = re.compile(r"([^.]+)\.order\Z")
@@ -71,8 +69,7 @@ def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Asked]
         elif (fields := _NAME.match(name)) and _fits(fields[3], array):
             # Counted before it is unpacked: an empty array could stand for any number of answers.
             most -= int(fields[3] or 1)
-            if most < 0:
-                raise ReplayError("answers.npz: more answers than the plan may publish")
+            need(most >= 0, ReplayError, "answers.npz: more answers than the plan may publish")
             parts: Sequence[NDArray[Any]] = [array] if fields[3] is None else list(array)
             groups.setdefault(fields[1], []).append((fields[4], parts))
         else:
@@ -96,11 +93,14 @@ def _ordered(
     numbers: Iterable[int] = np.repeat(np.arange(len(groups)), sizes).tolist()
     if order is not None:
         has_form = order.ndim == 1 and order.dtype.kind == "u" and order.size == sum(sizes)
-        if not has_form or int(order.max()) >= len(groups):
-            raise ReplayError("answers.npz: damaged (the order of the answers)")
         # The order must use up every array exactly.
-        if np.bincount(order.astype(np.intp), minlength=len(groups)).tolist() != sizes:
-            raise ReplayError("answers.npz: damaged (the order of the answers)")
+        need(
+            has_form
+            and int(order.max()) < len(groups)
+            and np.bincount(order.astype(np.intp), minlength=len(groups)).tolist() == sizes,
+            ReplayError,
+            "answers.npz: damaged (the order of the answers)",
+        )
         numbers = order.tolist()
     iterators = [iter(parts) for _, parts in groups]
     pairs = [(groups[number][0], next(iterators[number])) for number in numbers]

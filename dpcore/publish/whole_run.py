@@ -4,8 +4,6 @@ What can be refused is refused before anything is spent, what is spent is spent 
 opened, and a run folder that ends up empty is removed.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +24,7 @@ from dpcore.errors import (
     SpecError,
     SpoolError,
     below,
+    need,
 )
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.sealed_output import no_output, silenced
@@ -95,17 +94,20 @@ def run(
             is full once the run is charged; what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
-    spec, start = _spec(spec), time.monotonic()
+    start = time.monotonic()
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
     sealed = spec.request.sealed
     locked_spec = locked(spec)
-    plan = locked_spec.plan
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
-    if sealed and rehearsal is not None:
-        with spec.placed():
-            raise SpecError(
-                "it has no operator channel to show a rehearsal on (--rehearsal)", "sealed"
-            )
+    with spec.placed():
+        need(
+            not sealed or rehearsal is None,
+            SpecError,
+            "it has no operator channel to show a rehearsal on (--rehearsal)",
+            "sealed",
+        )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
+    plan = locked_spec.plan
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
     book = ledger_of(spec, ledger)
@@ -120,7 +122,9 @@ def run(
         # would be private about it: the ledger notes the look and charges nothing.
         reservation, warning = None, ""
         if book is not None and rehearsal is None:
-            reservation = plan.reserve(book, folder.name, _uncovered(spec))
+            # Looks at the records beside the release, for the operator and not paid for.
+            looks = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
+            reservation = plan.reserve(book, folder.name, looks)
             warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
@@ -153,10 +157,14 @@ def reproduce(
     Raises:
         SpecError: nothing in it is refuted or conditional, or it is sealed.
     """
-    spec = _spec(spec)
-    if spec.request.sealed:
-        with spec.placed():
-            raise SpecError("it has no operator channel to show a reproduction on", "sealed")
+    spec = spec if isinstance(spec, Spec) else load_spec(spec)
+    with spec.placed():
+        need(
+            not spec.request.sealed,
+            SpecError,
+            "it has no operator channel to show a reproduction on",
+            "sealed",
+        )
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
@@ -213,7 +221,7 @@ class _Work:
         """Read the records and release, telling the progress."""
         records, count, limit = self._records(), 0, self.plan.most_asks
         tell = self.progress or (lambda so_far, limit: None)
-        # How far a run is may depend on records: a sealed run never comes this way.
+        # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
 
         def step() -> None:
@@ -221,11 +229,19 @@ class _Work:
             count += 1
             tell(count, limit)
 
-        return self._run(records, step, reservation)
+        return self.plan.run(
+            records,
+            engine=self.engine,
+            secret=self.secret,
+            progress=step,
+            points=self.points,
+            reservation=reservation,
+            replaying=self.replaying,
+        )
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """Read and release without a word: whatever fails, the error is one fixed sentence."""
-        return silenced(lambda: self._run(self._records(), lambda: None, reservation))
+        return silenced(lambda: attrs.evolve(self, progress=None).open(reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
@@ -251,19 +267,6 @@ class _Work:
             },
             evaluation=paid_metrics,
             files=files,
-        )
-
-    def _run(
-        self, records: Table | Source, step: Callable[[], None], reservation: Reservation | None
-    ) -> Outcome:
-        return self.plan.run(
-            records,
-            engine=self.engine,
-            secret=self.secret,
-            progress=step,
-            points=self.points,
-            reservation=reservation,
-            replaying=self.replaying,
         )
 
     def _records(self) -> Table | Source:
@@ -330,10 +333,6 @@ def _after_publication(result: Run) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
 
 
-def _spec(spec: Spec | Path | str) -> Spec:
-    return spec if isinstance(spec, Spec) else load_spec(spec)
-
-
 def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     """The points of every function release, by its name; public files, read before the records.
 
@@ -345,11 +344,12 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
     points = {}
     with spec.placed():
         for number, scheduled in enumerate(plan.schedule.releases):
-            if scheduled.publishes is ReleaseKind.FUNCTION:
-                raise SpecError(
-                    "a function is asked, not published: add predictions_at, or open it in Python",
-                    f"releases.{number}",
-                )
+            need(
+                scheduled.publishes is not ReleaseKind.FUNCTION,
+                SpecError,
+                "a function is asked, not published: add predictions_at, or open it in Python",
+                f"releases.{number}",
+            )
             if scheduled.release.predictions_at is not None:
                 with below("releases", number, "predictions_at"):
                     points[scheduled.name] = load_points(
@@ -373,12 +373,12 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         if given is None:
             return Ledger.open(place, spec.registry)
         # A path names a file and a name one of the user's ledgers: both must be this very ledger.
-        if isinstance(place, Path):
-            same = given.journal.path.resolve() == place.resolve()
-        else:
-            same = given.name == place
-        if not same:
-            raise SpecError(f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
+        same = (
+            given.journal.path.resolve() == place.resolve()
+            if isinstance(place, Path)
+            else given.name == place
+        )
+        need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
     return given
 
 
@@ -392,11 +392,6 @@ def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
         with contextlib.suppress(OSError):  # what was written stays for the operator to look at
             folder.rmdir()
         raise
-
-
-def _uncovered(spec: Spec) -> tuple[str, ...]:
-    """Looks at the records beside the release, for the operator and not paid for."""
-    return (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
 
 
 def _operator(

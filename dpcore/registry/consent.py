@@ -1,16 +1,15 @@
 """Consent: what the user's own registry file admits and disables, and how it is changed."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import msgspec
 import yaml
 
-from dpcore.errors import RegistryError, near, nearest
+from dpcore.errors import RegistryError, near, nearest, need
 from dpcore.registry.commands import COMMANDS
 from dpcore.registry.index import DISABLED, Entry, Index, Provides
 from dpcore.registry.installations import Installed, installed
@@ -39,15 +38,16 @@ def candidate(name: str) -> Installed:
     Raises:
         RegistryError: none does, or several do.
     """
-    candidates = [plugin for plugin in installed() if plugin.name == name]
-    if not candidates:
-        names = {plugin.name for plugin in installed()}
-        raise RegistryError(
-            f"no installed distribution announces plugin {name}{nearest(name, names)}"
-        )
-    if len(candidates) > 1:
-        claimants = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in candidates)
-        raise RegistryError(f"plugin name {name} is claimed by {claimants}: uninstall one of them")
+    plugins = installed()
+    candidates = [plugin for plugin in plugins if plugin.name == name]
+    hint = nearest(name, {plugin.name for plugin in plugins})
+    need(candidates, RegistryError, f"no installed distribution announces plugin {name}{hint}")
+    claimants = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in candidates)
+    need(
+        len(candidates) == 1,
+        RegistryError,
+        f"plugin name {name} is claimed by {claimants}: uninstall one of them",
+    )
     return candidates[0]
 
 
@@ -67,14 +67,16 @@ def inspect(plugin: Installed) -> Names:
         check=False,
     )
     lines = child.stdout.strip().splitlines()
-    if child.returncode != 0 or not lines:
-        raise RegistryError(f"plugin {plugin.name} cannot be imported: its process ended early")
+    need(
+        child.returncode == 0 and lines,
+        RegistryError,
+        f"plugin {plugin.name} cannot be imported: its process ended early",
+    )
     # The last line is ours; a plugin may print others while it is imported.
     answer = json.loads(lines[-1])
     if "error" in answer:
         raise RegistryError(answer["error"])
-    provides: Names = answer["provides"]
-    return provides
+    return cast(Names, answer["provides"])
 
 
 def admit(plugin: Installed, provides: Names) -> None:
@@ -103,16 +105,14 @@ def admit(plugin: Installed, provides: Names) -> None:
 
 def _require_new_commands(plugin: str, names: Sequence[str]) -> None:
     """Refuse commands that the core or an admitted plugin has under the same name."""
-    registry = Registry.default()
-    other_entries = [entry for name, entry in registry.entries.items() if name != plugin]
-    clashes = {
-        *COMMANDS,
-        *(word for entry in other_entries for word in entry.provides.commands),
-    } & {*names}
-    if clashes:
-        raise RegistryError(
-            f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(clashes))}"
-        )
+    entries = Registry.default().entries.items()
+    other_words = {word for n, e in entries if n != plugin for word in e.provides.commands}
+    clashes = {*COMMANDS, *other_words} & {*names}
+    need(
+        not clashes,
+        RegistryError,
+        f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(clashes))}",
+    )
 
 
 def withdraw(name: str) -> None:
@@ -122,14 +122,14 @@ def withdraw(name: str) -> None:
         RegistryError: no registry in force admits it.
     """
     user, packaged = Index.user(), Index.packaged()
-    if name not in user.entries and name not in packaged.entries:
-        names = {*user.entries, *packaged.entries}
-        raise RegistryError(
-            f"plugin {name} is not admitted, so there is nothing to disable{near(name, names)}"
-        )
+    names = {*user.entries, *packaged.entries}
+    need(
+        name in names,
+        RegistryError,
+        f"plugin {name} is not admitted, so there is nothing to disable{near(name, names)}",
+    )
     entries = {n: entry for n, entry in user.entries.items() if n != name}
-    disabled = user.disabled | ({name} if name in packaged.entries else frozenset())
-    _write(entries, disabled)
+    _write(entries, user.disabled | ({name} if name in packaged.entries else frozenset()))
 
 
 def _write(entries: Mapping[str, Entry], disabled: frozenset[str]) -> None:

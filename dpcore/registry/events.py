@@ -1,8 +1,7 @@
 """The events of a registry's plugins, for whoever reads or stores events by name."""
 
-from __future__ import annotations
-
 from functools import cached_property
+from typing import cast
 
 import attrs
 
@@ -28,8 +27,7 @@ class _Registered(Others):
         return self._registry_apart.names(EVENT)
 
     def named(self, name: str) -> type[Event]:
-        event_class: type[Event] = self._registry_apart.component(EVENT, name)
-        return event_class
+        return cast(type[Event], self._registry_apart.component(EVENT, name))
 
     def name_of(self, made: type[Event]) -> str | None:
         return self._registry_apart.name_of(EVENT, made)

@@ -1,7 +1,5 @@
 """Evidence: what attacks found out about a plan, told by whoever keeps it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from pathlib import Path

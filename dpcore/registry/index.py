@@ -1,7 +1,5 @@
 """Index: what a registry file admits, plugin by plugin, and what it disables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from importlib import resources
@@ -10,7 +8,7 @@ import attrs
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from dpcore.errors import ParameterError, SpecError, below
+from dpcore.errors import ParameterError, SpecError, map_below, need
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
@@ -67,47 +65,40 @@ class Index:
     disabled: frozenset[str]
 
     @classmethod
-    def of(cls, node: Node) -> Index:
+    def of(cls, node: Node) -> "Index":
         """Read an index from a parsed file.
 
         Raises:
             SpecError: at the misfit.
         """
         with placed(node):
-            return cls._of(node)
-
-    @classmethod
-    def _of(cls, node: Node) -> Index:
-        if not isinstance(node.value, dict):
-            raise SpecError("needs a mapping from plugin names to entries")
-        entries, disabled_names = {}, set()
-        for name, child in node.value.items():
-            if child.value == DISABLED:
-                disabled_names.add(name)
-                continue
-            with below(name):
-                entries[name] = convert(child, Entry)
-                try:
-                    # Parsed here for its error alone: a range that is no range must fail at its
-                    # line, not when the plugin is first used.
-                    SpecifierSet(entries[name].version)
-                except InvalidSpecifier:
-                    raise ParameterError(
-                        "a plugin", "a version range", "version", entries[name].version
-                    ) from None
-        return cls(entries, frozenset(disabled_names))
+            is_mapping = isinstance(node.value, dict)
+            need(is_mapping, SpecError, "needs a mapping from plugin names to entries")
+            disabled = frozenset(n for n, child in node.mapping.items() if child.value == DISABLED)
+            admitted = [item for item in node.mapping.items() if item[0] not in disabled]
+            return cls(map_below(_read_entry, admitted), disabled)
 
     @classmethod
     @cache  # a file of the package: it is the same for ever
-    def packaged(cls) -> Index:
+    def packaged(cls) -> "Index":
         """The index that ships with dpcore."""
         text = resources.files("dpcore.registry").joinpath("registry.yaml").read_text("utf-8")
         return cls.of(parse(text, "registry.yaml"))
 
     @classmethod
-    def user(cls) -> Index:
+    def user(cls) -> "Index":
         """The index in the user's file; empty if there is no file, or nothing in it."""
         path = user_file()
-        if not path.exists() or not path.read_text("utf-8").strip():
-            return cls({}, frozenset())
-        return cls.of(read(path))
+        has_text = path.exists() and path.read_text("utf-8").strip()
+        return cls.of(read(path)) if has_text else cls({}, frozenset())
+
+
+def _read_entry(node: Node) -> Entry:
+    entry = convert(node, Entry)
+    try:
+        # Parsed here for its error alone: a range that is no range must fail at its line, not when
+        # the plugin is first used.
+        SpecifierSet(entry.version)
+    except InvalidSpecifier:
+        raise ParameterError("a plugin", "a version range", "version", entry.version) from None
+    return entry

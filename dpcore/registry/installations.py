@@ -1,7 +1,5 @@
 """Installations: the plugins that distributions on this machine announce, and the gate to them."""
 
-from __future__ import annotations
-
 from importlib import metadata
 from types import ModuleType
 from typing import Any
@@ -12,7 +10,7 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
-from dpcore.errors import RegistryError, one_line
+from dpcore.errors import RegistryError, need, one_line
 from dpcore.registry.index import Entry, Index
 from dpcore.siblings import INSTALL
 
@@ -100,9 +98,10 @@ def _origin(dist: metadata.Distribution) -> str:
 
 def not_installed(plugin: str, entry: Entry) -> str:
     """One line that says so, and how a sibling is installed: its name is on no package index."""
-    if Index.packaged().entries.get(plugin) == entry:
-        return f"plugin {plugin} is not installed: {INSTALL} in a clone of dpcore"
-    return f"plugin {plugin} is not installed: it is the distribution {entry.distribution}"
+    is_sibling = Index.packaged().entries.get(plugin) == entry
+    stranger = f"it is the distribution {entry.distribution}"
+    way = f"{INSTALL} in a clone of dpcore" if is_sibling else stranger
+    return f"plugin {plugin} is not installed: {way}"
 
 
 def find(plugin: str, entry: Entry) -> Installed:
@@ -113,23 +112,25 @@ def find(plugin: str, entry: Entry) -> Installed:
     """
     # Two distributions under one name: refuse, since which of them would run depends on the path.
     candidates = installed(plugin)
-    if len({canonicalize_name(match.distribution) for match in candidates}) > 1:
-        claimants = " and ".join(sorted(f"{f.distribution} {f.version}" for f in candidates))
-        raise RegistryError(
-            f"plugin name {plugin} is claimed by {claimants}: uninstall one of them"
-        )
-    if not candidates:
-        raise RegistryError(not_installed(plugin, entry))
+    claimants = " and ".join(sorted(f"{f.distribution} {f.version}" for f in candidates))
+    need(
+        len({canonicalize_name(match.distribution) for match in candidates}) <= 1,
+        RegistryError,
+        f"plugin name {plugin} is claimed by {claimants}: uninstall one of them",
+    )
+    need(candidates, RegistryError, not_installed(plugin, entry))
     match = candidates[0]
-    if not match.matches(entry):
-        raise RegistryError(
-            f"plugin {plugin} is admitted as {entry.distribution} ({entry.entry_point}), but "
-            f"{match.distribution} ({match.value}) is installed under that name"
-        )
-    if not SpecifierSet(entry.version).contains(match.version, prereleases=True):
-        raise RegistryError(
-            f"plugin {plugin}: version {entry.version} is admitted, {match.version} is installed"
-        )
+    need(
+        match.matches(entry),
+        RegistryError,
+        f"plugin {plugin} is admitted as {entry.distribution} ({entry.entry_point}), but "
+        f"{match.distribution} ({match.value}) is installed under that name",
+    )
+    need(
+        SpecifierSet(entry.version).contains(match.version, prereleases=True),
+        RegistryError,
+        f"plugin {plugin}: version {entry.version} is admitted, {match.version} is installed",
+    )
     _require_siblings(plugin, match.distribution)
     return match
 
@@ -149,11 +150,12 @@ def _require_siblings(plugin: str, distribution: str) -> None:
             version = metadata.version(requirement.name)
         except metadata.PackageNotFoundError:
             version = "no version"
-        if version == "no version" or not requirement.specifier.contains(version, prereleases=True):
-            raise RegistryError(
-                f"plugin {plugin} needs {requirement.name}{requirement.specifier}, {version} is "
-                f"installed: {INSTALL} in a clone of dpcore"
-            )
+        need(
+            version != "no version" and requirement.specifier.contains(version, prereleases=True),
+            RegistryError,
+            f"plugin {plugin} needs {requirement.name}{requirement.specifier}, {version} is "
+            f"installed: {INSTALL} in a clone of dpcore",
+        )
 
 
 def import_plugin(plugin: str, value: str) -> ModuleType:

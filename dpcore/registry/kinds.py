@@ -1,7 +1,5 @@
 """The kinds of component: what each is called, which hook offers it, what it must be."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs
@@ -42,9 +40,11 @@ class Kind:
 
     def accepts(self, component: object) -> bool:
         """Whether something can be a component of this kind."""
-        if self.base is None:
-            return callable(component)
-        return isinstance(component, type) and issubclass(component, self.base)
+        return (
+            callable(component)
+            if self.base is None
+            else isinstance(component, type) and issubclass(component, self.base)
+        )
 
     @property
     def definition(self) -> str:

@@ -1,7 +1,5 @@
 """Components by name, each imported when it is asked for: a name is checked without its code."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Any

@@ -1,7 +1,5 @@
 """One plugin module, asked through pluggy for what it provides; faults are isolated here."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -10,7 +8,7 @@ from typing import Any
 import attrs
 import pluggy
 
-from dpcore.errors import RegistryError
+from dpcore.errors import RegistryError, need
 from dpcore.learning.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
@@ -67,13 +65,10 @@ def load(module: ModuleType, plugin: str) -> Loaded:
         manager.check_pending()
     except Exception as error:
         raise RegistryError(f"plugin {plugin}: {_first_line(error)}") from error
-    components = {kind.plural: _ask(manager, kind, plugin) for kind in KINDS}
-    examples = _call(manager, "dpcore_examples", plugin)
-    experiments = _call(manager, "dpcore_experiments", plugin)
     return Loaded(
-        components,
-        examples={name: Path(path) for name, path in examples.items()},
-        experiments={name: Path(path) for name, path in experiments.items()},
+        {kind.plural: _ask(manager, kind, plugin) for kind in KINDS},
+        examples=_call_for_paths(manager, "dpcore_examples", plugin),
+        experiments=_call_for_paths(manager, "dpcore_experiments", plugin),
         methods=_call(manager, "dpcore_methods", plugin),
         theory=_call(manager, "dpcore_theory", plugin),
     )
@@ -85,9 +80,16 @@ def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str,
     except Exception as error:
         raise RegistryError(f"plugin {plugin}: hook {hook} failed: {_first_line(error)}") from error
     result = results[0] if results else {}  # of one module, so of one implementation at most
-    if not isinstance(result, Mapping):
-        raise RegistryError(f"plugin {plugin}: hook {hook} must return a mapping")
+    need(
+        isinstance(result, Mapping),
+        RegistryError,
+        f"plugin {plugin}: hook {hook} must return a mapping",
+    )
     return result
+
+
+def _call_for_paths(manager: pluggy.PluginManager, hook: str, plugin: str) -> dict[str, Path]:
+    return {name: Path(path) for name, path in _call(manager, hook, plugin).items()}
 
 
 def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str, type[Any]]:
@@ -95,14 +97,18 @@ def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str,
     if isinstance(answer, Lazily):
         return answer  # its classes are imported when they are asked for; a test checks ours
     for name, component in answer.items():
-        if not isinstance(name, str):
-            raise RegistryError(f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}")
+        need(
+            isinstance(name, str),
+            RegistryError,
+            f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}",
+        )
         # The class is checked now, so that a wrong one is a fault of the plugin and not of a spec.
-        if not kind.accepts(component):
-            requirement = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
-            raise RegistryError(
-                f"plugin {plugin}: {name!r} is no {kind.name}: {requirement} was needed"
-            )
+        requirement = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
+        need(
+            kind.accepts(component),
+            RegistryError,
+            f"plugin {plugin}: {name!r} is no {kind.name}: {requirement} was needed",
+        )
     return dict(answer)
 
 

@@ -1,8 +1,6 @@
 """What admitted plugins ship beside components: example specs, experiments, methods, statements."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,14 +13,9 @@ Shelf = Literal["examples", "experiments", "methods", "theory"]
 def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
     """Everything on one shelf by name, sorted; plugins that cannot be loaded are passed over."""
     items: dict[str, Any] = {}
-    for plugin in sorted({*registry.modules, *registry.entries}):
-        if plugin in registry.disabled:
-            continue
-        try:
-            loaded: Mapping[str, Any] = getattr(registry.load(plugin), shelf)
-        except RegistryError:
-            continue  # told to whoever asks for one of its components by name
-        items.update(loaded)
+    for plugin in sorted({*registry.modules, *registry.entries} - registry.disabled):
+        with suppress(RegistryError):  # told to whoever asks for one of its components by name
+            items.update(getattr(registry.load(plugin), shelf))
     return dict(sorted(items.items()))
 
 

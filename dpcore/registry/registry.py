@@ -6,8 +6,6 @@ is not imported. The gate is a record of consent, not a sandbox: an admitted plu
 the process that reads the records.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from importlib import metadata
@@ -16,7 +14,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import RegistryError, nearest, shown
+from dpcore.errors import RegistryError, nearest, need, shown
 from dpcore.registry.index import Entry, Index
 from dpcore.registry.installations import find, import_plugin, installed
 from dpcore.registry.kinds import Kind
@@ -45,7 +43,7 @@ class Registry:
     _loaded: dict[str, Loaded] = attrs.field(factory=dict, init=False)
 
     @classmethod
-    def default(cls) -> Registry:
+    def default(cls) -> "Registry":
         """The packaged index and the user's file.
 
         Raises:
@@ -73,7 +71,7 @@ class Registry:
         )
 
     @classmethod
-    def of(cls, *modules: ModuleType) -> Registry:
+    def of(cls, *modules: ModuleType) -> "Registry":
         """The core and the given modules alone: the program's own decision, no gate."""
         return cls({}, frozenset(), {**_core(), **{m.__name__: m for m in modules}})
 
@@ -88,11 +86,12 @@ class Registry:
         owners = [owner for owner, names in self._names(kind).items() if name in names]
         if not owners:
             raise RegistryError(self._explain_unknown(kind, name))
-        if len(owners) > 1:
-            claimants = " and ".join(self._distribution(owner) for owner in owners)
-            raise RegistryError(
-                f"{kind.name} {name!r} is provided by {claimants}: disable one of them"
-            )
+        claimants = " and ".join(self._distribution(owner) for owner in owners)
+        need(
+            len(owners) == 1,
+            RegistryError,
+            f"{kind.name} {name!r} is provided by {claimants}: disable one of them",
+        )
         return self.load(owners[0]).of(kind)[name]
 
     def names(self, kind: Kind) -> list[str]:
@@ -104,16 +103,11 @@ class Registry:
 
         Plugins that provide some of the kind are imported to find out; broken ones are passed over.
         """
-        for owner, names in self._names(kind).items():
-            if not names:
-                continue
-            try:
-                components = self.load(owner).of(kind)
-            except RegistryError:
-                continue  # reported to whoever asks for one of its components by name
-            for name, candidate in sorted(components.items()):
-                if candidate is component:
-                    return name
+        for owner in [owner for owner, names in self._names(kind).items() if names]:
+            with suppress(RegistryError):  # reported to whoever asks for a component by name
+                for name, candidate in sorted(self.load(owner).of(kind).items()):
+                    if candidate is component:
+                        return name
         return None
 
     def load(self, plugin: str) -> Loaded:
@@ -150,9 +144,8 @@ class Registry:
         names: dict[str, Iterable[str]] = {
             owner: self.load(owner).of(kind) for owner in self.modules
         }
-        for plugin, entry in self.entries.items():
-            if plugin not in self.disabled:
-                names[plugin] = entry.provides.of(kind)
+        admitted = [item for item in self.entries.items() if item[0] not in self.disabled]
+        names.update({plugin: entry.provides.of(kind) for plugin, entry in admitted})
         return names
 
     def _distribution(self, owner: str) -> str:
@@ -172,8 +165,11 @@ class Registry:
         # Consent was to these components: a new one could be chosen by a spec without being
         # admitted.
         difference = _difference(entry.provides.to_dict(), loaded.provides())
-        if difference:
-            raise RegistryError(f"plugin {plugin} does not provide what was admitted: {difference}")
+        need(
+            not difference,
+            RegistryError,
+            f"plugin {plugin} does not provide what was admitted: {difference}",
+        )
         return loaded
 
     def _explain_unknown(self, kind: Kind, name: str) -> str:

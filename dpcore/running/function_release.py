@@ -1,7 +1,5 @@
 """Serving: a private function behind its oracle, and the answers that a run publishes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
@@ -11,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError
+from dpcore.errors import ReleaseError, ReplayError, RequestError, SourceError, need
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
@@ -95,8 +93,8 @@ class Serving(Scheduled):
     @property
     def publishes(self) -> ReleaseKind:
         """Predictions where points are named, else a function for whoever opens it."""
-        has_points = self.release.predictions_at is not None
-        return ReleaseKind.PREDICTIONS if has_points else ReleaseKind.FUNCTION
+        is_open = self.release.predictions_at is None
+        return ReleaseKind.FUNCTION if is_open else ReleaseKind.PREDICTIONS
 
     @property
     def ask(self) -> Ask:
@@ -124,22 +122,27 @@ class Serving(Scheduled):
             RequestError: there is no such table, it is empty, or it holds more different points
                 than are paid for.
         """
-        if self.name not in tables:
-            raise RequestError(
-                f"points are needed for {self.name!r}, a function: predict at some, or open it",
-                field="predictions_at",
-            )
+        need(
+            self.name in tables,
+            RequestError,
+            f"points are needed for {self.name!r}, a function: predict at some, or open it",
+            field="predictions_at",
+        )
         encoded = self.part.encode(tables[self.name])
         # The mechanism pays for different points, since an oracle repeats its answer at an old one.
         count = np.unique(encoded, axis=0).shape[0]
-        if count < 1:
-            raise RequestError(
-                "a function release needs points to predict at, or an open oracle", "predictions_at"
-            )
-        if count > self.most_points:
-            raise RequestError(
-                f"{count} points were given, {self.most_points} are paid for", "predictions_at"
-            )
+        need(
+            count >= 1,
+            RequestError,
+            "a function release needs points to predict at, or an open oracle",
+            "predictions_at",
+        )
+        need(
+            count <= self.most_points,
+            RequestError,
+            f"{count} points were given, {self.most_points} are paid for",
+            "predictions_at",
+        )
         return encoded
 
     def function(self, held: Conversation) -> Expansion:
@@ -160,8 +163,9 @@ class Serving(Scheduled):
             cause = type(error).__name__
         if cause:
             # `from None` below: a chained traceback would show what the message hides.
-            message = f"the private computation of {query.name!r} failed ({cause})"
-            raise ReleaseError(message) from None
+            raise ReleaseError(
+                f"the private computation of {query.name!r} failed ({cause})"
+            ) from None
         return function
 
     def oracle(self, function: Expansion, held: Conversation, opened: int = 1) -> Oracle:
@@ -180,8 +184,7 @@ class Serving(Scheduled):
         # The points travel with the answers, so that a published run can be replayed without its
         # file.
         rows = held.points + 0.0
-        oracle = self.oracle(self.function(held), held)
-        value = np.column_stack([rows, oracle.ask(rows)])
+        value = np.column_stack([rows, self.oracle(self.function(held), held).ask(rows)])
         yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
 
     def retold(
@@ -189,13 +192,15 @@ class Serving(Scheduled):
     ) -> tuple[Predictions, tuple[Answer, ...]]:
         """The published predictions, and the answer, from one array of (point, prediction) rows."""
         domain = self.part
-        if len(values) != 1 or values[0].ndim != 2 or values[0].shape[1] != domain.width + 1:
-            raise ReplayError(f"release {self.name}: needs one array of points and answers")
+        need(
+            len(values) == 1 and values[0].ndim == 2 and values[0].shape[1] == domain.width + 1,
+            ReplayError,
+            f"release {self.name}: needs one array of points and answers",
+        )
         (rows,) = values
         points = np.ascontiguousarray(rows[:, :-1])
         model = Predictions(domain=domain, points=points, values=domain.uncentre(rows[:, -1]))
-        answer = Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism)
-        return model, (answer,)
+        return model, (Answer(query=self._query, number=1, value=rows, mechanism=self._mechanism),)
 
     def without_noise(self, held: Conversation) -> None:
         """None: a function has no model without noise that could be published."""

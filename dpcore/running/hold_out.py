@@ -1,7 +1,5 @@
 """HoldOut: the records that learners do not see, a batch at a time, as often as they are needed."""
 
-from __future__ import annotations
-
 import pickle
 import weakref
 from abc import ABC, abstractmethod
@@ -142,9 +140,11 @@ def _put(spool: Spool, table: Table) -> tuple[int, int]:
 
 def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
     """Labels in the file's units, as predictions are stated."""
-    if not domain.labelled:
-        return np.zeros(len(cells(next(iter(table.values())))))
-    return domain.uncentre(domain.centre(table[domain.target]))
+    return (
+        domain.uncentre(domain.centre(table[domain.target]))
+        if domain.labelled
+        else np.zeros(len(cells(next(iter(table.values())))))
+    )
 
 
 def joined(pieces: list[NDArray[Any]]) -> NDArray[Any]:

@@ -4,8 +4,6 @@ The public and the private part of a learner run on separate instances. The mode
 the answers alone, which is also what anyone else can do with a published run.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -16,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError
+from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError, need
 from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import frozen
@@ -35,12 +33,13 @@ class Conversing(Scheduled):
     """A release of a `Learner`."""
 
     def __attrs_post_init__(self) -> None:
-        if self.release.predictions_at is not None:
-            raise SpecError(
-                f"points are for functions: the release {self.name!r} publishes parameters, and "
-                f"parameters predict anywhere",
-                "predictions_at",
-            )
+        need(
+            self.release.predictions_at is None,
+            SpecError,
+            f"points are for functions: the release {self.name!r} publishes parameters, and "
+            f"parameters predict anywhere",
+            "predictions_at",
+        )
 
     @property
     def publishes(self) -> ReleaseKind:
@@ -49,8 +48,11 @@ class Conversing(Scheduled):
 
     def points(self, tables: Mapping[str, Table]) -> None:
         """None: parameters predict anywhere, so points are refused with a `RequestError`."""
-        if self.name in tables:
-            raise RequestError(f"points came for {self.name!r}, which publishes parameters")
+        need(
+            self.name not in tables,
+            RequestError,
+            f"points came for {self.name!r}, which publishes parameters",
+        )
 
     def answers(self, held: Conversation) -> Iterator[Answer]:
         """Ask, compute, release, update, until the learner has no more to ask.
@@ -80,11 +82,11 @@ class Conversing(Scheduled):
             noisy_value = held.door(ask, query, value, held.noise(query, number))
             # Check the output of the mechanism, which may come from a plugin. Neither check looks
             # at the statistic, so what it raises is post-processing.
-            if np.shape(noisy_value) != query.shape:
-                owner = type(ask.mechanism).__name__
-                raise ContractError(f"{owner} changed the shape of {query.name}")
-            if not np.isfinite(noisy_value).all():
-                raise ContractError(f"{type(ask.mechanism).__name__} released what is no number")
+            owner, shape = type(ask.mechanism).__name__, np.shape(noisy_value)
+            need(shape == query.shape, ContractError, f"{owner} changed the shape of {query.name}")
+            need(
+                np.isfinite(noisy_value).all(), ContractError, f"{owner} released what is no number"
+            )
             # From here on the learner holds the released value alone; the statistic is out of its
             # reach.
             answer = _answer(ask, query, number, noisy_value)
@@ -111,8 +113,11 @@ class Conversing(Scheduled):
             answer = _answer(ask, query, number, value)
             state = learner.update(state, answer)
             answers.append(answer)
-        if next(queue, None) is not None:
-            raise ReplayError(f"release {self.name}: more answers than the learner asks for")
+        need(
+            next(queue, None) is None,
+            ReplayError,
+            f"release {self.name}: more answers than the learner asks for",
+        )
         return learner.model(state), tuple(answers)
 
     def evaluated(
@@ -120,9 +125,9 @@ class Conversing(Scheduled):
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Predictions of the model, and of the same learner from exact answers; batch by batch."""
         noiseless_model = cast(Model, self.without_noise(held))
-        predictions = joined([model.predict(table) for table, _ in holdout.batches()])
-        return predictions, joined(
-            [noiseless_model.predict(table) for table, _ in holdout.batches()]
+        return (
+            joined([model.predict(table) for table, _ in holdout.batches()]),
+            joined([noiseless_model.predict(table) for table, _ in holdout.batches()]),
         )
 
     def without_noise(self, held: Conversation) -> Published:
@@ -161,10 +166,11 @@ class _Asks:
             raise ContractError(f"the query {query.name!r} was asked but not planned like this")
         self._counts[query.name] += 1
         number = self._counts[query.name]
-        if number > ask.query.at_most:
-            raise ContractError(
-                f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came"
-            )
+        need(
+            number <= ask.query.at_most,
+            ContractError,
+            f"the query {query.name!r} was planned for {ask.query.at_most} asks, one more came",
+        )
         return ask, number
 
 
@@ -182,9 +188,10 @@ def _compute_statistic(
         if isinstance(value, Exact) and value.shape == query.shape:
             return value, ""
         value = np.asarray(value)
-        if query.unfit(value):
-            return value, "a wrong shape or no number"
-        return value.astype(query.dtype), ""
+        is_unfit = query.unfit(value)
+        return (
+            (value, "a wrong shape or no number") if is_unfit else (value.astype(query.dtype), "")
+        )
     except (Exception, SystemExit) as error:
         return np.empty(0), type(error).__name__
 

@@ -1,7 +1,5 @@
 """What a plan and an outcome show of themselves: public facts alone."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,8 +25,7 @@ def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
         for scheduled in schedule.releases
         for ask in scheduled.asks.values()
     ] + [("evaluation", *_cells(ask)) for ask in schedule.look]
-    table = Listing.of(_HEADINGS, rows)
-    return Sheet(title=f"Plan: {guarantee.short}", tables=(table,))
+    return Sheet(title=f"Plan: {guarantee.short}", tables=(Listing.of(_HEADINGS, rows),))
 
 
 def _cells(ask: Ask) -> tuple[object, ...]:
@@ -61,10 +58,9 @@ def _describe_noise(mechanism: AnyMechanism) -> str:
 def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:
     """What was published by name, and the guarantee in full."""
     rows = [(name, described(model)) for name, model in models.items()]
-    table = Listing.of(("release", "published"), rows)
     return Sheet(
         title=f"{title}: {guarantee.short}",
-        tables=(table,),
+        tables=(Listing.of(("release", "published"), rows),),
         sentences=tuple(guarantee.paragraph().split("\n\n")),
     )
 

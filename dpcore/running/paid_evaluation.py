@@ -1,8 +1,7 @@
 """Looking: the paid metrics of a hold-out, once the models are fixed by their answers."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 import attrs
@@ -42,9 +41,11 @@ def look(
         # noise of its own.
         release = ask.query.name.split(".", 1)[0]
         if release not in views:
-            model, needs_probabilities = cast(Model, models[release]), what.needs_probabilities
             views[release] = _view_holdout(
-                model, opened, domain, with_probabilities=needs_probabilities
+                cast(Model, models[release]),
+                opened,
+                domain,
+                with_probabilities=what.needs_probabilities,
             )
         statistic = what.statistic(ask.query.name, views[release])
         # Metrics are paid like any query: their statistic leaves through the same door.
@@ -73,29 +74,38 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     What a model cannot predict, or not as a finite number, counts as the middle of the range; of
     classes, as the first.
     """
-    pieces = [
-        _predict_batch(model, table, truth.shape, domain) for table, truth in opened.held.batches()
-    ]
-    return joined(pieces)
+
+    def predict(record: Table) -> NDArray[Any]:
+        prediction = domain.centre(np.asarray(model.predict(record)).reshape((1,)))
+        return domain.uncentre(prediction)  # in the range, or one of the classes
+
+    return joined(
+        [
+            by_rows(predict, table, domain.uncentre(np.zeros(truth.shape)))
+            for table, truth in opened.held.batches()
+        ]
+    )
 
 
-def _predict_batch(
-    model: Model, table: Table, shape: tuple[int, ...], domain: Domain
+def by_rows(
+    compute: Callable[[Table], NDArray[Any] | float | None], table: Table, values: NDArray[Any]
 ) -> NDArray[Any]:
-    predicted = domain.uncentre(np.zeros(shape))
+    """PRIVATE: `values`, one a record, each replaced by what `compute` makes of its record alone.
+
+    The sensitivity of a metric counts one record's own contribution: a model that saw the whole
+    batch could let one record move all others.
+
+    Args:
+        values: Public defaults. A record keeps its own where `compute` fails or returns None; an
+            error must not stop the run, since whether it comes depends on the record.
+    """
     columns = {name: np.asarray(column) for name, column in table.items()}
-    for row in range(predicted.size):
-        # The sensitivity of a metric counts one record's own contribution. A model that saw the
-        # whole batch could let one record move all predictions.
+    for row in range(len(values)):
         record = {name: column[row : row + 1] for name, column in columns.items()}
-        try:
-            prediction = domain.centre(np.asarray(model.predict(record)).reshape((1,)))
-        except Exception:
-            continue
-        # The row keeps its public default where the model failed; an error must not stop the run,
-        # since whether it comes depends on the record.
-        predicted[row] = domain.uncentre(prediction)[0]  # in the range, or one of the classes
-    return predicted
+        with contextlib.suppress(Exception):
+            if (value := compute(record)) is not None:
+                values[row : row + 1] = value
+    return values
 
 
 def _stated(model: Model, table: Table, count: int, domain: Domain) -> NDArray[np.float64]:
@@ -103,19 +113,14 @@ def _stated(model: Model, table: Table, count: int, domain: Domain) -> NDArray[n
 
     What a model does not state, or not as shares of one whole, counts as equal shares.
     """
-    shares = np.full((count, domain.classes), 1 / domain.classes)
-    columns = {name: np.asarray(column) for name, column in table.items()}
-    for row in range(count):
-        record = {name: column[row : row + 1] for name, column in columns.items()}
-        try:
-            answer = np.asarray(probabilities(model, domain, record), dtype=np.float64).reshape(-1)
-        except Exception:
-            continue
+
+    def state(record: Table) -> NDArray[np.float64] | None:
+        answer = np.asarray(probabilities(model, domain, record), dtype=np.float64).reshape(-1)
         # NaN fails both comparisons, so it leaves equal shares like anything else that is no
         # distribution.
         is_distribution = answer.shape == (domain.classes,) and np.all(
             (answer >= 0) & (answer <= 1)
         )
-        if is_distribution and abs(answer.sum() - 1) < 1e-6:
-            shares[row] = answer
-    return shares
+        return answer if is_distribution and abs(answer.sum() - 1) < 1e-6 else None
+
+    return by_rows(state, table, np.full((count, domain.classes), 1 / domain.classes))

@@ -14,7 +14,7 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, RequestError, below
+from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Status
 from dpcore.isolate.isolated_copies import Arrays
 from dpcore.isolate.sealed_output import silenced
@@ -34,14 +34,11 @@ from dpcore.running.notebook_views import plan_sheet, released_sheet
 from dpcore.running.opening import Opened
 from dpcore.running.paid_evaluation import look
 from dpcore.running.privacy_curve import certified
-from dpcore.running.release_context import Conversation, Door, through_mechanism
+from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import HERE, Replaying
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.siblings import sibling
-
-
-def _nothing() -> None: ...
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -149,7 +146,7 @@ class Plan(Shown):
         engine: Engine | None = None,
         secret: SecretCoins | None = None,
         door: Door = through_mechanism,
-        progress: Callable[[], None] = lambda: None,
+        progress: Callable[[], None] = do_nothing,
         points: Mapping[str, Table] | None = None,
         reservation: Reservation | None = None,
         replaying: Replaying = HERE,
@@ -194,7 +191,7 @@ class Plan(Shown):
         # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
         secret.begin()
         sealed = self.request.sealed
-        step = _nothing if sealed else progress  # of a sealed run no more is told than its end
+        step = do_nothing if sealed else progress  # of a sealed run no more is told than its end
         # An engine of the caller's stays open; one that is made here is closed, and its spools go.
         with LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder:
             work = partial(
@@ -229,8 +226,11 @@ class Plan(Shown):
                         f"needs all records in one memory, and {type(engine).__name__} holds them "
                         f"in several: use the local engine, or a learner that reads sums"
                     )
-        if engine.tells and self.request.sealed:
-            raise RequestError("a sealed run shows no progress: make the engine without")
+        need(
+            not engine.tells or not self.request.sealed,
+            RequestError,
+            "a sealed run shows no progress: make the engine without",
+        )
         engine.ready()
 
     def _release_records(
@@ -272,13 +272,11 @@ class Plan(Shown):
             answers_by_release[RELEASE] = tuple(
                 look(private_look, asks, look_models, opened, domain, secret, number, door)
             )
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
             arrays=dict(zip(names, retold.arrays, strict=True)),
             answers=answers_by_release,
-            guarantee=guarantee,
+            guarantee=guarantee if reservation is None else reservation.commit(guarantee),
             coins=coins,
             opened=opened,
             note=retold.note,
@@ -315,8 +313,11 @@ class Plan(Shown):
                 raise ContractError("only a plan of one function release can be opened; run it")
         # Secure coins that the caller holds could be used for a second oracle, and the difference
         # of two answers with equal noise is exact.
-        if secret is not None and secret.secure:
-            raise ContractError("an oracle draws secret coins of its own: give none")
+        need(
+            secret is None or not secret.secure,
+            ContractError,
+            "an oracle draws secret coins of its own: give none",
+        )
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
@@ -338,9 +339,11 @@ class Plan(Shown):
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
         guarantee = self._guarantee(secret)
-        if reservation is not None:
-            guarantee = reservation.commit(guarantee)
-        return Predictor(domain=serving.part, oracle=oracle, guarantee=guarantee)
+        return Predictor(
+            domain=serving.part,
+            oracle=oracle,
+            guarantee=guarantee if reservation is None else reservation.commit(guarantee),
+        )
 
     def charge(self) -> Charge:
         """Everything a run of this plan may cost, for a ledger.
@@ -348,8 +351,11 @@ class Plan(Shown):
         Raises:
             ContractError: the plan guarantees nothing.
         """
-        if self.guarantee.status is Status.NONE:
-            raise ContractError("a plan without a guarantee cannot be charged to a ledger")
+        need(
+            self.guarantee.status is not Status.NONE,
+            ContractError,
+            "a plan without a guarantee cannot be charged to a ledger",
+        )
         asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
         domain = self.request.domain
@@ -383,8 +389,11 @@ class Plan(Shown):
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
         # A ledger's entries are claims about real releases. A rehearsal must not be recorded as
         # one.
-        if not secret.secure or door is not through_mechanism:
-            raise ContractError("known coins or another door guarantee nothing a ledger could hold")
+        need(
+            secret.secure and door is through_mechanism,
+            ContractError,
+            "known coins or another door guarantee nothing a ledger could hold",
+        )
         reservation.begin(self.charge())
 
     def _guarantee(self, secret: SecretCoins) -> Guarantee:
@@ -397,16 +406,13 @@ class Plan(Shown):
             RequestError: they are not given for exactly these, or are too many.
             SourceError: a column is missing.
         """
-        names = {scheduled.name for scheduled in self.schedule.releases}
         # A misspelt release name must not pass silently: the run would end without its predictions
         # after the budget is spent.
-        if unknown := sorted({*tables} - names):
+        if unknown := sorted({*tables} - {scheduled.name for scheduled in self.schedule.releases}):
             raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
-        encoded = {}
-        for number, scheduled in enumerate(self.schedule.releases):
-            with below("releases", number):
-                encoded[scheduled.name] = scheduled.points(tables)
-        return encoded
+        releases = enumerate(self.schedule.releases)
+        encoded = map_below(lambda scheduled: scheduled.points(tables), releases, "releases")
+        return {self.schedule.releases[number].name: points for number, points in encoded.items()}
 
     def rebuild(
         self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins

@@ -24,13 +24,13 @@ from numpy.typing import NDArray
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
-from dpcore.domain.domain import Column, Domain
+from dpcore.domain.domain import Column, Domain, Table
 from dpcore.errors import ParameterError
 from dpcore.learner import Model, ScoringModel
 from dpcore.plan.parts import held_out, part_domain
 from dpcore.records.records import Records
 from dpcore.running.opening import Opened
-from dpcore.running.paid_evaluation import predictions
+from dpcore.running.paid_evaluation import by_rows, predictions
 
 PREDICTED, SCORE = "predicted", "score"
 """Columns of evaluated records: what the model predicts; and, of two classes and a model that says
@@ -101,18 +101,12 @@ def _scores(
     model: Model, holdout: Mapping[str, Any], domain: Domain, count: int
 ) -> NDArray[np.float64]:
     """PRIVATE: one row at a time, as `predictions`; what has no score is in the middle."""
-    # A model sees one row at a time, and an exception moves its own row alone: otherwise one record
-    # could change the scores of others, and the bound would not hold.
-    scores = np.full(count, 0.5)
     if not isinstance(model, ScoringModel):
-        return scores
-    for row in range(count):
-        record = {name: np.asarray(column)[row : row + 1] for name, column in holdout.items()}
-        try:
-            score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
-        except Exception:
-            continue
-        if np.isfinite(score):
-            # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
-            scores[row] = (1 + min(max(score, -1.0), 1.0)) / 2
-    return scores
+        return np.full(count, 0.5)
+
+    def rate(record: Table) -> float | None:
+        score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
+        # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
+        return (1 + min(max(score, -1.0), 1.0)) / 2 if np.isfinite(score) else None
+
+    return by_rows(rate, holdout, np.full(count, 0.5))

@@ -1,12 +1,12 @@
 """The certified privacy curve of a whole run, from the sensitivities and the noise in its lock."""
 
-from __future__ import annotations
+import contextlib
 
 import numpy as np
 
 from dpcore.accounting.certainty import Curve
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.errors import NoClaimError, ReplayError
+from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Guarantee
 from dpcore.plan.ask import compose, failure_over_coins
 from dpcore.running.schedule import Schedule
@@ -36,26 +36,23 @@ def certified(schedule: Schedule, stated: Guarantee) -> Curve:
     remaining_delta = request.budget.left_beside(gamma)
     # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
     lower_bound = composed.epsilon(remaining_delta).lower
-    if lower_bound > stated.epsilon:
-        raise ReplayError(
-            f"the lock states epsilon = {stated.epsilon:.6g}, and its noise costs at least "
-            f"{lower_bound:.6g}: dpcore check on the spec tells what is right"
-        )
+    need(
+        lower_bound <= stated.epsilon,
+        ReplayError,
+        f"the lock states epsilon = {stated.epsilon:.6g}, and its noise costs at least "
+        f"{lower_bound:.6g}: dpcore check on the spec tells what is right",
+    )
     upper_ends = {}
     for delta in sorted({*_SMALL, *_LARGE, *([remaining_delta] if remaining_delta > 0 else [])}):
         # `nextafter` twice, on gamma and on the sum, so the float is above the real delta + gamma.
         total_delta = (
             delta if gamma == 0.0 else float(np.nextafter(delta + np.nextafter(gamma, 1.0), 1.0))
         )
-        if total_delta >= 1.0:
-            continue
-        try:
-            upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
-                composed.epsilon(delta).upper
-            )
         # At very small delta some events state no epsilon at all; the curve then begins later.
-        except NoClaimError:
-            continue
-    if not upper_ends:
-        raise NoClaimError("no epsilon can be stated at any delta")
+        with contextlib.suppress(NoClaimError):
+            if total_delta < 1.0:
+                upper_ends[stated.delta if delta == remaining_delta else total_delta] = (
+                    composed.epsilon(delta).upper
+                )
+    need(upper_ends, NoClaimError, "no epsilon can be stated at any delta")
     return Curve(deltas=np.array([*upper_ends]), epsilons=np.array([*upper_ends.values()]))

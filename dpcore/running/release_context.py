@@ -1,7 +1,5 @@
 """Conversation: what one release of a run holds while it is under way."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Protocol, cast
 
@@ -10,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
 from dpcore.plan.ask import Ask
 from dpcore.query import Query
@@ -39,7 +37,8 @@ def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
     return ask.noiseless(np.asarray(value), query)
 
 
-def _nothing() -> None: ...
+def do_nothing() -> None:
+    """Do nothing, in the place of a function that tells the progress."""
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -67,7 +66,7 @@ class Conversation:
     points: NDArray[np.float64] | None = None
     reuse: Reuse = attrs.field(factory=Reuse)
     door: Door = through_mechanism
-    progress: Callable[[], None] = _nothing
+    progress: Callable[[], None] = do_nothing
 
     def own(self, query: Query, number: int) -> LearnerCoins:
         """The coins that the private function may use in one ask, by query and its number."""
@@ -101,6 +100,9 @@ class Conversation:
             return cast(Records, engine_records.sampled(selection))
         # A scheme that draws single records would amplify less than its event says, because one
         # person has several records.
-        if self.records.persons is not None and not query.sampling.by_person:
-            raise ContractError(f"{type(query.sampling).__name__} draws no persons")
+        need(
+            self.records.persons is None or query.sampling.by_person,
+            ContractError,
+            f"{type(query.sampling).__name__} draws no persons",
+        )
         return query.sampling.draw(self.records, stream)

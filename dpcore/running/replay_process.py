@@ -7,8 +7,6 @@ started before the records were opened and never holds them: it finds what was l
 class attributes too. Neither finds what is left in files, or in the noise of a clock.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os
@@ -22,7 +20,7 @@ from typing import IO, Any
 
 import attrs
 
-from dpcore.errors import ReleaseError
+from dpcore.errors import ReleaseError, need
 from dpcore.isolate.isolated_copies import Arrays, published, settled, told_once, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
@@ -79,10 +77,7 @@ class Here(Replaying):
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
 
-        def replay(answers: Answers) -> Retold:
-            return _replay(releases, coins, answers)[0]
-
-        yield replay
+        yield lambda answers: _replay(releases, coins, answers)[0]
 
 
 class CleanProcess(Replaying):
@@ -115,19 +110,19 @@ class CleanProcess(Replaying):
             # The child gets the released values alone. They passed the mechanism, so it never holds
             # anything that the noise does not protect.
             values = [[answer.value for answer in group] for group in answers]
-            message = pickle.dumps((plan, values))
-            reply = json.loads(child.communicate(message)[0] or b'["none"]')
+            reply = json.loads(child.communicate(pickle.dumps((plan, values)))[0] or b'["none"]')
             # The child cannot import the plan: that is no fault of the learner, so the run goes on
             # with the replay of this process, and a note says which checks are missing.
             if reply[0] == "unknown":
                 return attrs.evolve(retold, note=_note(reply[1]))
-            if reply != ["told", digests]:
-                raise ReleaseError(
-                    "in a process that saw no record, the answers give other asks or another "
-                    "model than here: a private function left something in a global or a class "
-                    "attribute, or the public part is not determined by its answers; nothing is "
-                    "released"
-                )
+            need(
+                reply == ["told", digests],
+                ReleaseError,
+                "in a process that saw no record, the answers give other asks or another "
+                "model than here: a private function left something in a global or a class "
+                "attribute, or the public part is not determined by its answers; nothing is "
+                "released",
+            )
             return retold
 
         try:

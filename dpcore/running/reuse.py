@@ -6,7 +6,7 @@ noise differs between such releases, and every one draws its own.
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from dpcore.fingerprint import fingerprint
 from dpcore.learner import AnyLearner, Public
@@ -47,8 +47,7 @@ class Reuse:
         once = query.args is not None or query.sampling is not None
         key = () if once else fingerprint(learner, query, *facts)
         if key in self._values:
-            value: Value = self._values[key]
-            return value
+            return cast(Value, self._values[key])
         result = compute()
         # A computation that read its secret coins must be done again, with the coins of its own
         # ask: two releases with common randomness would no longer compose as independent

@@ -73,23 +73,21 @@ def release(
         door=door,
         progress=progress,
     )
-    points_by_release = {} if points is None else points
     answers: dict[str, tuple[Answer, ...]] = {}
     for number, scheduled in enumerate(schedule.releases):
         # The number names the streams of each release, so no two releases share coins or noise.
-        conversation = attrs.evolve(
-            first, number=number, points=points_by_release.get(scheduled.name)
-        )
+        conversation = attrs.evolve(first, number=number, points=(points or {}).get(scheduled.name))
         if (subject := scheduled.release.of) is not None:
             assert opened is not None, "a release of another one needs the hold-out"
             # Adaptive composition: the later release may depend on released answers, and on the
             # earlier private side through nothing else. So the model is rebuilt from these values.
             values = [answer.value for answer in answers[subject]]
             model = cast(Model, schedule.named(subject).rebuild(coins.again(), values))
-            holdout_records = evaluated_records(
-                scheduled.part, model, opened, schedule.request.domain
-            )
             # These are other records, so nothing that was computed before may be used again.
-            conversation = attrs.evolve(conversation, records=holdout_records, reuse=Reuse())
+            conversation = attrs.evolve(
+                conversation,
+                records=evaluated_records(scheduled.part, model, opened, schedule.request.domain),
+                reuse=Reuse(),
+            )
         answers[scheduled.name] = tuple(scheduled.answers(conversation))
     return tuple(answers.values())

@@ -1,7 +1,5 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar

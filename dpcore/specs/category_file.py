@@ -3,13 +3,11 @@
 So a lock holds the list itself, and replaying a run needs no file beside it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import attrs
 
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below, map_below, need, shown
 from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node
 
 _KEY = "categories_from"
@@ -47,13 +45,9 @@ class _Reader:
             with below("target"):
                 value["target"] = self.with_categories(value["target"])
         for part in () if path else ("columns", "groups"):
-            columns = value.get(part)
-            if columns is None or not isinstance(columns.value, dict):
+            if (columns := value.get(part)) is None or not isinstance(columns.value, dict):
                 continue
-            columns_read = {}
-            for name, column in columns.value.items():
-                with below(part, name):
-                    columns_read[name] = self.with_categories(column)
+            columns_read = map_below(self.with_categories, columns.value.items(), part)
             value[part] = attrs.evolve(columns, value=columns_read)
         return attrs.evolve(node, value=value)
 
@@ -95,6 +89,7 @@ def _lines(path: Path, name: str) -> list[str]:
         raise SpecError(f"{shown(name)}: {error.strerror}", _KEY) from None
     except ValueError:
         raise SpecError(f"{shown(name)}: not a file of UTF-8 text", _KEY) from None
-    if len(raw) > LARGEST_FILE:
-        raise SpecError(f"{shown(name)}: more than {LARGEST_FILE} bytes", _KEY)
+    need(
+        len(raw) <= LARGEST_FILE, SpecError, f"{shown(name)}: more than {LARGEST_FILE} bytes", _KEY
+    )
     return [text for text in texts if text]

@@ -5,8 +5,6 @@ missing fields are errors at their own line; a field whose type is itself a kind
 read as one, and a tuple of a kind as a list of them.
 """
 
-from __future__ import annotations
-
 import types
 import typing
 from collections.abc import Iterator
@@ -15,7 +13,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, near, shown
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, map_below, near, shown
 from dpcore.mechanism import is_free
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
@@ -41,12 +39,8 @@ def _kind_of(hint: Any) -> Kind | None:
     if _several(hint):
         return _kind_of(typing.get_args(hint)[0])
     options = typing.get_args(hint) if _is_union(hint) else (hint,)
-    for option in options:
-        for kind in COMPONENTS:
-            # The kinds have different base classes, so at most one accepts a type.
-            if kind.accepts(option):
-                return kind
-    return None
+    # The kinds have different base classes, so at most one accepts a type.
+    return next((kind for option in options for kind in COMPONENTS if kind.accepts(option)), None)
 
 
 def _is_union(hint: Any) -> bool:
@@ -126,10 +120,12 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     arguments = {}
     for field, hint, _, inner in _fields(component):
         if field in fields:
-            field_node = fields[field]
             with below(field):
-                bound = _bind_inner(field_node, inner, registry, _several(hint)) if inner else None
-            arguments[field] = bound if inner else getattr(struct, field)
+                arguments[field] = (
+                    _bind_inner(fields[field], inner, registry, _several(hint))
+                    if inner
+                    else getattr(struct, field)
+                )
     try:
         # The component's own validators have the last word; what they raise gets the place of the
         # node.
@@ -144,11 +140,8 @@ def _bind_inner(node: Node, kind: Kind, registry: Registry, several: bool) -> An
     """The component or components that a field holds."""
     if not several:
         return bind(node, kind, registry)
-    components = []
-    for number, entry in enumerate(typing.cast(list[Node], node.value)):
-        with below(number):
-            components.append(bind(entry, kind, registry))
-    return tuple(components)
+    entries = enumerate(typing.cast(list[Node], node.value))
+    return tuple(map_below(lambda entry: bind(entry, kind, registry), entries).values())
 
 
 def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -181,9 +174,8 @@ def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], di
         has_name = {"properties": {NAME: {"const": name}}, "required": [NAME]}
         cases.append({"if": has_name, "then": reference})
     names = [case["if"]["properties"][NAME]["const"] for case in cases]
-    article = f"The name of a {kind.name}, or a mapping with it and its fields."
     return {
-        "description": article,
+        "description": f"The name of a {kind.name}, or a mapping with it and its fields.",
         "if": {"type": "object"},
         "then": {
             "properties": {NAME: {"enum": names, "description": f"The name of a {kind.name}."}},

@@ -1,10 +1,8 @@
 """What a spec declares: columns, counts, adjacency and budget, from located YAML to objects."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
-from typing import Literal, cast
+from typing import Literal
 
 import attrs
 
@@ -15,7 +13,7 @@ from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below, map_below, need, shown
 from dpcore.plan.parts import part_domain
 from dpcore.records.cells import day
 from dpcore.specs.grammar import (
@@ -59,10 +57,17 @@ def declared(node: Node) -> Declared:
         SpecError: at the key that is unknown, missing, impossible or at odds with another.
     """
     text = convert(node, SpecText)
-    if text.release is None and text.releases is None:
-        raise SpecError("needs either 'release' or 'releases'")
-    if text.release is not None and text.releases is not None:
-        raise SpecError("needs either 'release' or 'releases', not both", key="releases")
+    need(
+        text.release is not None or text.releases is not None,
+        SpecError,
+        "needs either 'release' or 'releases'",
+    )
+    need(
+        text.release is None or text.releases is None,
+        SpecError,
+        "needs either 'release' or 'releases', not both",
+        key="releases",
+    )
     domain = declared_domain(node, text.data)
     adjacency = declared_adjacency(text, domain)
     holdout = text.evaluate.holdout if text.evaluate else 0.0
@@ -86,7 +91,7 @@ def declared(node: Node) -> Declared:
 def child(node: Node, *keys: str) -> Node:
     """The node at a path of keys that is known to exist."""
     for key in keys:
-        node = cast(dict[str, Node], node.value)[key]
+        node = node.mapping[key]
     return node
 
 
@@ -121,26 +126,25 @@ def declared_domain(node: Node, data: DataText) -> Domain:
 
 def _domain(here: Node, data: DataText) -> Domain:
     columns, domain = child(here, "columns"), data.domain
-    if not isinstance(columns.value, dict) or not columns.value:
-        raise SpecError("needs a mapping of columns", "columns")
-    if data.target is not None and data.target in columns.value:
-        raise SpecError(
-            f"the target {shown(data.target)} may not be a feature too", "columns", key=data.target
-        )
+    need(columns.mapping, SpecError, "needs a mapping of columns", "columns")
+    need(
+        data.target is None or data.target not in columns.mapping,
+        SpecError,
+        f"the target {shown(data.target)} may not be a feature too",
+        "columns",
+        key=data.target,
+    )
     labels = _target_labels(here, data)
-    features = {}
-    for name, column in columns.value.items():
-        with below("columns", name):
-            features[name] = _column(column)
+    features = map_below(_column, columns.mapping.items(), "columns")
     group_columns = _groups(here, [*features, data.target])
-    # A private count is not in the domain at all, so nothing that is priced can depend on it.
-    exact, limit = _count(domain)
+    records = domain.records
     return Domain(
         columns=features,
         target=data.target,
         labels=labels,
-        exact=exact,
-        limit=limit,
+        # A private count is not in the domain at all, so nothing that is priced can depend on it.
+        exact=records if isinstance(records, int) else None,
+        limit=records.at_most if isinstance(records, AtMost) else None,
         norm=domain.norm,
         people=_people(domain, [*features, *group_columns, data.target]),
         groups=group_columns,
@@ -153,15 +157,17 @@ def _groups(here: Node, reserved_names: Sequence[str | None]) -> dict[str, Colum
     Raises:
         SpecError: at one that is a feature or the target, or is no column.
     """
-    if "groups" not in cast(dict[str, Node], here.value):
+    if "groups" not in here.mapping:
         return {}
     node, groups = child(here, "groups"), {}
-    if not isinstance(node.value, dict):
-        raise SpecError("needs a mapping of columns", "groups")
-    for name, column in node.value.items():
+    need(isinstance(node.value, dict), SpecError, "needs a mapping of columns", "groups")
+    for name, column in node.mapping.items():
         with below("groups", name):
-            if name in reserved_names:
-                raise SpecError(f"{shown(name)} is a feature or the target: it is there already")
+            need(
+                name not in reserved_names,
+                SpecError,
+                f"{shown(name)} is a feature or the target: it is there already",
+            )
             groups[name] = _column(column)
     return groups
 
@@ -170,11 +176,12 @@ def _people(domain: DomainText, reserved_names: Sequence[str | None]) -> People 
     """Raises SpecError at a column that is a feature or the target."""
     if (text := domain.people) is None:
         return None
-    if text.column in reserved_names:
-        raise SpecError(
-            f"needs a column that is neither feature nor target, got {shown(text.column)}",
-            ("people", "column"),
-        )
+    need(
+        text.column not in reserved_names,
+        SpecError,
+        f"needs a column that is neither feature nor target, got {shown(text.column)}",
+        ("people", "column"),
+    )
     return People(column=text.column, records=text.records)
 
 
@@ -184,22 +191,19 @@ def _target_labels(here: Node, data: DataText) -> Range | Classes | None:
     Raises:
         SpecError: its column is named and not described, or the reverse.
     """
-    has_labels = "target" in cast(dict[str, Node], here.value)
-    if has_labels != (data.target is not None):
-        need = (
-            "a range or classes, as data.target names a column"
-            if data.target
-            else ("data.target, the name of the column that it describes")
-        )
-        raise SpecError(f"needs {need}; a domain without a target leaves both out", "target")
+    has_labels = "target" in here.mapping
+    requirement = (
+        "a range or classes, as data.target names a column"
+        if data.target
+        else "data.target, the name of the column that it describes"
+    )
+    need(
+        has_labels == (data.target is not None),
+        SpecError,
+        f"needs {requirement}; a domain without a target leaves both out",
+        "target",
+    )
     return _labels(child(here, "target")) if has_labels else None
-
-
-def _count(domain: DomainText) -> tuple[int | None, int | None]:
-    """(exact, limit)."""
-    if isinstance(domain.records, AtMost):
-        return None, domain.records.at_most
-    return (None, None) if isinstance(domain.records, str) else (domain.records, None)
 
 
 def _labels(node: Node) -> Range | Classes:
@@ -208,8 +212,12 @@ def _labels(node: Node) -> Range | Classes:
         column = _column(node)
         if isinstance(column, Dates | Texts):
             raise SpecError("needs numbers or classes: dates and texts are features only")
-        if isinstance(column, Range) and column.missing:
-            raise SpecError("needs a label in every record: a target may not be missing", "missing")
+        need(
+            not isinstance(column, Range) or not column.missing,
+            SpecError,
+            "needs a label in every record: a target may not be missing",
+            "missing",
+        )
         return column if isinstance(column, Range) else Classes(column.values, column.default)
 
 
@@ -249,14 +257,21 @@ def _dates(text: DatesColumn) -> Dates:
     """Raises SpecError at an end that is no date."""
     ends = [day(end) for end in text.dates]
     for number, end in enumerate(ends):
-        if math.isnan(end):
-            raise SpecError("needs a date such as 2020-01-31", ("dates", str(number)))
+        need(
+            not math.isnan(end),
+            SpecError,
+            "needs a date such as 2020-01-31",
+            ("dates", str(number)),
+        )
     # Dates are days as numbers, so they compare and scale like the ends of a range.
-    if not ends[0] < ends[1]:
-        raise SpecError("needs two dates, the earlier one first", "dates")
+    need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
     default = None if text.default is None else day(text.default)
-    if default is not None and not ends[0] <= default <= ends[1]:
-        raise SpecError("needs a date between the two", "default")
+    need(
+        default is None or ends[0] <= default <= ends[1],
+        SpecError,
+        "needs a date between the two",
+        "default",
+    )
     return Dates(ends[0], ends[1], default, text.missing)
 
 
@@ -288,10 +303,16 @@ def _on_invalid(text: SpecText) -> Literal["refuse", "project"]:
     # nothing but what it publishes.
     if not text.sealed:
         return text.on_invalid or "refuse"
-    if text.on_invalid == "refuse":
-        raise SpecError("a sealed run maps every record into the domain: project", "on_invalid")
-    if text.evaluate is not None and text.evaluate.metrics and text.evaluate.private is None:
-        raise SpecError(
-            "a sealed run has no operator to show it to; pay for it with private", "evaluate"
-        )
+    need(
+        text.on_invalid != "refuse",
+        SpecError,
+        "a sealed run maps every record into the domain: project",
+        "on_invalid",
+    )
+    need(
+        text.evaluate is None or not text.evaluate.metrics or text.evaluate.private is not None,
+        SpecError,
+        "a sealed run has no operator to show it to; pay for it with private",
+        "evaluate",
+    )
     return "project"

@@ -1,14 +1,12 @@
 """What a spec evaluates: its metrics are looked up, and fit the target and the groups."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import cast
 
 import attrs
 
 from dpcore.domain.domain import Domain
-from dpcore.errors import SpecError, below
+from dpcore.errors import SpecError, below, need
 from dpcore.learner import AnyLearner
 from dpcore.learning.metrics.base import Metric
 from dpcore.learning.metrics.groups import Groups
@@ -43,10 +41,12 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
     text = said.text.evaluate
     if text is None:
         return Evaluated()
-    if not said.domain.labelled:
-        raise SpecError(
-            "evaluates predictions of a target, and the domain declares none", "evaluate"
-        )
+    need(
+        said.domain.labelled,
+        SpecError,
+        "evaluates predictions of a target, and the domain declares none",
+        "evaluate",
+    )
     # A hold-out without metrics is legitimate only if a release `of` another one reads it.
     if text.metrics is None:
         _require_reader(said)
@@ -54,21 +54,21 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
     groups = None
     if text.by is not None:
         # Each group's metric would be one more query on the hold-out, which no look prices.
-        if text.private is not None:
-            raise SpecError(
-                "the operator alone sees metrics by group here; to publish them, add a release "
-                "with `of: RELEASE` and a learner such as statistics.group_errors",
-                ("evaluate", "by"),
-            )
+        need(
+            text.private is None,
+            SpecError,
+            "the operator alone sees metrics by group here; to publish them, add a release "
+            "with `of: RELEASE` and a learner such as statistics.group_errors",
+            ("evaluate", "by"),
+        )
         groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
     # Names must differ, because answers and files are found by them.
     metric_nodes, metrics_by_name = child(node, "evaluate", "metrics"), {}
     for number, entry in enumerate(cast(list[Node], metric_nodes.value)):
         with below("evaluate", "metrics", number):
             metric: Metric = bind(entry, METRIC, registry)
-            name = entry.value if isinstance(entry.value, str) else _name(entry)
-            if name in metrics_by_name:
-                raise SpecError(f"{name} stands twice")
+            name = str((entry.mapping.get("name") or entry).value)
+            need(name not in metrics_by_name, SpecError, f"{name} stands twice")
             _require(name, metric, said.domain, registry, grouped=groups is not None)
             metrics_by_name[name] = metric
     return Evaluated(metrics=metrics_by_name, groups=groups)
@@ -79,17 +79,19 @@ def _require_reader(declaration: Declared) -> None:
     text = declaration.text
     assert text.evaluate is not None, "there is a hold-out"
     for key in ("private", "by"):
-        if getattr(text.evaluate, key) is not None:
-            raise SpecError("is about metrics: list them under metrics", ("evaluate", key))
-    releases = text.releases or ([text.release] if text.release else [])
-    if all(release.of is None for release in releases):
-        raise SpecError(
-            "needs metrics, or a release with `of: RELEASE` that tells of the hold-out", "evaluate"
+        need(
+            getattr(text.evaluate, key) is None,
+            SpecError,
+            "is about metrics: list them under metrics",
+            ("evaluate", key),
         )
-
-
-def _name(entry: Node) -> str:
-    return str(cast(dict[str, Node], entry.value)["name"].value)
+    releases = text.releases or ([text.release] if text.release else [])
+    need(
+        any(release.of is not None for release in releases),
+        SpecError,
+        "needs metrics, or a release with `of: RELEASE` that tells of the hold-out",
+        "evaluate",
+    )
 
 
 def _require(
@@ -99,8 +101,11 @@ def _require(
     if not metric.about(domain.labels):
         kind = f"{domain.classes} classes" if domain.classes else "a range"
         raise SpecError(f"{name} does not fit a target that is {kind}{_hint(domain, registry)}")
-    if metric.needs_groups and not grouped:
-        raise SpecError(f"{name} is about groups: name their columns under evaluate.by")
+    need(
+        not metric.needs_groups or grouped,
+        SpecError,
+        f"{name} is about groups: name their columns under evaluate.by",
+    )
 
 
 def _hint(domain: Domain, registry: Registry) -> str:
@@ -120,23 +125,24 @@ def require_measurable(looks: Evaluated, request: Request) -> None:
     for number, (name, metric) in enumerate(looks.metrics.items()):
         for release in request.releases:
             learner = release.learner
-            need = ""
+            lack = ""
             # The law of a score's noise is known only where the score is linear in one noisy
             # answer.
             if metric.needs_law and learner.predicts and not learner.linear:
-                need = "a score that is linear in one noisy answer"
+                lack = "a score that is linear in one noisy answer"
             elif (
                 metric.needs_probabilities
                 and learner.predicts
                 and not _has_probabilities(learner, request)
             ):
-                need = "probabilities of classes"
-            if need:
-                raise SpecError(
-                    f"{name} needs {need}, which {type(learner).__name__} (release "
-                    f"{release.name!r}) does not give; leave it out",
-                    ("evaluate", "metrics", str(number)),
-                )
+                lack = "probabilities of classes"
+            need(
+                not lack,
+                SpecError,
+                f"{name} needs {lack}, which {type(learner).__name__} (release "
+                f"{release.name!r}) does not give; leave it out",
+                ("evaluate", "metrics", str(number)),
+            )
 
 
 def _has_probabilities(learner: AnyLearner, request: Request) -> bool:

@@ -1,7 +1,5 @@
 """Hover texts: what each key of a spec means, from the `Args:` of the class that reads it."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

@@ -1,14 +1,12 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import SpecError, below, shown
+from dpcore.errors import SpecError, below, need, shown
 from dpcore.mechanism import Mechanism
 from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Release, Request
@@ -41,16 +39,15 @@ def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) 
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
-    accountant = None
-    if text.accountant is not None:
-        accountant = _accountant(child(node, "accountant"), said.adjacency, registry)
     return Request(
         domain=said.domain,
         adjacency=said.adjacency,
         budget=said.budget,
+        accountant=None
+        if text.accountant is None
+        else _accountant(child(node, "accountant"), said.adjacency, registry),
         releases=_releases(points, registry),
         separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
-        accountant=accountant,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=said.holdout,
         look=look,
@@ -96,16 +93,19 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
             with placed(point.node), below(*keys):
                 release = _release(node, registry)
                 if len(points) > 1:
-                    # A release `of` another one follows that release's own point.
-                    about = None if release.of is None else f"{release.of}-{number}"
                     release = attrs.evolve(
                         release,
                         name=f"{release.name}-{number}",
                         point=dict(point.values),
-                        of=about,
+                        # A release `of` another one follows that release's own point.
+                        of=None if release.of is None else f"{release.of}-{number}",
                     )
-                if any(release.name == earlier.name for earlier in made_releases):
-                    raise SpecError(f"two releases are called {release.name!r}", "name")
+                need(
+                    all(release.name != earlier.name for earlier in made_releases),
+                    SpecError,
+                    f"two releases are called {release.name!r}",
+                    "name",
+                )
                 made_releases.append(release)
     return tuple(made_releases)
 
@@ -122,12 +122,10 @@ def _release(node: Node, registry: Registry) -> Release:
         with below("bound"):
             bound = bind(parts["bound"], BOUND, registry)
             if not bound.is_about(learner):
-                learner_class = getattr(bound, "learner", None)
-                learner_name = (
-                    learner_class and registry.name_of(LEARNER, learner_class)
-                ) or "another"
-                own_name = registry.name_of(LEARNER, type(learner))
-                raise SpecError(f"it is about learner {learner_name}, the learner is {own_name}")
+                owner = getattr(bound, "learner", None)
+                owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
+                name = registry.name_of(LEARNER, type(learner))
+                raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
     with below("mechanism"):
         mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
-from dpcore.errors import SpecError, below, nearest, shown
+from dpcore.errors import SpecError, below, map_below, nearest, need, shown
 from dpcore.strict_yaml.located import Node
 
 if TYPE_CHECKING:
@@ -89,22 +89,15 @@ class _Reader:
     def replace_rules(self, node: Node) -> Node:
         """`node` with the rules in it replaced."""
         if isinstance(node.value, list):
-            entries = []
-            for number, entry in enumerate(node.value):
-                with below(number):
-                    entries.append(self.replace_rules(entry))
-            return attrs.evolve(node, value=entries)
+            entries = map_below(self.replace_rules, enumerate(node.value))
+            return attrs.evolve(node, value=[*entries.values()])
         if not isinstance(node.value, dict):
             return node
         # The number stands where the rule stood, so an error about it points at the rule.
         if RULE in node.value:
             self.has_rules = True
             return attrs.evolve(node, value=self.number(node.value), keys={})
-        inner = {}
-        for key, entry in node.value.items():
-            with below(key):
-                inner[key] = self.replace_rules(entry)
-        return attrs.evolve(node, value=inner)
+        return attrs.evolve(node, value=map_below(self.replace_rules, node.value.items()))
 
     def number(self, rule: dict[str, Node]) -> int | float:
         """The number that a rule chooses, an integer where `whole` says so."""
@@ -119,13 +112,12 @@ class _Reader:
         values = statement.values(
             {key: self._parameter(key, value) for key, value in plain.items() if key not in _OWN}
         )
-        side = self._side(values, plain)
-        result = self._pick_number(side, plain) * self._times(plain)
-        if not math.isfinite(result):
-            raise SpecError("the rule has no finite number for these values", RULE)
+        result = self._pick_number(self._side(values, plain), plain) * self._times(plain)
+        need(
+            math.isfinite(result), SpecError, "the rule has no finite number for these values", RULE
+        )
         rounds_up = plain.get(WHOLE, False)
-        if not isinstance(rounds_up, bool):
-            raise SpecError("needs true or false", WHOLE)
+        need(isinstance(rounds_up, bool), SpecError, "needs true or false", WHOLE)
         return math.ceil(result) if rounds_up else result
 
     def _parameter(self, key: str, value: Any) -> int | float:
@@ -135,28 +127,36 @@ class _Reader:
             if self.records is None:
                 raise SpecError("the number of records is private here: give a public number", key)
             return self.records
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise SpecError(f"needs a number, or {RECORDS!r}, got {shown(value)}", key)
-        return value
+        need(
+            not isinstance(value, bool) and isinstance(value, int | float),
+            SpecError,
+            f"needs a number, or {RECORDS!r}, got {shown(value)}",
+            key,
+        )
+        return cast(float, value)
 
     def _side(self, values: dict[str, dict[str, float]], plain: dict[str, Any]) -> dict[str, float]:
         """As corrected, unless asked otherwise or there is no correction."""
         which = plain.get(WHICH, [*values][-1])
-        if which not in values:
-            raise SpecError(f"needs {' or '.join(values)}, got {shown(which)}", WHICH)
+        need(which in values, SpecError, f"needs {' or '.join(values)}, got {shown(which)}", WHICH)
         return values[cast(str, which)]
 
     def _pick_number(self, side: dict[str, float], plain: dict[str, Any]) -> float:
         take = plain.get(TAKE, next(iter(side)) if len(side) == 1 else None)
-        if take not in side:
-            raise SpecError(
-                f"needs one of {', '.join(side)}{nearest(str(take), side)}",
-                TAKE if TAKE in plain else RULE,
-            )
+        need(
+            take in side,
+            SpecError,
+            f"needs one of {', '.join(side)}{nearest(str(take), side)}",
+            TAKE if TAKE in plain else RULE,
+        )
         return side[cast(str, take)]
 
     def _times(self, plain: dict[str, Any]) -> float:
         times = plain.get(TIMES, 1)
-        if isinstance(times, bool) or not isinstance(times, int | float) or not times > 0:
-            raise SpecError("needs a number > 0", TIMES)
+        need(
+            not isinstance(times, bool) and isinstance(times, int | float) and times > 0,
+            SpecError,
+            "needs a number > 0",
+            TIMES,
+        )
         return float(times)

@@ -1,7 +1,5 @@
 """The JSON Schema of specs, for editors that check YAML while it is written."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpcore.registry.kinds import (
@@ -59,11 +57,8 @@ def _or_rule(schema: dict[str, Any]) -> dict[str, Any]:
     # A rule yields a number, so it stands only where nothing but a number (or null) fits.
     if not types <= {"number", "integer", "null"} or types == {"null"}:
         return schema
-    annotations: dict[str, Any] = {
-        key: schema[key] for key in ("description", "default") if key in schema
-    }
     return {
-        **annotations,
+        **{key: schema[key] for key in ("description", "default") if key in schema},
         "if": {"type": "object"},
         "then": {"$ref": "#/$defs/rule"},
         "else": schema,

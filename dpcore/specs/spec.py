@@ -144,10 +144,8 @@ def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
     with placed(node):
         # Category lists first, then rules: both leave plain values, so the lock holds what was
         # priced and needs no other file.
-        node = with_lists(node, None if path is None else path.parent)
-        node = with_rules(node, registry)
-        declaration = declared(node)
-        return _with_components(declaration, node, path, registry)
+        node = with_rules(with_lists(node, None if path is None else path.parent), registry)
+        return _with_components(declared(node), node, path, registry)
 
 
 def _with_components(

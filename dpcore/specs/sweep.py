@@ -1,7 +1,5 @@
 """Sweep: one release for every combination of listed values, by rewriting the release's YAML."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping
@@ -9,7 +7,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.errors import SpecError, below, near, shown
+from dpcore.errors import SpecError, below, near, need, shown
 from dpcore.strict_yaml.located import Node
 
 MOST_POINTS = 1000
@@ -35,20 +33,26 @@ def points(spec: Node, grid: Node) -> tuple[Point, ...]:
         SpecError: a path leads nowhere below `release` or `releases`, a list is empty, or there
             are more than 1000 combinations.
     """
-    if not isinstance(grid.value, dict) or not grid.value:
-        raise SpecError("needs a mapping from dotted paths to lists")
+    need(grid.mapping, SpecError, "needs a mapping from dotted paths to lists")
     choices: list[tuple[str, list[Node]]] = []
-    for path, values in grid.value.items():
+    for path, values in grid.mapping.items():
         with below(path):
             if not isinstance(values.value, list) or not values.value:
                 raise SpecError("needs a list of values")
-        if path.split(".")[0] not in ("release", "releases"):
-            raise SpecError(f"{shown(path)}: a path starts with release or releases", key=path)
+        need(
+            path.split(".")[0] in ("release", "releases"),
+            SpecError,
+            f"{shown(path)}: a path starts with release or releases",
+            key=path,
+        )
         # Try each path once before building all combinations, so that a wrong one fails at its key.
         _replace(spec, path, values.value[0], grid)
         choices.append((path, values.value))
-    if math.prod(len(values) for _, values in choices) > MOST_POINTS:
-        raise SpecError(f"more than {MOST_POINTS} combinations")
+    need(
+        math.prod(len(values) for _, values in choices) <= MOST_POINTS,
+        SpecError,
+        f"more than {MOST_POINTS} combinations",
+    )
     combinations = []
     for combination in itertools.product(*(values for _, values in choices)):
         node, point_values = spec, {}
@@ -85,8 +89,7 @@ def _replace(spec: Node, path: str, value: Node, grid: Node) -> Node:
 
 def releases(spec: Node) -> list[tuple[tuple[str, ...], Node]]:
     """`release`, or each of `releases`, with the keys that lead to it."""
-    parts = cast(dict[str, Node], spec.value)
-    if "release" in parts:
-        return [(("release",), parts["release"])]
-    entries = cast(list[Node], parts["releases"].value)
+    if "release" in spec.mapping:
+        return [(("release",), spec.mapping["release"])]
+    entries = cast(list[Node], spec.mapping["releases"].value)
     return [(("releases", str(number)), node) for number, node in enumerate(entries)]

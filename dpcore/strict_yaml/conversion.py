@@ -95,11 +95,8 @@ def _hint_nearest(node: Node, info: inspect.Type) -> str:
 
 
 def _got(node: Node) -> str:
-    if node.value is None:
-        return "nothing"
-    if isinstance(node.value, list | dict):
-        return "a list" if isinstance(node.value, list) else "a mapping"
-    return shown(node.value)
+    words: dict[type, str] = {type(None): "nothing", list: "a list", dict: "a mapping"}
+    return words.get(type(node.value)) or shown(node.value)
 
 
 def needed(info: inspect.Type) -> str:

@@ -7,8 +7,6 @@ documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is d
 Size, depth and number of values are bounded, so that any text is read in a few seconds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ from typing import Any
 import attrs
 import yaml
 
-from dpcore.errors import SpecError, shown
+from dpcore.errors import SpecError, need, shown
 
 LARGEST_FILE = 1 << 20  # bytes
 DEEPEST = 32  # nested collections
@@ -45,7 +43,7 @@ class Node:
         keys: For a dict, where each key stands.
     """
 
-    value: Scalar | list[Node] | dict[str, Node]
+    value: "Scalar | list[Node] | dict[str, Node]"
     file: str
     line: int
     column: int
@@ -55,6 +53,11 @@ class Node:
     def where(self) -> str:
         """The place of the value as FILE:LINE:COLUMN, lines and columns from 1."""
         return f"{self.file}:{self.line}:{self.column}"
+
+    @property
+    def mapping(self) -> "dict[str, Node]":
+        """The nodes of a mapping by key; none of a value that is no mapping."""
+        return self.value if isinstance(self.value, dict) else {}
 
     def where_key(self, key: str) -> str:
         """FILE:LINE:COLUMN of a key of this mapping, or of an entry of this list by its number.
@@ -70,9 +73,7 @@ class Node:
         """The value as plain Python data, without positions."""
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
-        if isinstance(self.value, list):
-            return [node.plain() for node in self.value]
-        return self.value
+        return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
 
 
 def read(path: Path) -> Node:
@@ -89,8 +90,7 @@ def read(path: Path) -> Node:
         raise SpecError("no such file", place=str(path)) from None
     except OSError as error:
         raise SpecError(f"cannot be read ({error.strerror})", place=str(path)) from None
-    if len(raw) > LARGEST_FILE:
-        raise SpecError(f"larger than {LARGEST_FILE} bytes", place=name)
+    need(len(raw) <= LARGEST_FILE, SpecError, f"larger than {LARGEST_FILE} bytes", place=name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -106,18 +106,14 @@ def parse(text: str, name: str) -> Node:
         SpecError: it is too large, or not the YAML described above.
     """
     # Bound the work before the scanner sees the text: its time grows with the size.
-    if len(text) > LARGEST_FILE:
-        raise SpecError(f"larger than {LARGEST_FILE} bytes", place=name)
+    need(len(text) <= LARGEST_FILE, SpecError, f"larger than {LARGEST_FILE} bytes", place=name)
     events = _limit_events(_events(text, name), name)
     node = None
     for event in events:
         if isinstance(event, yaml.DocumentStartEvent):
-            if event.version or event.tags:
-                raise SpecError("YAML directives are not allowed", place=_where(event, name))
-            if node is not None:
-                raise SpecError(
-                    "one document was needed, a second begins", place=_where(event, name)
-                )
+            where, is_plain = _where(event, name), not event.version and not event.tags
+            need(is_plain, SpecError, "YAML directives are not allowed", place=where)
+            need(node is None, SpecError, "one document was needed, a second begins", place=where)
             node = _build(next(events), events, name, 0)
     if node is None or node.value is None:
         raise SpecError("the file is empty", place=f"{name}:1:1")
@@ -136,10 +132,8 @@ def of_plain(data: Any, name: str) -> Node:
         nonlocal remaining
         # The same bounds as for text: a lock that somebody edited must not take longer to read.
         remaining -= 1
-        if remaining < 0:
-            raise SpecError(f"more than {MOST_LISTED} keys and values", place=name)
-        if depth > DEEPEST:
-            raise SpecError(f"nested deeper than {DEEPEST} levels", place=name)
+        need(remaining >= 0, SpecError, f"more than {MOST_LISTED} keys and values", place=name)
+        need(depth <= DEEPEST, SpecError, f"nested deeper than {DEEPEST} levels", place=name)
         if isinstance(value, dict):
             inner = {str(key): make_node(entry, depth + 1) for key, entry in value.items()}
             return Node(inner, name, 1, 1, dict.fromkeys(inner, (1, 1)))
@@ -222,13 +216,15 @@ def _position(event: yaml.Event) -> tuple[int, int]:
 
 def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: int) -> Node:
     where = _where(event, name)
-    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-        raise SpecError("anchors and aliases are not allowed", place=where)
-    tag = getattr(event, "tag", None)
-    if tag is not None:
+    need(
+        not isinstance(event, yaml.AliasEvent) and getattr(event, "anchor", None) is None,
+        SpecError,
+        "anchors and aliases are not allowed",
+        place=where,
+    )
+    if (tag := getattr(event, "tag", None)) is not None:
         raise SpecError(f"tags are not allowed, got {shown(tag)}", place=where)
-    if depth > DEEPEST:
-        raise SpecError(f"nested deeper than {DEEPEST} levels", place=where)
+    need(depth <= DEEPEST, SpecError, f"nested deeper than {DEEPEST} levels", place=where)
     keys: dict[str, tuple[int, int]] = {}
     value: Scalar | list[Node] | dict[str, Node]
     if isinstance(event, yaml.ScalarEvent):
@@ -254,27 +250,35 @@ def _build(event: yaml.Event, events: Iterator[yaml.Event], name: str, depth: in
 def _key(event: yaml.Event, name: str) -> str:
     """Keys are text, whatever they look like."""
     where = _where(event, name)
-    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
-        raise SpecError("anchors and aliases are not allowed", place=where)
+    need(
+        not isinstance(event, yaml.AliasEvent) and getattr(event, "anchor", None) is None,
+        SpecError,
+        "anchors and aliases are not allowed",
+        place=where,
+    )
     if not isinstance(event, yaml.ScalarEvent):
         raise SpecError("a key must be a word, not a list or mapping", place=where)
     if event.tag is not None:
         raise SpecError(f"tags are not allowed, got {shown(event.tag)}", place=where)
-    if not event.value:
-        raise SpecError("a key must not be empty", place=where)
+    need(event.value, SpecError, "a key must not be empty", place=where)
     return _require_characters(str(event.value), where)
 
 
 def _require_characters(text: str, where: str) -> str:
     """Text that can be written again: an escape may hold half a character."""
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise SpecError("half a character (a lone surrogate) is not text", place=where)
+    need(
+        all(not "\ud800" <= character <= "\udfff" for character in text),
+        SpecError,
+        "half a character (a lone surrogate) is not text",
+        place=where,
+    )
     return text
 
 
 def _require_64_bits(number: int, where: str) -> int:
-    if abs(number) >= 1 << 63:
-        raise SpecError("a whole number must have fewer than 64 bits", place=where)
+    need(
+        abs(number) < 1 << 63, SpecError, "a whole number must have fewer than 64 bits", place=where
+    )
     return number
 
 
@@ -288,11 +292,9 @@ def _resolve(text: str, where: str) -> Scalar:
         # Long digits never reach `int`, whose time grows with the square of their number.
         number = int(text, 10 if _INT.match(text) else 0) if len(text) < 40 else 1 << 64
         return _require_64_bits(number, where)
-    if _FLOAT.match(text):
-        value = float(text)
-        if not math.isfinite(value):
-            raise SpecError(f"a finite number was needed, got {shown(text)}", place=where)
+    is_number = _FLOAT.match(text) is not None
+    if is_number and math.isfinite(value := float(text)):
         return value
-    if _NOT_FINITE.match(text):
+    if is_number or _NOT_FINITE.match(text):
         raise SpecError(f"a finite number was needed, got {shown(text)}", place=where)
     return text

@@ -3,15 +3,13 @@
 The templates are ordinary files with `$name` and `$package` in place of the plugin's name.
 """
 
-from __future__ import annotations
-
 import enum
 import re
 from importlib import resources
 from pathlib import Path
 from string import Template
 
-from dpcore.errors import ParameterError, SpecError
+from dpcore.errors import SpecError, need
 
 _NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*\Z")
 
@@ -34,8 +32,7 @@ def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
         ParameterError: the name is not lower-case words joined by hyphens.
         SpecError: the folder exists, or cannot be written.
     """
-    if not _NAME.match(name):
-        raise ParameterError("plugins new", "lower-case words joined by hyphens", "name", name)
+    need(_NAME.match(name), "plugins new", "lower-case words joined by hyphens", "name", name)
     folder, package = parent / name, name.replace("-", "_")
     inner = folder / f"dpcore_{package}"
     templates = resources.files("dpcore.registry.scaffold").joinpath("templates")

@@ -62,7 +62,7 @@ def test_each_part_is_timed_by_itself(monkeypatch):
     slow.reach(0, 10, "samples")
     now[0] = 105.0
     slow.reach(5)
-    assert slow._line(now[0] - slow._began) == "samples: 5 of 10, about 5 s left"
+    assert slow._line(now[0] - slow._start) == "samples: 5 of 10, about 5 s left"
 
 
 def test_a_search_is_counted_before_the_samples_are(spec):
