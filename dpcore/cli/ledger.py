@@ -197,7 +197,7 @@ def _shares(texts: list[str]) -> dict[str, float]:
 
 @ledger.command()
 def export(name: Name) -> None:
-    """Everything recorded, as JSON."""
+    """Print all that the ledger has recorded, as JSON."""
     with guarded():
         for piece in Ledger.open(place_of(name)).export():
             sys.stdout.write(piece.decode())

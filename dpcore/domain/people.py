@@ -78,6 +78,7 @@ def require_unit(people: People | None, adjacency: Adjacency) -> None:
         ParameterError: they are not.
     """
     name = str(adjacency)
+    # A claim about one unit says nothing of another: data and relation must be about the same.
     need(
         adjacency.unit != "place",
         "data",

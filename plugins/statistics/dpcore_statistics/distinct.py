@@ -127,7 +127,7 @@ class Distinct(Folding):
 
 @attrs.frozen
 class DistinctBound(SensitivityBound):
-    """1, under every relation."""
+    """One record moves the number of distinct values by at most 1, under every relation."""
 
     learner: ClassVar[type[AnyLearner]] = Distinct
 
