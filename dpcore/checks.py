@@ -35,12 +35,38 @@ probability = _number(lambda v: 0 <= v <= 1, "a {} in [0, 1]")
 fraction = _number(lambda v: 0 < v < 1, "a {} in (0, 1)")
 
 
-def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
-    """Accept an int >= 1 (a bool is not an int here)."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ParameterError(
-            component_name(instance), f"an integer {attribute.name} >= 1", attribute.name, value
-        )
+def is_integer(value: object, lowest: int = 1) -> bool:
+    """Whether a value is an int from `lowest` (a bool is not an int here)."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+
+
+def need_field(
+    condition: object, instance: object, field: str, requirement: str, *, owner: str | None = None
+) -> None:
+    """Refuse an object unless a condition on its `field` holds.
+
+    Args:
+        owner: The name its user knows, if that is not its class.
+
+    Raises:
+        ParameterError: the condition does not hold; the message shows the field's value.
+    """
+    if not condition:
+        name = owner or component_name(instance)
+        raise ParameterError(name, requirement, field, getattr(instance, field))
+
+
+def integer_from(lowest: int) -> Validator:
+    """A validator that accepts an int >= `lowest` alone (a bool is not an int here)."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        requirement = f"an integer {attribute.name} >= {lowest}"
+        need_field(is_integer(value, lowest), instance, attribute.name, requirement)
+
+    return check
+
+
+positive_integer = integer_from(1)
 
 
 def one_of(*choices: str) -> Validator:

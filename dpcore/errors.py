@@ -104,7 +104,7 @@ class DpcoreError(Exception):
         return ": ".join(part for part in (self.place, self.path, self.message) if part)
 
 
-def need(condition: object, error: type[DpcoreError], *parts: Any, **fields: Any) -> None:
+def need(condition: object, error: type[Exception], *parts: Any, **fields: Any) -> None:
     """Raise `error(*parts, **fields)` unless a condition holds.
 
     The parts are computed in any case: they are cheap, and cannot fail where the condition holds.

@@ -27,7 +27,7 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.checks import require_keys
-from dpcore.errors import ParameterError, SpecError, below, near, shown
+from dpcore.errors import ParameterError, SpecError, below, near, need, shown
 from dpcore.events.catalogue import Catalogue
 from dpcore.interval import Interval
 
@@ -102,8 +102,12 @@ def read_adjacency(data: object) -> Adjacency:
         # True is an int in Python: `radius: true` would pass as 1.
         if isinstance(radius, bool) or not isinstance(radius, int | float):
             raise SpecError(f"needs a number, got {shown(radius)}", "radius")
-        if label not in ("fixed", "free"):
-            raise SpecError(f"needs fixed or free, got {shown(label)}", "label")
+        need(
+            label in ("fixed", "free"),
+            SpecError,
+            f"needs fixed or free, got {shown(label)}",
+            "label",
+        )
         return replace_features(float(radius), label=label == "free")
 
 
@@ -148,14 +152,11 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
         NoClaimError: no method can state an epsilon.
         ContractError: two methods contradict each other.
     """
-    if not 0 <= delta < 1:
-        raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
+    need(0 <= delta < 1, ParameterError, "account", "a delta in [0, 1)", "delta", delta)
     adjacency, event_data = relation_and_events(data)
-    accountant = AutoAccountant(adjacency)
     with below("events"):
         events = (catalogue or Catalogue()).counted(event_data, adjacency)
-    for event, count in events:
-        accountant = accountant.compose(event, count)
+    accountant = AutoAccountant(adjacency).compose_all(events)
     # `intervals` asks every method; `epsilon` would leave out those that cannot win.
     intervals, refusals = accountant.intervals(delta)
     if not intervals:

@@ -139,9 +139,7 @@ class _Search:
     def cost(self, value: float, accountant: Accountant) -> Interval:
         """What the events at a value cost; infinite where nothing is stated."""
         try:
-            for event, count in self.family(value):
-                accountant = accountant.compose(event, count)
-            return accountant.epsilon(self.delta)
+            return accountant.compose_all(self.family(value)).epsilon(self.delta)
         # A refusal counts as an infinite cost, so that the search turns back instead of failing.
         except NoClaimError:
             return Interval(0.0, math.inf)

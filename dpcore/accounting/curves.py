@@ -8,7 +8,7 @@ from dpcore.accounting.account import relation_and_events
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.trajectory import trajectory
 from dpcore.adjacency import Adjacency
-from dpcore.errors import SpecError, below
+from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 
@@ -52,11 +52,8 @@ def over_delta(data: object, delta: float, catalogue: Catalogue | None = None) -
     adjacency, events = _read_events(data, catalogue)
     deltas = delta * 10**_DECADES
     deltas = deltas[deltas < 0.5]
-    if delta == 0 or not len(deltas):
-        raise SpecError("a plot needs a delta above 0 and below 0.5")
-    accountant = AutoAccountant(adjacency)
-    for event, count in events:
-        accountant = accountant.compose(event, count)
+    need(delta != 0 and len(deltas), SpecError, "a plot needs a delta above 0 and below 0.5")
+    accountant = AutoAccountant(adjacency).compose_all(events)
     intervals = [accountant.epsilon(float(point)) for point in deltas]
     return Band(
         axis="delta",

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories, Category
-from dpcore.errors import UnfitTargetError
+from dpcore.errors import UnfitTargetError, need
 
 
 @attrs.frozen
@@ -54,10 +54,11 @@ class Classes:
         Raises:
             UnfitTargetError: there are more than two, and codes have no size.
         """
-        if self.count > 2:
-            raise UnfitTargetError(
-                f"a target range or two classes are needed, the target has {self.count} classes"
-            )
+        need(
+            self.count <= 2,
+            UnfitTargetError,
+            f"a target range or two classes are needed, the target has {self.count} classes",
+        )
         return 1.0
 
     def centred(self, values: Any) -> NDArray[np.float64]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer, need_field
 from dpcore.records.persons import persons
 
 ID = "a person's id, a text or a whole number"
@@ -32,11 +32,15 @@ class People:
     records: int
 
     def __attrs_post_init__(self) -> None:
-        if not isinstance(self.column, str) or not self.column:
-            raise ParameterError("people", "the name of a column", "column", self.column)
+        need_field(
+            isinstance(self.column, str) and self.column,
+            self,
+            "column",
+            "the name of a column",
+            owner="people",
+        )
         # A bool is an int to Python, and no number of records.
-        if isinstance(self.records, bool) or not isinstance(self.records, int) or self.records < 1:
-            raise ParameterError("people", "an integer >= 1", "records", self.records)
+        need_field(is_integer(self.records), self, "records", "an integer >= 1", owner="people")
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
         """The same relation about these persons.

@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer
+from dpcore.errors import ParameterError, need
 from dpcore.records.cells import MISSING, cells, key
 
 _BYTES, _UNIT = 6, 2.0**51
@@ -29,10 +30,14 @@ class Texts:
     longest: int
 
     def __attrs_post_init__(self) -> None:
-        # A bool is an int to Python, and no number of bytes.
-        is_integer = isinstance(self.longest, int) and not isinstance(self.longest, bool)
-        if not is_integer or not 1 <= self.longest <= LONGEST:
-            raise ParameterError("texts", f"1 to {LONGEST} bytes", "texts", self.longest)
+        need(
+            is_integer(self.longest) and self.longest <= LONGEST,
+            ParameterError,
+            "texts",
+            f"1 to {LONGEST} bytes",
+            "texts",
+            self.longest,
+        )
 
     @property
     def width(self) -> int:

@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import require_keys
+from dpcore.checks import is_integer, require_keys
 from dpcore.errors import (
     ContractError,
     ParameterError,
@@ -30,6 +30,7 @@ from dpcore.errors import (
     SpecError,
     below,
     near,
+    need,
     shown,
 )
 from dpcore.events.base import Event
@@ -171,8 +172,12 @@ class Catalogue:
         for index, entry in enumerate(data):
             with below(index):
                 count = entry.get("count", 1) if isinstance(entry, Mapping) else 1
-                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                    raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
+                need(
+                    is_integer(count),
+                    SpecError,
+                    f"needs an integer >= 1, got {shown(count)}",
+                    "count",
+                )
                 # a training run has a count of its own, which multiplies with the file's
                 if isinstance(entry, Mapping) and entry.get("event") in FORMS:
                     event, times = self._form(entry, adjacency)

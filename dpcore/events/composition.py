@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer, need_field
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.events.renyi_curve import renyi_to_delta
@@ -35,11 +36,16 @@ class ComposedEvent(VectorEvent):
     events: tuple[tuple[Event, int], ...]
 
     def __attrs_post_init__(self) -> None:
-        if not self.events:
-            raise ParameterError("ComposedEvent", "at least one event", "events", self.events)
+        need_field(self.events, self, "events", "at least one event")
         for _, count in self.events:
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ParameterError("ComposedEvent", "integer counts >= 1", "count", count)
+            need(
+                is_integer(count),
+                ParameterError,
+                "ComposedEvent",
+                "integer counts >= 1",
+                "count",
+                count,
+            )
         relations = {event.adjacency for event, _ in self.events}
         if len(relations) > 1:
             raise ParameterError(

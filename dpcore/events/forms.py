@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
@@ -52,8 +52,14 @@ def _reach(form: str, adjacency: Adjacency) -> int:
 
 def _positive(form: str, **values: float) -> None:
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(form, f"a finite {name} > 0", name, value)
+        need(
+            math.isfinite(value) and value > 0,
+            ParameterError,
+            form,
+            f"a finite {name} > 0",
+            name,
+            value,
+        )
 
 
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
@@ -77,8 +83,7 @@ def dpsgd(
     """
     _positive("dpsgd", noise_multiplier=noise_multiplier)
     steps = dpsgd_steps(batch=batch, records=records, epochs=epochs)
-    if batch > records:
-        raise ParameterError("dpsgd", "a batch of at most records", "batch", batch)
+    need(batch <= records, ParameterError, "dpsgd", "a batch of at most records", "batch", batch)
     reach = _reach("dpsgd", adjacency)
     # rounded up: a larger q has a larger curve
     q = min(1.0, up(batch / records, roundings=1))
@@ -102,8 +107,14 @@ def with_replacement(
         ParameterError: a number is out of range, or the relation is another one.
     """
     _positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
-    if adjacency.membership:
-        raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
+    need(
+        not adjacency.membership,
+        ParameterError,
+        "with_replacement",
+        "replace_one",
+        "adjacency",
+        str(adjacency),
+    )
     reach = _reach("with_replacement", adjacency)
     hits = np.arange(1, min(size, 1000) + 1)
     # tails[i] = P(more than hits[i] hits); the list of shifts ends where that is negligible

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, Event
 from dpcore.rounding import gamma, half_square, up
 
@@ -155,8 +155,7 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
     Raises:
         ValueError: `delta` is outside (0, 1).
     """
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), got delta={delta!r}")
+    need(0 < delta < 1, ValueError, f"delta must be in (0, 1), got delta={delta!r}")
     curve = gaussian_delta_lower if lower else gaussian_delta
     if curve(0.0, mu) <= delta:
         return 0.0
@@ -188,8 +187,11 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: `epsilon` is not finite and >= 0, or `delta` is outside (0, 1).
     """
-    if not (math.isfinite(epsilon) and epsilon >= 0 and 0 < delta < 1):
-        raise ValueError(f"no such target: epsilon={epsilon!r}, delta={delta!r}")
+    need(
+        math.isfinite(epsilon) and epsilon >= 0 and 0 < delta < 1,
+        ValueError,
+        f"no such target: epsilon={epsilon!r}, delta={delta!r}",
+    )
     below, above = -700.0, 20.0  # log mu
     # delta grows with mu: `below` fits once it has moved, `above` does not
     while True:

@@ -23,7 +23,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import gamma
 
@@ -55,15 +56,22 @@ class GaussianMixtureEvent(TwoEnds):
     def __attrs_post_init__(self) -> None:
         class_name = "GaussianMixtureEvent"
         good = all(math.isfinite(s) and s >= 0 for s in self.shifts) and any(self.shifts)
-        if not good:
-            raise ParameterError(class_name, "finite shifts >= 0, not all 0", "shifts", self.shifts)
+        need_field(good, self, "shifts", "finite shifts >= 0, not all 0")
         fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
-        if not fits or not abs(math.fsum(self.weights) - 1) <= _WEIGHTS:
-            raise ParameterError(
-                class_name, "a weight >= 0 for each shift, in all 1", "weights", self.weights
-            )
-        if not self.adjacency.membership:
-            raise ParameterError(class_name, "add_remove", "adjacency", str(self.adjacency))
+        need_field(
+            fits and abs(math.fsum(self.weights) - 1) <= _WEIGHTS,
+            self,
+            "weights",
+            "a weight >= 0 for each shift, in all 1",
+        )
+        need(
+            self.adjacency.membership,
+            ParameterError,
+            class_name,
+            "add_remove",
+            "adjacency",
+            str(self.adjacency),
+        )
 
     @property
     def atoms(self) -> int:

@@ -23,8 +23,8 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, probability
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, half_square, up
@@ -56,21 +56,25 @@ class HitMixtureEvent(VectorEvent):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if not self.mus or not all(mu > 0 and math.isfinite(mu) for mu in self.mus):
-            raise ParameterError("HitMixtureEvent", "finite shifts > 0", "mus", self.mus)
+        need_field(
+            self.mus and all(mu > 0 and math.isfinite(mu) for mu in self.mus),
+            self,
+            "mus",
+            "finite shifts > 0",
+        )
         fits = len(self.weights) == len(self.mus) and all(w >= 0 for w in self.weights)
         total = math.fsum(self.weights) if fits else math.nan
-        if not 0 < total <= 1 + 1e-9:
-            raise ParameterError(
-                "HitMixtureEvent",
-                "a weight >= 0 for each shift, in all in (0, 1]",
-                "weights",
-                self.weights,
-            )
-        if not self.adjacency.replaces:
-            raise ParameterError(
-                "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
-            )
+        need_field(
+            0 < total <= 1 + 1e-9, self, "weights", "a weight >= 0 for each shift, in all in (0, 1]"
+        )
+        need(
+            self.adjacency.replaces,
+            ParameterError,
+            "HitMixtureEvent",
+            "a replacement relation",
+            "adjacency",
+            str(self.adjacency),
+        )
 
     @property
     def atoms(self) -> int:

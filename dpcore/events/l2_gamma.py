@@ -30,8 +30,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer, need_field, positive
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import half_square, up
 
@@ -61,9 +60,8 @@ class L2GammaEvent(TwoEnds):
 
     @dimension.validator
     def _several(self, attribute: object, value: object) -> None:
-        is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if not is_integer or not 2 <= value <= 10**9:  # type: ignore[operator]
-            raise ParameterError("L2GammaEvent", "a dimension in [2, 10^9]", "dimension", value)
+        is_valid = is_integer(value, 2) and self.dimension <= 10**9
+        need_field(is_valid, self, "dimension", "a dimension in [2, 10^9]")
 
     def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
         """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""

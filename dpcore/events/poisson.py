@@ -20,8 +20,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, probability
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import CompoundEvent, Direction, TwoEnds
 from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import down, gamma, up
@@ -41,20 +41,20 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     sampling_probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.sampling_probability <= 0:
-            raise ParameterError(
-                "PoissonSampledEvent",
-                "a sampling_probability in (0, 1]",
-                "sampling_probability",
-                self.sampling_probability,
-            )
-        if not self.event.adjacency.membership:
-            raise ParameterError(
-                "PoissonSampledEvent",
-                "an event for add_remove (sampling without replacement is for replacement)",
-                "adjacency",
-                str(self.event.adjacency),
-            )
+        need_field(
+            self.sampling_probability > 0,
+            self,
+            "sampling_probability",
+            "a sampling_probability in (0, 1]",
+        )
+        need(
+            self.event.adjacency.membership,
+            ParameterError,
+            "PoissonSampledEvent",
+            "an event for add_remove (sampling without replacement is for replacement)",
+            "adjacency",
+            str(self.event.adjacency),
+        )
 
     def ends(
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool

@@ -32,8 +32,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, probability
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
 from dpcore.rounding import gamma, up
 
@@ -58,20 +58,20 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     sampling_probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.sampling_probability <= 0:
-            raise ParameterError(
-                _CLASS_NAME,
-                "a sampling_probability in (0, 1]",
-                "sampling_probability",
-                self.sampling_probability,
-            )
-        if not self.event.adjacency.replaces or self.absent.adjacency != self.event.adjacency:
-            raise ParameterError(
-                _CLASS_NAME,
-                "two events for one replacement relation",
-                "adjacency",
-                f"{self.event.adjacency}, {self.absent.adjacency}",
-            )
+        need_field(
+            self.sampling_probability > 0,
+            self,
+            "sampling_probability",
+            "a sampling_probability in (0, 1]",
+        )
+        need(
+            self.event.adjacency.replaces and self.absent.adjacency == self.event.adjacency,
+            ParameterError,
+            _CLASS_NAME,
+            "two events for one replacement relation",
+            "adjacency",
+            f"{self.event.adjacency}, {self.absent.adjacency}",
+        )
 
     @property
     def _width(self) -> float | None:

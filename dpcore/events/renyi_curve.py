@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import up
 
@@ -66,13 +67,21 @@ class RenyiEvent(VectorEvent):
     def __attrs_post_init__(self) -> None:
         orders = self.orders
         rising = all(a < b for a, b in itertools.pairwise(orders))
-        if not (orders and rising and orders[0] > 1 and math.isfinite(orders[-1])):
-            raise ParameterError("RenyiEvent", "increasing finite orders > 1", "orders", orders)
+        need(
+            orders and rising and orders[0] > 1 and math.isfinite(orders[-1]),
+            ParameterError,
+            "RenyiEvent",
+            "increasing finite orders > 1",
+            "orders",
+            orders,
+        )
         good = all(value >= 0 for value in self.divergences)
-        if not good or len(self.divergences) != len(orders):
-            raise ParameterError(
-                "RenyiEvent", "a divergence >= 0 for each order", "divergences", self.divergences
-            )
+        need_field(
+            good and len(self.divergences) == len(orders),
+            self,
+            "divergences",
+            "a divergence >= 0 for each order",
+        )
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""

@@ -12,7 +12,7 @@ import math
 from typing import Any, NoReturn
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, DpcoreError, ParameterError, RegistryError
+from dpcore.errors import ContractError, DpcoreError, ParameterError, RegistryError, need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue, fields_of
 
@@ -59,8 +59,7 @@ def read_event(data: object, catalogue: Catalogue) -> Event:
 
 def write_number(value: float) -> str:
     """Every bit of a float that is a number."""
-    if math.isnan(value):
-        raise ContractError("only numbers can be stored, got nan")
+    need(not math.isnan(value), ContractError, "only numbers can be stored, got nan")
     return float(value).hex()
 
 
@@ -88,8 +87,9 @@ def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
     Raises:
         ContractError: it is about places: no ledger has such records.
     """
-    if adjacency.unit == "place":
-        raise ContractError(f"a ledger cannot store a claim about {adjacency}")
+    need(
+        adjacency.unit != "place", ContractError, f"a ledger cannot store a claim about {adjacency}"
+    )
     unbounded = math.isinf(adjacency.feature_radius)
     unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
     return {

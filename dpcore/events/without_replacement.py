@@ -17,8 +17,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive_integer
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import CompoundEvent, Direction
 from dpcore.rounding import gamma, up
 
@@ -40,17 +40,15 @@ class WithoutReplacementEvent(CompoundEvent):
     records: int = attrs.field(validator=positive_integer)
 
     def __attrs_post_init__(self) -> None:
-        if self.size > self.records:
-            raise ParameterError(
-                "WithoutReplacementEvent", "a size of at most records", "size", self.size
-            )
-        if not self.event.adjacency.replaces:
-            raise ParameterError(
-                "WithoutReplacementEvent",
-                "an event for a replacement relation (Poisson sampling is for add_remove)",
-                "adjacency",
-                str(self.event.adjacency),
-            )
+        need_field(self.size <= self.records, self, "size", "a size of at most records")
+        need(
+            self.event.adjacency.replaces,
+            ParameterError,
+            "WithoutReplacementEvent",
+            "an event for a replacement relation (Poisson sampling is for add_remove)",
+            "adjacency",
+            str(self.event.adjacency),
+        )
 
     @property
     def _share(self) -> float:

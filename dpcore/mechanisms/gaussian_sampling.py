@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive, positive_integer
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
+from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError, need
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.mechanisms.noise.wishart import wishart_mean
@@ -81,10 +81,19 @@ class GaussianSampling(Mechanism):
             ParameterError: the query is not a real square matrix, or lam0 was left to it in vain.
         """
         # the shape of the release is the number of records, which must be public
-        if not sensitivity.adjacency.replaces:
-            raise NoClaimError("gaussian_sampling needs a public number of records")
-        if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
-            raise ParameterError("GaussianSampling", "a real square matrix", "shape", query.shape)
+        need(
+            sensitivity.adjacency.replaces,
+            NoClaimError,
+            "gaussian_sampling needs a public number of records",
+        )
+        need(
+            query.field == "real" and len(query.shape) == 2 and query.shape[0] == query.shape[1],
+            ParameterError,
+            "GaussianSampling",
+            "a real square matrix",
+            "shape",
+            query.shape,
+        )
         return GaussianSamplingEvent(
             theta=up(sensitivity.unit / math.sqrt(self._ridge()), roundings=3),
             samples=self.samples,
@@ -124,8 +133,11 @@ class GaussianSampling(Mechanism):
         # the sampler reads one triangle, so the other one must agree with it
         with np.errstate(over="ignore"):
             asymmetry = float(np.abs(gram - gram.T).max())
-            if asymmetry > _ASYMMETRY * largest:
-                raise ContractError(f"the statistic of {query.name!r} is not symmetric")
+            need(
+                asymmetry <= _ASYMMETRY * largest,
+                ContractError,
+                f"the statistic of {query.name!r} is not symmetric",
+            )
             covariance = gram + self._ridge() * np.eye(query.shape[0])
         try:
             moments = wishart_mean(covariance, self.samples, noise)

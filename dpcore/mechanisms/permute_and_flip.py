@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Prepared, summed
@@ -51,8 +51,14 @@ class PermuteAndFlip(Choice, Executed):
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        if query.field != "real":
-            raise ParameterError("PermuteAndFlip", "real scores", "field", query.field)
+        need(
+            query.field == "real",
+            ParameterError,
+            "PermuteAndFlip",
+            "real scores",
+            "field",
+            query.field,
+        )
         # a plan fails here where no grid fits, before any record is read
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)

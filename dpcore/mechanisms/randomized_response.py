@@ -7,9 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import component_name, positive
+from dpcore.checks import integer_from, positive
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ParameterError
+from dpcore.errors import ContractError, ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
@@ -18,15 +18,6 @@ from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-
-def _at_least_two(instance: Any, attribute: Any, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-        raise ParameterError(
-            component_name(instance), f"an integer {attribute.name} >= 2", attribute.name, value
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +43,9 @@ class RandomizedResponse(Mechanism):
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
 
     epsilon: float = free(validator=positive)
-    categories: int | None = attrs.field(default=None, validator=_at_least_two)
+    categories: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(integer_from(2))
+    )
 
     @property
     def classes(self) -> int:
@@ -74,8 +67,14 @@ class RandomizedResponse(Mechanism):
         Raises:
             ParameterError: the query is complex.
         """
-        if query.field != "real":
-            raise ParameterError("RandomizedResponse", "real categories", "field", query.field)
+        need(
+            query.field == "real",
+            ParameterError,
+            "RandomizedResponse",
+            "real categories",
+            "field",
+            query.field,
+        )
         entries = self._entries(sensitivity)
         if entries == 1:
             return RandomizedResponseEvent(

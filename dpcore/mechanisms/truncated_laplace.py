@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.checks import component_name, positive
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import floored_law
@@ -20,10 +19,7 @@ from dpcore.sensitivity import Sensitivity
 
 def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
     positive(instance, attribute, value)
-    if value > 0.5:
-        raise ParameterError(
-            component_name(instance), f"a {attribute.name} in (0, 1/2]", attribute.name, value
-        )
+    need_field(value <= 0.5, instance, attribute.name, f"a {attribute.name} in (0, 1/2]")
 
 
 @attrs.frozen(kw_only=True)

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
 
 Value = TypeVar("Value")
@@ -91,8 +91,7 @@ def cells(column: Any) -> NDArray[Any]:
     if not isinstance(column, np.ndarray):
         column = _unwrap(column)
     if isinstance(column, np.ndarray):
-        if column.ndim != 1:
-            raise SourceError("a column needs one dimension")
+        need(column.ndim == 1, SourceError, "a column needs one dimension")
         # What lies under a mask is no cell of the table.
         if isinstance(column, np.ma.MaskedArray):
             pairs = zip(np.ma.getdata(column), np.ma.getmaskarray(column), strict=True)

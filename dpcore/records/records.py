@@ -7,6 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.exact import Exact
 
 Folded = tuple[Exact, ...]
@@ -74,8 +75,11 @@ class Records:
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
-            raise ValueError("features must be (n, p) and labels (n,)")
+        need(
+            self.features.ndim == 2 and self.labels.shape == self.features.shape[:1],
+            ValueError,
+            "features must be (n, p) and labels (n,)",
+        )
         if self.persons is not None:
             # The class is frozen; this is still its construction.
             object.__setattr__(self, "persons", unwritable(self.persons))

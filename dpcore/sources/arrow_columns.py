@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from dpcore.errors import DpcoreError, SourceError
+from dpcore.errors import DpcoreError, SourceError, need
 from dpcore.records.location import Holds, Reading
 from dpcore.records.source import Columns
 
@@ -45,12 +45,13 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
     """Raise `SourceError` unless every declared column is there once, of a type that is read."""
     for column, holds in reading.columns.items():
         count = schema.names.count(column)
-        if count != 1:
-            raise SourceError(
-                f"{name}: column {column!r} is missing"
-                if not count
-                else f"{name}: column {column!r} is there twice"
-            )
+        need(
+            count == 1,
+            SourceError,
+            f"{name}: column {column!r} is missing"
+            if not count
+            else f"{name}: column {column!r} is there twice",
+        )
         # The schema decides how a column is read, never a record.
         kind = _storage_type(schema.field(column).type)
         if not _is_read(kind, holds):

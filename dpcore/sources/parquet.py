@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types, unpassed
@@ -78,16 +78,14 @@ class ParquetSource(Source):
 
     def _files(self) -> list[Path]:
         if not self.path.is_dir():
-            if not self.path.exists():
-                raise SourceError(f"no such file: {self.path}")
+            need(self.path.exists(), SourceError, f"no such file: {self.path}")
             return [self.path]
         # Coins are drawn by a record's place, so that files have one order on every system.
         files = sorted(
             (path for end in ENDINGS for path in self.path.rglob(f"*{end}") if path.is_file()),
             key=lambda path: path.relative_to(self.path).parts,
         )
-        if not files:
-            raise SourceError(f"{self.path}: no file ends in .parquet or .pq")
+        need(files, SourceError, f"{self.path}: no file ends in .parquet or .pq")
         return files
 
     def _cuts(self, path: Path) -> list[int]:

@@ -33,7 +33,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import CompoundEvent, Direction, Event
 from dpcore.rounding import down, gamma
 
@@ -69,8 +69,11 @@ class Masses:
 
 
 def _require_finite(event: Event, values: Array) -> Array:
-    if not np.all(np.isfinite(values)):
-        raise NoClaimError(f"{event.label}: the curve is not a number somewhere")
+    need(
+        np.all(np.isfinite(values)),
+        NoClaimError,
+        f"{event.label}: the curve is not a number somewhere",
+    )
     return values
 
 
@@ -133,10 +136,11 @@ class Extent:
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
         """
-        if top > FARTHEST:
-            raise NoClaimError(
-                f"{event.label} loses more than {FARTHEST} nats: too much for a grid"
-            )
+        need(
+            top <= FARTHEST,
+            NoClaimError,
+            f"{event.label} loses more than {FARTHEST} nats: too much for a grid",
+        )
         return cls(max(-reverse, -FARTHEST), top, event.anchor(direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
@@ -284,8 +288,11 @@ def _curve_above(
 
 def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
     masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
-    if not np.any(masses.mass > 0):
-        raise NoClaimError(f"no privacy loss below {FARTHEST} nats has positive probability")
+    need(
+        np.any(masses.mass > 0),
+        NoClaimError,
+        f"no privacy loss below {FARTHEST} nats has positive probability",
+    )
     return masses
 
 

@@ -61,11 +61,9 @@ class AutoAccountant(Accountant):
         applied = count * sum(times for _, times in event.parts())
         for name, method in self.methods.items():
             try:
-                composed = method
                 # All parts or none: a method that does not support one of them is dropped.
-                for part, times in event.parts():
-                    composed = composed.compose(part, times * count)
-                methods[name] = composed
+                parts = ((part, times * count) for part, times in event.parts())
+                methods[name] = method.compose_all(parts)
             except UnsupportedEventError:
                 continue
         return attrs.evolve(self, methods=methods, applications=self.applications + applied)
@@ -110,8 +108,9 @@ class AutoAccountant(Accountant):
 
     def _select(self, *names: str) -> "AutoAccountant":
         """The same with these methods alone."""
-        survivors = {name: self.methods[name] for name in names if name in self.methods}
-        return attrs.evolve(self, methods=survivors)
+        return attrs.evolve(
+            self, methods={name: self.methods[name] for name in names if name in self.methods}
+        )
 
     def _slow_methods(self, delta: float, numerical: Interval | None) -> tuple[str, ...]:
         """The slow methods that may improve on the numerical one's answer.

@@ -34,7 +34,7 @@ from dpcore.accounting.losses.masses import (
     reach,
 )
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import Interval
@@ -99,12 +99,10 @@ class PldAccountant(Accountant):
             NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are
             likelier than delta, or losses are too large for a grid.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        if delta == 0:
-            raise NoClaimError("numerical composition needs delta > 0")
+        need(delta != 0, NoClaimError, "numerical composition needs delta > 0")
         if len(self.spent) == 1 and sum(self.spent.values()) == 1:
             return next(iter(self.spent)).epsilon(delta)
         # The merged mu is rounded up for the upper end and down for the lower one.
@@ -244,8 +242,11 @@ class PldAccountant(Accountant):
             rival: The other direction's interval, if known: an upper end at most that one's
                 decides nothing, and then no lower end is computed (0 stands for it).
         """
-        if not math.isfinite(aim.implied):
-            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
+        need(
+            math.isfinite(aim.implied),
+            NoClaimError,
+            f"an infinite privacy loss is likelier than delta={aim.delta!r}",
+        )
         least_step = aim.least_step()
         step = self.step or aim.aligned(max(aim.first_step(self.wanted), least_step))
         if rival is not None:  # a coarse step often tells already that this direction is lesser
@@ -265,8 +266,11 @@ class PldAccountant(Accountant):
                 retry = self._interval_at(aim, finer_step, rival)
                 upper = min(interval.upper, retry.upper)
                 interval = Interval(min(max(interval.lower, retry.lower), upper), upper)
-        if not math.isfinite(interval.upper):
-            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
+        need(
+            math.isfinite(interval.upper),
+            NoClaimError,
+            f"an infinite privacy loss is likelier than delta={aim.delta!r}",
+        )
         return interval
 
     def wanted(self, epsilon: float) -> float:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, near
+from dpcore.errors import ParameterError, near, need
 
 MOST_GROUPS = 1 << 12
 
@@ -55,10 +55,15 @@ class Groups:
             group_columns[name] = column
         # Every combination counts, since it is private which of them have records.
         count = math.prod(len(column.values) for column in group_columns.values())
-        if not group_columns or count > MOST_GROUPS:
-            raise ParameterError(
-                "evaluate", f"1 to {MOST_GROUPS} groups", "by", count, "evaluate.by"
-            )
+        need(
+            group_columns and count <= MOST_GROUPS,
+            ParameterError,
+            "evaluate",
+            f"1 to {MOST_GROUPS} groups",
+            "by",
+            count,
+            "evaluate.by",
+        )
         return cls(columns=group_columns)
 
     @property

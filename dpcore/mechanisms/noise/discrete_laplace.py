@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.discrete_gaussian import positive_rational
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
@@ -58,8 +59,11 @@ def floored_law(
         ValueError: as above.
     """
     exact = positive_rational(scale, "scale")
-    if steps is not None and not 1 <= steps <= 1 << 62:
-        raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
+    need(
+        steps is None or 1 <= steps <= 1 << 62,
+        ValueError,
+        f"steps must be in [1, 2^62], got steps={steps!r}",
+    )
     # in a range this short, uniform proposals are rejected less often than draws of the law
     if steps is not None and steps <= exact:
         return partial(_below, steps, exact)
