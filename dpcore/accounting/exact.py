@@ -63,14 +63,10 @@ class Dyadic:
         return self.fraction() == other if isinstance(other, Fraction | int | float) else False
 
     def __lt__(self, other: Dyadic | Fraction | float) -> bool:
-        if isinstance(other, Dyadic):
-            return self.units < other.units
-        return self.fraction() < other
+        return self.units < other.units if isinstance(other, Dyadic) else self.fraction() < other
 
     def __le__(self, other: Dyadic | Fraction | float) -> bool:
-        if isinstance(other, Dyadic):
-            return self.units <= other.units
-        return self.fraction() <= other
+        return self.units <= other.units if isinstance(other, Dyadic) else self.fraction() <= other
 
     def __hash__(self) -> int:
         return hash(self.fraction())

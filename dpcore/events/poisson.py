@@ -159,9 +159,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         Or of any release of the pure epsilon, where there is one: the lesser of the two.
         """
         base, pure = self.event.zcdp_rho(), self._as_pure()
-        if base is None or pure is None:
-            return base
-        return min(base, pure.zcdp_rho())
+        return base if base is None or pure is None else min(base, pure.zcdp_rho())
 
     def _as_pure(self) -> PureEvent | None:
         """Any release of the pure epsilon, which dominates this one; None without one."""

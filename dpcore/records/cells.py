@@ -334,9 +334,7 @@ def day(cell: object) -> float:
     try:
         if issubclass(kind, str):
             text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
-            if not _DATE.match(text):
-                return math.nan
-            return _moment(datetime.fromisoformat(text))
+            return _moment(datetime.fromisoformat(text)) if _DATE.match(text) else math.nan
         if issubclass(kind, datetime):
             return _moment(cell)
         if issubclass(kind, date):

@@ -76,9 +76,7 @@ def connection(name: str) -> Connection:
         entry = entries[name]
         if not isinstance(entry.value, dict):
             raise SourceError(f"{path}: connection {name!r} needs {{sqlite: PATH}} or the like")
-        if "postgresql" in entry.value:
-            return convert(entry, Postgresql)
-        return convert(entry, Sqlite)
+        return convert(entry, Postgresql) if "postgresql" in entry.value else convert(entry, Sqlite)
     except SpecError:  # its message may show an address
         raise SourceError(
             f"{path}: connection {name!r} needs {{sqlite: PATH}} or {{postgresql: ADDRESS}}"
