@@ -5,29 +5,16 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Self, TypeVar
+from typing import Self
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
-Figure = TypeVar("Figure")
-
 
 class UnsupportedEventError(NoClaimError):
     """An event lacks the representation that this accountant composes."""
-
-
-def require_support(figure: Figure | None, refusal: str) -> Figure:
-    """What an event states of itself.
-
-    Raises:
-        UnsupportedEventError: it states nothing.
-    """
-    if figure is None:
-        raise UnsupportedEventError(refusal)
-    return figure
 
 
 class Accountant(ABC):

@@ -10,7 +10,9 @@ own in front (`below`), and who has read the file finds line and column (`strict
 import difflib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
+
+Value = TypeVar("Value")
 
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
@@ -111,6 +113,13 @@ def need(condition: object, error: type[Exception], *parts: Any, **fields: Any) 
     """
     if not condition:
         raise error(*parts, **fields)
+
+
+def need_value(value: Value | None, error: type[Exception], *parts: Any, **fields: Any) -> Value:
+    """A value that is not None; raise `error(*parts, **fields)` in place of None."""
+    if value is None:
+        raise error(*parts, **fields)
+    return value
 
 
 @contextmanager

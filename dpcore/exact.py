@@ -54,8 +54,7 @@ class Exact:
         Raises:
             ValueError: a float is no integer, or larger than that.
         """
-        array = np.asarray(integers)
-        if array.dtype.kind == "f":
+        if (array := np.asarray(integers)).dtype.kind == "f":
             need(
                 bool(((np.abs(array) <= _FLOATS) & (array == np.rint(array))).all()),
                 ValueError,

@@ -267,8 +267,7 @@ def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
     """All real coordinates of a statistic, flat: a complex entry is two of them (isometric)."""
-    flat = np.ascontiguousarray(value).reshape(-1)
-    if np.iscomplexobj(flat):
+    if np.iscomplexobj(flat := np.ascontiguousarray(value).reshape(-1)):
         return flat.astype(np.complex128, copy=False).view(np.float64)
     return flat.astype(np.float64)
 

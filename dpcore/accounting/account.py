@@ -94,8 +94,7 @@ def read_adjacency(data: object) -> Adjacency:
     # A radius and a label have no default: without them the relation, and so the claim, is unknown.
     require_keys(data, ["replace_features"])
     with below("replace_features"):
-        inner = data["replace_features"]
-        if not isinstance(inner, Mapping):
+        if not isinstance(inner := data["replace_features"], Mapping):
             raise SpecError(f"needs {{radius: NUM, label: fixed or free}}, got {shown(inner)}")
         require_keys(inner, ["radius", "label"])
         radius, label = inner["radius"], inner["label"]
@@ -115,8 +114,7 @@ def _of_persons(data: Mapping[str, Any]) -> Adjacency:
     """{person: {adjacency: add_remove, records: INT}}."""
     require_keys(data, ["person"])
     with below("person"):
-        inner = data["person"]
-        if not isinstance(inner, Mapping):
+        if not isinstance(inner := data["person"], Mapping):
             raise SpecError(f"needs {{adjacency: add_remove, records: INT}}, got {shown(inner)}")
         require_keys(inner, ["adjacency", "records"])
         with below("adjacency"):

@@ -184,10 +184,7 @@ class _Search:
             if self._are_close(cheap, dear, tolerance):
                 break
             middle = self._next_value(cheap, dear, excess(cheap), excess(dear), tolerance)
-            if excess(middle) <= 0:
-                cheap = middle
-            else:
-                dear = middle
+            cheap, dear = (middle, dear) if excess(middle) <= 0 else (cheap, middle)
         calibrated = Calibrated(value=cheap, epsilon=costs[cheap], beyond=dear)
         return _SearchEnd(calibrated, _slope(cheap, costs, slope))
 

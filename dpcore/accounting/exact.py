@@ -134,10 +134,9 @@ def read(text: str) -> Dyadic:
     numerator, slash, denominator = text.partition("/")
     try:
         # A quotient whose denominator is no power of two is refused by `dyadic`.
-        if slash:
-            total = dyadic(Fraction(int(numerator, 16), int(denominator, 16)))
-        else:
-            total = dyadic(float.fromhex(text))
+        total = dyadic(
+            Fraction(int(numerator, 16), int(denominator, 16)) if slash else float.fromhex(text)
+        )
     except (ArithmeticError, AttributeError):
         raise ValueError("a sum is a finite number") from None
     if total.units < 0:

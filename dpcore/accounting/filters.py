@@ -16,14 +16,14 @@ from typing import ClassVar, Self
 import attrs
 import numpy as np
 
-from dpcore.accountant import require_support
+from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import exact
 from dpcore.accounting.conversions import pure_to_gdp, renyi_to_epsilon
 from dpcore.accounting.exact import Dyadic, dyadic
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, is_integer, need_field, positive, probability
-from dpcore.errors import DpcoreError, NoClaimError, need
+from dpcore.errors import DpcoreError, NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
@@ -147,8 +147,10 @@ class RenyiFilter(Filter):
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
         """Add count times the divergence at the order."""
         self.accept(event, count)
-        divergence = require_support(
-            event.renyi(np.array([self.order])), f"{event.label} has no Rényi divergences"
+        divergence = need_value(
+            event.renyi(np.array([self.order])),
+            UnsupportedEventError,
+            f"{event.label} has no Rényi divergences",
         )
         total = _sum(self.spent, count, float(divergence[0]))
         # The sum is exact, so that the order of events decides nothing.
@@ -199,10 +201,9 @@ class GaussianFilter(Filter):
         """A new filter that has also let through `count` times the event's mu^2."""
         self.accept(event, count)
         # A pure event is charged as the least Gaussian that dominates it.
-        mu = event.gaussian_mu()
-        if mu is None:
+        if (mu := event.gaussian_mu()) is None:
             refusal = f"{event.label} is neither Gaussian nor known by a pure epsilon"
-            mu = pure_to_gdp(require_support(event.pure_epsilon(), refusal))
+            mu = pure_to_gdp(need_value(event.pure_epsilon(), UnsupportedEventError, refusal))
         successor = GaussianFilter(
             adjacency=self.adjacency,
             epsilon=self.epsilon,
@@ -277,8 +278,10 @@ class BasicFilter(Filter):
     def spend(self, event: Event, count: int = 1) -> BasicFilter:
         """Add count times the claim."""
         self.accept(event, count)
-        claim = require_support(
-            event.approximate_claim(), f"{event.label} makes no (epsilon, delta) claim"
+        claim = need_value(
+            event.approximate_claim(),
+            UnsupportedEventError,
+            f"{event.label} makes no (epsilon, delta) claim",
         )
         epsilon = _sum(self.spent_epsilon, count, claim[0])
         delta = _sum(self.spent_delta, count, claim[1])

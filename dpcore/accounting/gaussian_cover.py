@@ -116,10 +116,8 @@ def _least_mu(upper_ends: dict[float, float], leak: float) -> tuple[float, float
     # `high` was checked to cover, here and in every pass, so that what is returned was checked.
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        if np.any(shortfall(math.exp(middle)) > 0):
-            low = middle
-        else:
-            high = middle
+        is_short = np.any(shortfall(math.exp(middle)) > 0)
+        low, high = (middle, high) if is_short else (low, middle)
     return math.exp(high), float(starts[int(np.argmax(shortfall(math.exp(low))))])
 
 

@@ -193,8 +193,7 @@ class Dates(Range):
 
 def summary(values: Sequence[Any], most: int = 8) -> str:
     """A list of values in words; of a long one the first and the last, and how many there are."""
-    words = [str(value) for value in values]
-    if len(words) > most:
+    if len(words := [str(value) for value in values]) > most:
         words = [*words[: most - 2], "...", f"{words[-1]} ({len(words)} values)"]
     return ", ".join(words)
 

@@ -22,7 +22,14 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
-from dpcore.errors import ParameterError, SourceError, UnfitTargetError, UnknownCountError, need
+from dpcore.errors import (
+    ParameterError,
+    SourceError,
+    UnfitTargetError,
+    UnknownCountError,
+    need,
+    need_value,
+)
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
@@ -155,9 +162,7 @@ class Domain:
         Raises:
             UnfitTargetError: there is none.
         """
-        if self._target is None:
-            raise UnfitTargetError(_TARGETLESS)
-        return self._target
+        return need_value(self._target, UnfitTargetError, _TARGETLESS)
 
     @property
     def labels(self) -> Range | Classes:
@@ -166,9 +171,7 @@ class Domain:
         Raises:
             UnfitTargetError: there is no target.
         """
-        if self._labels is None:
-            raise UnfitTargetError(_TARGETLESS)
-        return self._labels
+        return need_value(self._labels, UnfitTargetError, _TARGETLESS)
 
     @property
     def rules(self) -> dict[str, Column | Classes]:
@@ -231,8 +234,7 @@ class Domain:
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
         table = named(table)
-        missing = [name for name in self.columns if name not in table]
-        if missing:
+        if missing := [name for name in self.columns if name not in table]:
             raise SourceError(f"column {missing[0]!r} is missing")
         blocks = [column.encode(table[name]) for name, column in self.columns.items()]
         lengths = {block.shape[0] for block in blocks}
@@ -280,8 +282,7 @@ class Domain:
         violations = []
         for name, rule in self.rules.items():
             # Which cells do not fit is private: this goes to the operator alone.
-            rows = np.flatnonzero(rule.misfits(table[name]))
-            if rows.size:
+            if (rows := np.flatnonzero(rule.misfits(table[name]))).size:
                 violations.append((name, int(rows[0]), rule.describe()))
         return violations
 

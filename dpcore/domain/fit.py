@@ -88,8 +88,7 @@ def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
 
 def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Every rule that some cells break, and where they stand."""
-    is_misfit = rule.misfits(cells)
-    if not is_misfit.any():
+    if not (is_misfit := rule.misfits(cells)).any():
         return
     # Kinds are disjoint, so that every misfit is counted once.
     is_empty = is_misfit & empty(cells)

@@ -49,8 +49,7 @@ class Texts:
         encodings: dict[bytes, NDArray[np.float64]] = {}
         rows = np.zeros((len(listed := cells(values).tolist()), self.width))
         for place, cell in enumerate(listed):
-            text = self._bytes(cell)
-            if text and text not in encodings:
+            if (text := self._bytes(cell)) and text not in encodings:
                 # Texts hold no zero byte, so that padding with them is undone without doubt.
                 padded = text.ljust(_BYTES * self.width, b"\0")
                 parts = (
@@ -87,8 +86,7 @@ class Texts:
 
 def _utf8(cell: object) -> bytes:
     """UTF-8 of what a cell counts as, by its own content; empty where it is missing."""
-    content = key(cell)
-    if content == MISSING:
+    if (content := key(cell)) == MISSING:
         return b""
     if isinstance(content, tuple):  # a truth, or days since 1970-01-01
         content = content[1]

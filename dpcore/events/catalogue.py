@@ -291,8 +291,7 @@ def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapp
             with below(inverse):
                 if field in data:
                     raise SpecError(f"needs {field} or {inverse}, not both")
-                value = _number(data.pop(inverse), float)
-                if not (math.isfinite(value) and value > 0):
+                if not (math.isfinite(value := _number(data.pop(inverse), float)) and value > 0):
                     raise SpecError(f"needs a finite number > 0, got {shown(value)}")
                 # a larger field costs more, so the inverse is rounded up
                 data[field] = up(1 / value, roundings=1)

@@ -46,8 +46,7 @@ class ComposedEvent(VectorEvent):
                 "count",
                 count,
             )
-        relations = {event.adjacency for event, _ in self.events}
-        if len(relations) > 1:
+        if len(relations := {event.adjacency for event, _ in self.events}) > 1:
             raise ParameterError(
                 "ComposedEvent",
                 "events for one adjacency",
@@ -68,9 +67,8 @@ class ComposedEvent(VectorEvent):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
-        mu = self.gaussian_mu()
         # Gaussians compose exactly, so that no other bound is lower
-        if mu is not None:
+        if (mu := self.gaussian_mu()) is not None:
             return gaussian_curve(epsilons, mu)
         parts = self.parts()
         copies = sum(count for _, count in parts)
@@ -80,12 +78,10 @@ class ComposedEvent(VectorEvent):
         for event, count in parts:
             best = best + count * event.curve(share, direction)
         best = up(best, roundings=200)
-        divergence = self.renyi(_ORDERS)
-        if divergence is not None:
+        if (divergence := self.renyi(_ORDERS)) is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
-        pure = self.pure_epsilon()
         # no loss exceeds the sum of the pure epsilons
-        if pure is not None:
+        if (pure := self.pure_epsilon()) is not None:
             best = np.where(epsilons >= pure, 0.0, best)
         return np.minimum(best, 1.0)
 
@@ -128,8 +124,7 @@ class ComposedEvent(VectorEvent):
         """The sum of the events' divergences, rounded up; None where one event has none."""
         total = np.zeros_like(orders)
         for event, count in self.events:
-            divergence = event.renyi(orders)
-            if divergence is None:
+            if (divergence := event.renyi(orders)) is None:
                 return None
             total = total + count * divergence
         return up(total, roundings=200)

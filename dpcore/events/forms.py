@@ -26,6 +26,7 @@ import numpy as np
 import scipy
 
 from dpcore.adjacency import Adjacency
+from dpcore.checks import need_positive
 from dpcore.errors import ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
@@ -50,25 +51,13 @@ def _reach(form: str, adjacency: Adjacency) -> int:
     raise ParameterError(form, "add_remove or replace_one", "adjacency", str(adjacency))
 
 
-def _positive(form: str, **values: float) -> None:
-    for name, value in values.items():
-        need(
-            math.isfinite(value) and value > 0,
-            ParameterError,
-            form,
-            f"a finite {name} > 0",
-            name,
-            value,
-        )
-
-
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
     """Number of steps: ceil(epochs records / batch), and at least 1.
 
     Raises:
         ParameterError: a number is not finite and > 0.
     """
-    _positive("dpsgd", batch=batch, records=records, epochs=epochs)
+    need_positive("dpsgd", batch=batch, records=records, epochs=epochs)
     # in fractions: a float quotient just above an integer could lose a step
     return max(1, math.ceil(Fraction(epochs) * records / Fraction(batch)))
 
@@ -81,7 +70,7 @@ def dpsgd(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("dpsgd", noise_multiplier=noise_multiplier)
+    need_positive("dpsgd", noise_multiplier=noise_multiplier)
     steps = dpsgd_steps(batch=batch, records=records, epochs=epochs)
     need(batch <= records, ParameterError, "dpsgd", "a batch of at most records", "batch", batch)
     reach = _reach("dpsgd", adjacency)
@@ -106,7 +95,7 @@ def with_replacement(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
+    need_positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
     need(
         not adjacency.membership,
         ParameterError,
@@ -158,7 +147,7 @@ def tree(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive(
+    need_positive(
         "tree", restart=restart, participations=participations, noise_multiplier=noise_multiplier
     )
     # a step is a leaf, and lies in one node on each level of its tree
@@ -174,7 +163,7 @@ def banded(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("banded", column_norm=column_norm, participations=participations,
+    need_positive("banded", column_norm=column_norm, participations=participations,
               noise_multiplier=noise_multiplier)  # fmt: skip
     return _matrix("banded", adjacency, column_norm * math.sqrt(participations), noise_multiplier)
 

@@ -23,7 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import need_field
+from dpcore.checks import floats, need_field
 from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import gamma
@@ -31,10 +31,6 @@ from dpcore.rounding import gamma
 _TINY = 1e-298
 _WEIGHTS = 1e-12  # how far weights may be from 1 in all
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -49,8 +45,8 @@ class GaussianMixtureEvent(TwoEnds):
 
     symmetric: ClassVar[bool] = False
 
-    shifts: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    shifts: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:

@@ -23,17 +23,13 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import need_field, probability
+from dpcore.checks import floats, need_field, probability
 from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, half_square, up
 
 _CELLS = 1 << 18  # curve values computed at a time
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -50,8 +46,8 @@ class HitMixtureEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # an upper bound
 
-    mus: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    mus: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     uncovered: float = attrs.field(default=0.0, validator=probability)
     adjacency: Adjacency
 

@@ -88,8 +88,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
         """Exact for Gaussians; otherwise the bound, and 0 from below."""
-        width = self._width
-        if width is not None:
+        if (width := self._width) is not None:
             return self._gaussian(epsilons, width, lower)
         return np.zeros_like(epsilons) if lower else self._bound(epsilons)
 
@@ -155,7 +154,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
 
     def _amplify(self, loss: float | None) -> float | None:
         if loss is None or loss > 500:
-            return loss if loss is None else None
+            return None
         return up(math.log1p(self.sampling_probability * math.expm1(loss)), roundings=6)
 
     def zcdp_rho(self) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import need_field
+from dpcore.checks import floats, need_field
 from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import up
@@ -43,10 +43,6 @@ def renyi_to_delta(
     return np.asarray(np.exp(np.clip(best, _LEAST, 0.0)))
 
 
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
-
-
 @attrs.frozen(kw_only=True)
 class RenyiEvent(VectorEvent):
     """Any release with Rényi divergence at most `divergences[i]` at `orders[i]`, both directions.
@@ -60,8 +56,8 @@ class RenyiEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # each epsilon belongs to a release of its own
 
-    orders: tuple[float, ...] = attrs.field(converter=_floats)
-    divergences: tuple[float, ...] = attrs.field(converter=_floats)
+    orders: tuple[float, ...] = attrs.field(converter=floats)
+    divergences: tuple[float, ...] = attrs.field(converter=floats)
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:

@@ -161,16 +161,14 @@ def _rebuild(data: Any, catalogue: Catalogue) -> Any:
     if "kind" not in data:
         return read_adjacency(data)
     fields = dict(data)
-    kind = fields.pop("kind")
-    if not isinstance(kind, str):
+    if not isinstance(kind := fields.pop("kind"), str):
         _refuse("an event of a known kind", kind)
     try:
         event_class = catalogue.named(kind)
     except RegistryError as error:
         raise UnknownEventError(error.message) from None
-    aliases = _aliases(event_class)
     # all fields and no others: no default may decide the price of a stored event
-    if fields.keys() != aliases:
+    if fields.keys() != (aliases := _aliases(event_class)):
         _refuse(f"the fields {', '.join(sorted(aliases))}", sorted(fields))
     # the constructor checks the values again, so that damaged data makes no event
     try:

@@ -69,15 +69,13 @@ class WithoutReplacementEvent(CompoundEvent):
 
     def anchor(self, direction: Direction) -> float | None:
         """The base's, moved as the losses are."""
-        base = self.event.anchor(direction)
-        if base is None or base > 500:
+        if (base := self.event.anchor(direction)) is None or base > 500:
             return None
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def pure_epsilon(self) -> float | None:
         """log(1 + q (e^epsilon - 1))."""
-        base = self.event.pure_epsilon()
-        if base is None or base > 500:
+        if (base := self.event.pure_epsilon()) is None or base > 500:
             return base
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 

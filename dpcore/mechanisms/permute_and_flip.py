@@ -41,10 +41,6 @@ class PermuteAndFlip(Choice, Executed):
 
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
 
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
-        """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
-
     def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
         """Any epsilon-DP release.
 

@@ -75,8 +75,7 @@ class RandomizedResponse(Mechanism):
             "field",
             query.field,
         )
-        entries = self._entries(sensitivity)
-        if entries == 1:
+        if (entries := self._entries(sensitivity)) == 1:
             return RandomizedResponseEvent(
                 epsilon=self.epsilon, classes=self.classes, adjacency=sensitivity.adjacency
             )

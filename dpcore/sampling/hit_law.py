@@ -23,13 +23,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import need_field, probability
+from dpcore.checks import floats, need_field, probability
 from dpcore.errors import ParameterError, need
 from dpcore.rounding import up
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,8 +38,8 @@ class HitLaw:
         uncovered: Probability of orders that no atom covers, in [0, 1].
     """
 
-    atoms: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    atoms: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     uncovered: float = attrs.field(default=0.0, validator=probability)
 
     def __attrs_post_init__(self) -> None:

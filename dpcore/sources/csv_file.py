@@ -52,9 +52,8 @@ class CsvPart(Part):
     def _read_lines(self) -> Found:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
-            chunk = file.read(self.stop - self.start)
             # A part is CHUNK bytes and the rest of one line: more means a line that is too long.
-            if len(chunk) > CHUNK + LONGEST + 2:
+            if len(chunk := file.read(self.stop - self.start)) > CHUNK + LONGEST + 2:
                 chunk = self._shorten(chunk)
             if not chunk:
                 return Found(columns={column.name: [] for column in self.form.wanted}, count=0)
@@ -167,8 +166,7 @@ def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
         while line := file.readline(LONGEST):
             if line.endswith(b"\n"):
                 break
-        start = file.tell()
-        if start >= size:
+        if (start := file.tell()) >= size:
             return
         yield start
 

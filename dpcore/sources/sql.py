@@ -51,8 +51,7 @@ class SqlQuery(Location):
         Raises:
             SourceError: no such connection is configured, or its driver is not installed.
         """
-        database_address = connection(self.connection)
-        if isinstance(database_address, Sqlite):
+        if isinstance(database_address := connection(self.connection), Sqlite):
             return SqlSource(
                 rows=SqlitePart(query=self, database=database_address, reading=reading)
             )
@@ -151,8 +150,7 @@ def _silence_driver(name: str) -> Iterator[None]:
 
 
 def _kind(error: Any) -> str:
-    state = getattr(error, "sqlstate", None)
     # The pattern lets five characters through, and nothing else of a driver's error.
-    if isinstance(state, str) and _SQLSTATE.match(state):
+    if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"
     return type(error).__name__

@@ -12,12 +12,9 @@ import numpy as np
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Layout, Location
-from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.opening import location, reading
 from dpcore.sources.read_all import whole
-
-LONGEST_LINE = LONGEST
 
 
 def load_table(

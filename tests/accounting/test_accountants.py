@@ -129,9 +129,7 @@ def test_renyi_conversions_match_a_brute_force_minimum():
         )
         found = conversions.zcdp_to_epsilon(rho, delta)
         assert found == pytest.approx(float(np.min(value)), rel=1e-6)
-        assert zcdp_to_delta(rho, np.array([found]))[0] == pytest.approx(
-            delta, rel=1e-4
-        )
+        assert zcdp_to_delta(rho, np.array([found]))[0] == pytest.approx(delta, rel=1e-4)
 
 
 @pytest.mark.parametrize("rho", [1e-12, 1e-4, 0.03, 1.0, 40.0])

@@ -195,9 +195,8 @@ class Composed:
 
     def epsilon_below(self, delta: float) -> float:
         """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
-        target = delta - down(self.infinite, roundings=5000)
         # Infinite losses alone reach delta, so that no epsilon is large enough.
-        if target <= 0:
+        if (target := delta - down(self.infinite, roundings=5000)) <= 0:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
 
@@ -265,8 +264,7 @@ class Composed:
         if sign < 0:  # cells whose weights were cut off certify nothing
             is_above &= np.abs((tilt + 1) * x) < _FAR
         # The curve falls: the answer lies above the last loss at which it exceeds the target.
-        candidates = np.nonzero(is_above)[0]
-        if len(candidates) == 0:
+        if len(candidates := np.nonzero(is_above)[0]) == 0:
             return max(0.0, float(self.losses[0]) + self.slack) if sign > 0 else 0.0
         cell = int(candidates[-1])
         if cell == len(x) - 1:

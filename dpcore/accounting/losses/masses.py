@@ -95,15 +95,13 @@ def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower
 
 def reach(event: Event, direction: Direction, tail: float) -> float:
     """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
-    anchor = event.anchor(direction)
-    if anchor is not None:
+    if (anchor := event.anchor(direction)) is not None:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
     values = _require_finite(event, event.curve(powers, direction))
     candidates = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
-    index = int(candidates[0])
-    if index == 0:
+    if (index := int(candidates[0])) == 0:
         return float(powers[0])
     finer = np.linspace(powers[index - 1], powers[index], 9)[1:]
     values = event.curve(finer, direction)

@@ -4,10 +4,10 @@ from fractions import Fraction
 
 import attrs
 
-from dpcore.accountant import Accountant, require_support
+from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.exact import root
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, need
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.interval import Interval
@@ -36,7 +36,7 @@ class GdpAccountant(Accountant):
         """
         self.accept(event, count)
         refusal = f"gdp adds up Gaussian events, {event.label} is none"
-        mu = require_support(event.gaussian_mu(), refusal)
+        mu = need_value(event.gaussian_mu(), UnsupportedEventError, refusal)
         # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
         return attrs.evolve(
             self,

@@ -176,8 +176,7 @@ class PldAccountant(Accountant):
         squares = 0.0
         merged: Spent = {}
         for event, count in self.spent.items():
-            mu = event.gaussian_mu()
-            if mu is None:
+            if (mu := event.gaussian_mu()) is None:
                 merged[event] = count
             else:
                 squares += count * mu * mu
@@ -356,8 +355,7 @@ class _Aim:
 
         Its smallest loss, often of positive probability, then lies on the grid as its largest does.
         """
-        candidates = [event for event in self.above if self.extents[event].anchored]
-        if not candidates:
+        if not (candidates := [event for event in self.above if self.extents[event].anchored]):
             return step
         commonest = max(candidates, key=lambda e: (self.above[e], self.extents[e].top))
         extent = self.extents[commonest]

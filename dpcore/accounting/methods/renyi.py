@@ -4,10 +4,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accountant import Accountant, UnsupportedEventError, require_support
+from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import renyi_to_epsilon
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, need
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
@@ -62,8 +62,10 @@ class RenyiAccountant(Accountant):
     def _divergences(self, event: Event) -> NDArray[np.float64]:
         """Computed once for an accountant and all that are composed from it."""
         if event not in self._known:
-            self._known[event] = require_support(
-                event.renyi(self.orders), f"{event.label} has no Rényi divergences"
+            self._known[event] = need_value(
+                event.renyi(self.orders),
+                UnsupportedEventError,
+                f"{event.label} has no Rényi divergences",
             )
         return self._known[event]
 

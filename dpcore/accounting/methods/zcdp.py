@@ -2,10 +2,10 @@ r"""Concentrated composition: the rho of all events add up (Bun & Steinke 2016, 
 
 import attrs
 
-from dpcore.accountant import Accountant, require_support
+from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import zcdp_to_epsilon
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, need
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
@@ -30,7 +30,7 @@ class ZcdpAccountant(Accountant):
             UnsupportedEventError: the event has no rho.
         """
         self.accept(event, count)
-        rho = require_support(event.zcdp_rho(), f"{event.label} has no zCDP rho")
+        rho = need_value(event.zcdp_rho(), UnsupportedEventError, f"{event.label} has no zCDP rho")
         return attrs.evolve(
             self, rho=self.rho + count * rho, additions=self.additions + (count > 0)
         )

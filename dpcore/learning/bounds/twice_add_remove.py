@@ -46,8 +46,7 @@ class TwiceAddRemove(SensitivityBound):
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"it converts to replace-one, which does not cover {adjacency}")
         # Each of the two steps, z out and z' in, is an add/remove pair of the same map.
-        inner = self.bound.sensitivity(query, learner, public, ADD_REMOVE)
-        if isinstance(inner, Refused):
+        if isinstance(inner := self.bound.sensitivity(query, learner, public, ADD_REMOVE), Refused):
             return inner
         if not inner.adjacency.covers(ADD_REMOVE):
             return Refused(f"{type(self.bound).__name__} holds for {inner.adjacency}")

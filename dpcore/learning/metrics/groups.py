@@ -39,8 +39,7 @@ class Groups:
         declared = {**domain.columns, **domain.groups}
         group_columns = {}
         for name in by:
-            column = declared.get(name)
-            if not isinstance(column, Categories) or name in group_columns:
+            if not isinstance(column := declared.get(name), Categories) or name in group_columns:
                 choices = ", ".join(
                     key
                     for key, declared_column in declared.items()

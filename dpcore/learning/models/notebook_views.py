@@ -67,8 +67,7 @@ class ShownModel(Shown):
                 plots.draw_shape(axis, shape, classes)
             return panels
         # Without shapes, only a line has coefficients in the file's units to draw.
-        line = line_of(model)
-        if line is None:
+        if (line := line_of(model)) is None:
             raise ContractError(
                 f"{type(self).__name__} is neither a sum of shapes nor a line: there is nothing to "
                 "draw"

@@ -55,7 +55,6 @@ def direction(dimension: int, stream: Stream) -> NDArray[np.float64]:
     """A uniform point on the unit sphere, shape (dimension,)."""
     while True:
         point = stream.normal(dimension)
-        length = float(np.linalg.norm(point))
-        if length > 0:
+        if (length := float(np.linalg.norm(point))) > 0:
             unit: NDArray[np.float64] = point / length
             return unit
