@@ -50,8 +50,9 @@ def need_field(
         ParameterError: the condition does not hold; the message shows the field's value.
     """
     if not condition:
-        name = owner or component_name(instance)
-        raise ParameterError(name, requirement, field, getattr(instance, field))
+        raise ParameterError(
+            owner or component_name(instance), requirement, field, getattr(instance, field)
+        )
 
 
 def integer_from(lowest: int) -> Validator:

@@ -24,7 +24,7 @@ class Interval(Shown):
 
     def __attrs_post_init__(self) -> None:
         need(
-            not math.isnan(self.lower) and not math.isnan(self.upper) and self.lower <= self.upper,
+            self.lower <= self.upper,  # false of NaN
             ValueError,
             f"not an interval: [{self.lower!r}, {self.upper!r}]",
         )

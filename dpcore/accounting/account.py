@@ -99,8 +99,12 @@ def read_adjacency(data: object) -> Adjacency:
         require_keys(inner, ["radius", "label"])
         radius, label = inner["radius"], inner["label"]
         # True is an int in Python: `radius: true` would pass as 1.
-        if isinstance(radius, bool) or not isinstance(radius, int | float):
-            raise SpecError(f"needs a number, got {shown(radius)}", "radius")
+        need(
+            isinstance(radius, int | float) and not isinstance(radius, bool),
+            SpecError,
+            f"needs a number, got {shown(radius)}",
+            "radius",
+        )
         need(
             label in ("fixed", "free"),
             SpecError,

@@ -19,7 +19,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, ParameterError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -92,14 +92,13 @@ def calibrate(
         ParameterError: the target or the range is impossible.
         NoClaimError: even the cheapest value does not meet the target.
     """
+    requirement = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
     for name, value, is_valid in (
         ("epsilon", epsilon, math.isfinite(epsilon) and epsilon > 0),
         ("delta", delta, 0 < delta < 1),
         ("low", low, 0 < low < high < math.inf),
     ):
-        if not is_valid:
-            requirement = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
-            raise ParameterError("calibrate", requirement, name, value)
+        need(is_valid, ParameterError, "calibrate", requirement, name, value)
     search = _Search(family, epsilon, delta, low, high, rising, whole)
     # `PldAccountant` multiplies its width by a factor of epsilon. Divided by it, the interval at
     # the target is about a quarter of the tolerance wide.
@@ -120,8 +119,7 @@ def calibrate(
 
 
 def _auto(adjacency: Adjacency, numerical: PldAccountant) -> AutoAccountant:
-    methods = AutoAccountant(adjacency).methods
-    return AutoAccountant(adjacency, {**methods, "pld": numerical})
+    return AutoAccountant(adjacency, {**AutoAccountant(adjacency).methods, "pld": numerical})
 
 
 @attrs.frozen

@@ -10,6 +10,8 @@ import functools
 import math
 from fractions import Fraction
 
+from dpcore.errors import need
+
 _DEPTH = 2148  # every double is a multiple of 2^-1074, every square of one of 2^-2148
 _UNIT = 1 << _DEPTH
 
@@ -82,8 +84,7 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
         ValueError: it is no sum of finite doubles or of their squares.
     """
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError("a sum is a finite number")
+        need(math.isfinite(value), ValueError, "a sum is a finite number")
         numerator, denominator = value.as_integer_ratio()
         # The denominator of a double is a power of two, and its bit length says which.
         return Dyadic(numerator << _DEPTH + 1 - denominator.bit_length())
@@ -91,8 +92,7 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
         return value
     numerator, denominator = value.as_integer_ratio()
     units, remainder = divmod(numerator << _DEPTH, denominator)
-    if remainder:
-        raise ValueError("a sum of doubles is a multiple of a power of two")
+    need(not remainder, ValueError, "a sum of doubles is a multiple of a power of two")
     return Dyadic(units)
 
 
@@ -139,6 +139,5 @@ def read(text: str) -> Dyadic:
         )
     except (ArithmeticError, AttributeError):
         raise ValueError("a sum is a finite number") from None
-    if total.units < 0:
-        raise ValueError("a sum is not negative")
+    need(total.units >= 0, ValueError, "a sum is not negative")
     return total

@@ -124,8 +124,9 @@ def _plot(
         bands = sibling("report", "plots.bands", "--plot")
     except ImportError as error:
         raise SpecError(str(error)) from None
-    if over is Axis.STEPS:
-        band = bands.over_steps(data, delta, repetitions, catalogue)
-    else:
-        band = bands.over_delta(data, delta, catalogue)
+    band = (
+        bands.over_steps(data, delta, repetitions, catalogue)
+        if over is Axis.STEPS
+        else bands.over_delta(data, delta, catalogue)
+    )
     bands.draw(band, path, turned=over is Axis.EPSILON)

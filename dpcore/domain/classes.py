@@ -74,9 +74,8 @@ class Classes:
 
         Of two classes a score >= 0 is the second; of more, the nearest code.
         """
-        if self.count == 2:
-            return (labels >= 0).astype(np.intp)
-        return np.clip(np.rint(labels), 0, self.count - 1).astype(np.intp)
+        codes = labels >= 0 if self.count == 2 else np.clip(np.rint(labels), 0, self.count - 1)
+        return codes.astype(np.intp)
 
     def one_hot(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Indicators of labels, shape (n, count); zeros for an unknown class."""

@@ -161,10 +161,13 @@ class Dates(Range):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         for name in ("low", "high"):
-            if not _DAYS[0] <= getattr(self, name) <= _DAYS[1]:
-                raise ParameterError(
-                    "dates", "days of the years 1 to 9999", name, getattr(self, name)
-                )
+            need_field(
+                _DAYS[0] <= getattr(self, name) <= _DAYS[1],
+                self,
+                name,
+                "days of the years 1 to 9999",
+                owner="dates",
+            )
 
     # attrs would generate another one for the subclass.
     __repr__ = Range.__repr__

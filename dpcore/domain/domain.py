@@ -171,7 +171,9 @@ class Domain:
         Raises:
             UnfitTargetError: there is no target.
         """
-        return need_value(self._labels, UnfitTargetError, _TARGETLESS)
+        if self._labels is None:
+            raise UnfitTargetError(_TARGETLESS)
+        return self._labels
 
     @property
     def rules(self) -> dict[str, Column | Classes]:
@@ -196,9 +198,8 @@ class Domain:
         Raises:
             UnknownCountError: it is not public; whatever needs it is refused by the plan.
         """
-        if self.exact is None:
-            raise UnknownCountError("the exact number of records is needed, and it is not public")
-        return self.exact
+        refusal = "the exact number of records is needed, and it is not public"
+        return need_value(self.exact, UnknownCountError, refusal)
 
     @property
     def at_most(self) -> int | None:

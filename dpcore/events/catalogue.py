@@ -289,8 +289,7 @@ def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapp
     for inverse, field in event_class.inverses.items():
         if inverse in data:
             with below(inverse):
-                if field in data:
-                    raise SpecError(f"needs {field} or {inverse}, not both")
+                need(field not in data, SpecError, f"needs {field} or {inverse}, not both")
                 if not (math.isfinite(value := _number(data.pop(inverse), float)) and value > 0):
                     raise SpecError(f"needs a finite number > 0, got {shown(value)}")
                 # a larger field costs more, so the inverse is rounded up

@@ -26,7 +26,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive
-from dpcore.errors import NoClaimError, ParameterError, need
+from dpcore.errors import NoClaimError, ParameterError, need, need_value
 from dpcore.events.base import CompoundEvent, Direction
 from dpcore.events.renyi_curve import renyi_to_delta
 from dpcore.rounding import down, up
@@ -52,13 +52,16 @@ class RandomStoppingEvent(CompoundEvent):
     shape: float = attrs.field(default=_POISSON)
 
     def __attrs_post_init__(self) -> None:
-        class_name = "RandomStoppingEvent"
         need_field(self.shape > -1, self, "shape", "a shape > -1 (infinite: Poisson)")
         need_field(self.shape >= _POISSON or self.mean > 1, self, "mean", "a mean > 1")
-        if self.event.renyi(np.array([2.0])) is None:
-            raise ParameterError(
-                class_name, "an event with Rényi divergences", "event", self.event.label
-            )
+        need_value(
+            self.event.renyi(np.array([2.0])),
+            ParameterError,
+            "RandomStoppingEvent",
+            "an event with Rényi divergences",
+            "event",
+            self.event.label,
+        )
 
     def _log_inverse_gamma(self) -> float:
         """log(1/gamma) of the law with this mean, rounded up."""

@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive, positive_integer
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError, need
+from dpcore.errors import (
+    ContractError,
+    NoClaimError,
+    ParameterError,
+    ReleaseError,
+    need,
+    need_value,
+)
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.mechanisms.noise.wishart import wishart_mean
@@ -60,9 +67,9 @@ class GaussianSampling(Mechanism):
 
     def _ridge(self) -> float:
         """lam0, given by now."""
-        if self.lam0 is None:
-            raise ParameterError("GaussianSampling", "a finite lam0 > 0", "lam0", None)
-        return self.lam0
+        return need_value(
+            self.lam0, ParameterError, "GaussianSampling", "a finite lam0 > 0", "lam0", None
+        )
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianSampling":
         """k = floor(lam0 / (b scale)^2), so that mu is about 1/scale.

@@ -103,9 +103,10 @@ class RandomizedResponse(Mechanism):
         """
         true = coordinates(value, query)
         # the probabilities of the claim hold for categories alone
-        if not bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()):
-            raise ContractError(
-                f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}"
-            )
+        need(
+            bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()),
+            ContractError,
+            f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}",
+        )
         reports = randomized_response(true.astype(np.int64), self.classes, self.epsilon, noise)
         return reports.astype(np.float64).reshape(query.shape)

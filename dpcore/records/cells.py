@@ -20,6 +20,7 @@ by entry. Sums and comparisons of unknown objects are never called.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -30,7 +31,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-from X import functools
 
 from dpcore.errors import SourceError, need
 from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of

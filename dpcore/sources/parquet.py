@@ -68,13 +68,11 @@ class ParquetSource(Source):
         Raises:
             SourceError: no such file, none that is Parquet, or a column of another type.
         """
-        row_group_parts: list[Part] = []
-        for path in self._files():
-            row_group_parts += [
-                ParquetPart(path=path, first=first, end=end, reading=self.reading)
-                for first, end in itertools.pairwise(self._cuts(path))
-            ]
-        return row_group_parts
+        return [
+            ParquetPart(path=path, first=first, end=end, reading=self.reading)
+            for path in self._files()
+            for first, end in itertools.pairwise(self._cuts(path))
+        ]
 
     def _files(self) -> list[Path]:
         if not self.path.is_dir():

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
@@ -56,10 +56,8 @@ class SqlQuery(Location):
                 rows=SqlitePart(query=self, database=database_address, reading=reading)
             )
         # The driver is looked for, not imported: opening a source connects to nothing.
-        if find_spec(_DRIVER) is None:
-            raise SourceError(
-                f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
-            )
+        refusal = f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
+        need(find_spec(_DRIVER), SourceError, refusal)
         return SqlSource(
             rows=PostgresqlPart(query=self, database=database_address, reading=reading)
         )

@@ -118,16 +118,6 @@ class Extent:
     anchored: bool
 
     @classmethod
-    def of(cls, event: Event, direction: Direction, tail: float) -> "Extent":
-        """From the event's anchor, else by search on its curve.
-
-        Raises:
-            NoClaimError: losses beyond 600 nats are not negligible.
-        """
-        back = reach(event, direction.reverse, tail)
-        return cls.between(event, direction, reach(event, direction, tail), back)
-
-    @classmethod
     def between(cls, event: Event, direction: Direction, top: float, reverse: float) -> "Extent":
         """From how far losses reach in the two directions (`reach`).
 
@@ -280,8 +270,7 @@ def _curve_above(
 ) -> tuple[Array, Array]:
     """Knots up to the extent's top, and upper ends of the curve there."""
     knots = extent.knots(extent.top, step)
-    curve = extended_curve(event, knots, direction, lower=False)
-    return knots, np.minimum.accumulate(curve)
+    return knots, np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
 
 
 def _measure_above(knots: Array, curve: Array, step: float) -> Masses:

@@ -12,7 +12,7 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, NoClaimError
+from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -32,10 +32,6 @@ def all_methods(adjacency: Adjacency) -> dict[str, Accountant]:
     }
 
 
-def _all_methods(auto: "AutoAccountant") -> Mapping[str, Accountant]:
-    return all_methods(auto.adjacency)
-
-
 @attrs.frozen
 class AutoAccountant(Accountant):
     """Composes with every method that supports all events, and quotes the least upper end.
@@ -50,7 +46,7 @@ class AutoAccountant(Accountant):
 
     adjacency: Adjacency
     methods: Mapping[str, Accountant] = attrs.field(
-        default=attrs.Factory(_all_methods, takes_self=True)
+        default=attrs.Factory(lambda self: all_methods(self.adjacency), takes_self=True)
     )
     applications: int = 0
 
@@ -101,9 +97,8 @@ class AutoAccountant(Accountant):
         slow_ends, slow_refusals = slow.intervals(delta)
         ends |= slow_ends
         refusals |= slow_refusals
-        if not ends:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
-            raise NoClaimError("no accountant can state an epsilon: " + reasons)
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+        need(ends, NoClaimError, "no accountant can state an epsilon: " + reasons)
         return ends
 
     def _select(self, *names: str) -> "AutoAccountant":

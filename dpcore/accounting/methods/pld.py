@@ -137,8 +137,11 @@ class PldAccountant(Accountant):
         """
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
-        if not max(aim.implied for aim in aims) < FARTHEST:
-            raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
+        need(
+            max(aim.implied for aim in aims) < FARTHEST,
+            NoClaimError,
+            f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats",
+        )
         # Each tilt answers between the midpoints to its neighbours, where its window is.
         centres = np.maximum.accumulate([aim.implied for aim in aims])
         edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
@@ -305,12 +308,19 @@ class PldAccountant(Accountant):
         self, aim: "_Aim", spent: Spent, step: float
     ) -> list[tuple[tuple[Masses, Masses | None], int]]:
         """Masses of all events from above and from below, with counts."""
-        # the merged Gaussian of the lower end takes the extent of the upper end's
+        # The merged Gaussian of the lower end takes the extent of the upper end's. An event that is
+        # not attained is taken as if it were, to measure the grid; `epsilon` certifies the rest.
         return [
             (
                 self._compute_once(
                     ("both", event, aim.direction, extent, step),
-                    partial(masses_both, _attained(event), aim.direction, extent, step),
+                    partial(
+                        masses_both,
+                        event if event.attained else AsAttained(event=event),
+                        aim.direction,
+                        extent,
+                        step,
+                    ),
                 ),
                 count,
             )
@@ -365,11 +375,6 @@ class _Aim:
 
 def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
     return masses_above(event, direction, extent, (extent.top - extent.bottom) / _ROUGH_CELLS)
-
-
-def _attained(event: Event) -> Event:
-    """What the width of the grid is measured with; `PldAccountant.epsilon` certifies the rest."""
-    return event if event.attained else AsAttained(event=event)
 
 
 def _round_down(step: float) -> float:

@@ -14,10 +14,6 @@ from dpcore.rounding import UNIT
 from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
 
 
-def _inner_learner(wrapper: TwiceAddRemove) -> type[AnyLearner] | None:
-    return wrapper.bound.learner
-
-
 @attrs.frozen(kw_only=True)
 class TwiceAddRemove(SensitivityBound):
     """Twice an add/remove bound covers replace-one and every smaller relation.
@@ -36,7 +32,7 @@ class TwiceAddRemove(SensitivityBound):
 
     bound: SensitivityBound
     learner: type[AnyLearner] | None = attrs.field(  # type: ignore[misc]  # the inner bound's, per instance
-        init=False, default=attrs.Factory(_inner_learner, takes_self=True)
+        init=False, default=attrs.Factory(lambda self: self.bound.learner, takes_self=True)
     )
 
     def sensitivity(

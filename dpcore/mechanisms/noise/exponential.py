@@ -230,16 +230,3 @@ class ExpCoins:
         for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
             heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
         return heads.reshape(np.shape(n))
-
-
-def bernoulli_exp(n: NDArray[np.int64], rate: Fraction, stream: Stream) -> NDArray[np.bool_]:
-    """Independent coins with heads of probability exactly exp(-rate n), any shape.
-
-    Args:
-        n: >= 0.
-        rate: > 0. For many calls with one rate, keep its `ExpCoins`.
-
-    Raises:
-        ValueError: some n is negative, or `rate` is not positive.
-    """
-    return ExpCoins(rate).toss(n, stream)

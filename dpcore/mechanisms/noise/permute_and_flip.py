@@ -33,6 +33,5 @@ def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream)
         "needs at least one score, each within +-2^61",
     )
     # the largest score has exponent 0, so at least one coin shows heads
-    heads = coins.toss(scores.max() - scores, stream)
-    winners = np.flatnonzero(heads)
+    winners = np.flatnonzero(coins.toss(scores.max() - scores, stream))
     return int(winners[uniform_below(winners.size, 1, stream)[0]])

@@ -112,11 +112,8 @@ def read_header(
     raw = file.readline(lines.LONGEST + 2)
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
     header_cells = lines.row(body, reading.delimiter, None)
-    need(
-        not isinstance(header_cells, lines.Faulty),
-        SourceError,
-        f"{path.name}, line 1: {header_cells.why}",
-    )
+    if isinstance(header_cells, lines.Faulty):
+        raise SourceError(f"{path.name}, line 1: {header_cells.why}")
     need(header_cells, SourceError, f"{path.name}: the file is empty")
     names, header = reading.names, [name.strip() for name in header_cells]
     # Most likely another delimiter. The message shows nothing of the line itself.
