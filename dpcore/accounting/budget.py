@@ -5,7 +5,7 @@ import math
 import attrs
 
 from dpcore.accounting.conversions import zcdp_to_epsilon
-from dpcore.checks import need_field
+from dpcore.checks import need_field, need_positive
 from dpcore.errors import ParameterError, need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
@@ -37,7 +37,7 @@ class PrivacyBudget:
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":
         """The (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor. 2.13)."""
-        need(math.isfinite(mu) and mu > 0, ParameterError, "budget", "a finite mu > 0", "mu", mu)
+        need_positive("budget", mu=mu)
         need(0 < delta < 1, ParameterError, "budget", "a delta in (0, 1) beside mu", "delta", delta)
         epsilon = gaussian_epsilon(delta, mu)
         # So small a mu already is (0, delta)-DP: no epsilon > 0 is what it implies at delta.
@@ -54,9 +54,7 @@ class PrivacyBudget:
     @classmethod
     def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
         """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
-        need(
-            math.isfinite(rho) and rho > 0, ParameterError, "budget", "a finite rho > 0", "rho", rho
-        )
+        need_positive("budget", rho=rho)
         need(
             0 < delta < 1, ParameterError, "budget", "a delta in (0, 1) beside rho", "delta", delta
         )

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field
-from dpcore.errors import ParameterError, need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
@@ -42,13 +41,12 @@ class Range:
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
-            need(
+            need_field(
                 value is None or (not isinstance(value, bool) and math.isfinite(value)),
-                ParameterError,
-                "range",
-                "finite numbers",
+                self,
                 name,
-                value,
+                "finite numbers",
+                owner="range",
             )
         # The width must be finite too: encodings divide by it, and sensitivities grow with it.
         need_field(

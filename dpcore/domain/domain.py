@@ -93,21 +93,19 @@ class Domain:
             "target",
             self._target,
         )
-        need(
+        need_field(
             not isinstance(self._labels, Range) or not self._labels.missing,
-            ParameterError,
-            "domain",
-            "labels without missing ones",
+            self,
             "labels",
-            self._labels,
+            "labels without missing ones",
+            owner="domain",
         )
-        need(
+        need_field(
             self._target not in self.columns,
-            ParameterError,
-            "domain",
-            "a target that is no feature",
+            self,
             "target",
-            self._target,
+            "a target that is no feature",
+            owner="domain",
         )
         if overlap := sorted({*self.groups} & {*self.columns, self._target}):
             raise ParameterError("domain", "groups that are no features", "groups", overlap[0])
@@ -119,13 +117,12 @@ class Domain:
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
         for name in ("exact", "limit"):
             count = getattr(self, name)
-            need(
+            need_field(
                 count is None or (not isinstance(count, bool) and count >= 1),
-                ParameterError,
-                "domain",
-                "at least one record",
+                self,
                 name,
-                count,
+                "at least one record",
+                owner="domain",
             )
         need_field(
             self.exact is None or self.limit is None,

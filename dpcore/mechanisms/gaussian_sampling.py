@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive, positive_integer
+from dpcore.checks import need_field, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import (
     ContractError,
@@ -93,13 +93,12 @@ class GaussianSampling(Mechanism):
             NoClaimError,
             "gaussian_sampling needs a public number of records",
         )
-        need(
+        need_field(
             query.field == "real" and len(query.shape) == 2 and query.shape[0] == query.shape[1],
-            ParameterError,
-            "GaussianSampling",
-            "a real square matrix",
+            query,
             "shape",
-            query.shape,
+            "a real square matrix",
+            owner="GaussianSampling",
         )
         return GaussianSamplingEvent(
             theta=up(sensitivity.unit / math.sqrt(self._ridge()), roundings=3),

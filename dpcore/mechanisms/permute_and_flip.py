@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError, need
+from dpcore.checks import need_field
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Prepared, summed
@@ -47,14 +47,7 @@ class PermuteAndFlip(Choice, Executed):
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        need(
-            query.field == "real",
-            ParameterError,
-            "PermuteAndFlip",
-            "real scores",
-            "field",
-            query.field,
-        )
+        need_field(query.field == "real", query, "field", "real scores", owner="PermuteAndFlip")
         # a plan fails here where no grid fits, before any record is read
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)

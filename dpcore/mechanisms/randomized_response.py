@@ -7,9 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import integer_from, positive
+from dpcore.checks import integer_from, need_field, positive
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ParameterError, need
+from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
@@ -67,13 +67,8 @@ class RandomizedResponse(Mechanism):
         Raises:
             ParameterError: the query is complex.
         """
-        need(
-            query.field == "real",
-            ParameterError,
-            "RandomizedResponse",
-            "real categories",
-            "field",
-            query.field,
+        need_field(
+            query.field == "real", query, "field", "real categories", owner="RandomizedResponse"
         )
         if (entries := self._entries(sensitivity)) == 1:
             return RandomizedResponseEvent(

@@ -7,9 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
+from dpcore.checks import need_field, positive
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 
 _NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 _ENTRIES = 1 << 22  # of a kernel matrix that are held at a time
@@ -48,13 +48,12 @@ class UnitKernel(Kernel):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def __attrs_post_init__(self) -> None:
-        need(
+        need_field(
             _NARROWEST <= self.bandwidth <= _WIDEST,
-            ParameterError,
-            self.kind,
-            f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+            self,
             "bandwidth",
-            self.bandwidth,
+            f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+            owner=self.kind,
         )
 
     def norm(self, domain: Domain) -> float:
