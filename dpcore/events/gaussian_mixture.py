@@ -50,7 +50,6 @@ class GaussianMixtureEvent(TwoEnds):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        class_name = "GaussianMixtureEvent"
         good = all(math.isfinite(s) and s >= 0 for s in self.shifts) and any(self.shifts)
         need_field(good, self, "shifts", "finite shifts >= 0, not all 0")
         fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
@@ -63,7 +62,7 @@ class GaussianMixtureEvent(TwoEnds):
         need(
             self.adjacency.membership,
             ParameterError,
-            class_name,
+            "GaussianMixtureEvent",
             "add_remove",
             "adjacency",
             str(self.adjacency),

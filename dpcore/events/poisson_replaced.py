@@ -37,7 +37,6 @@ from dpcore.errors import ParameterError, need
 from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
 from dpcore.rounding import gamma, up
 
-_CLASS_NAME = "PoissonReplacedEvent"
 _TINY = 1e-298
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
@@ -67,7 +66,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         need(
             self.event.adjacency.replaces and self.absent.adjacency == self.event.adjacency,
             ParameterError,
-            _CLASS_NAME,
+            "PoissonReplacedEvent",
             "two events for one replacement relation",
             "adjacency",
             f"{self.event.adjacency}, {self.absent.adjacency}",

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
-from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import up
 
@@ -63,13 +62,11 @@ class RenyiEvent(VectorEvent):
     def __attrs_post_init__(self) -> None:
         orders = self.orders
         rising = all(a < b for a, b in itertools.pairwise(orders))
-        need(
+        need_field(
             orders and rising and orders[0] > 1 and math.isfinite(orders[-1]),
-            ParameterError,
-            "RenyiEvent",
-            "increasing finite orders > 1",
+            self,
             "orders",
-            orders,
+            "increasing finite orders > 1",
         )
         good = all(value >= 0 for value in self.divergences)
         need_field(
