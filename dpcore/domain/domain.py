@@ -261,11 +261,8 @@ class Domain:
             SourceError: a column is missing or the columns are not equally long.
         """
         table = named(table)
-        need(
-            not self.labelled or self.target in table,
-            SourceError,
-            f"column {self.target!r} is missing",
-        )
+        if self.labelled and self.target not in table:
+            raise SourceError(f"column {self.target!r} is missing")
         # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
         features = self.encode(table)
         if not self.labelled:
