@@ -17,8 +17,8 @@ import numpy as np
 import opendp.prelude as dp
 from scipy.linalg import blas
 
-from dpcore.mechanisms.noise.discrete_gaussian import discrete_gaussian
-from dpcore.mechanisms.noise.discrete_laplace import discrete_laplace
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.randomness import SecretCoins
 
@@ -41,8 +41,8 @@ def integers(count: int, repetitions: int) -> None:
     vector = [0] * count
     generator = np.random.default_rng()
     laws = {
-        "gaussian": (discrete_gaussian, dp.m.make_gaussian, dp.l2_distance(T=float)),
-        "laplace": (discrete_laplace, dp.m.make_laplace, dp.l1_distance(T=int)),
+        "gaussian": (gaussian_law, dp.m.make_gaussian, dp.l2_distance(T=float)),
+        "laplace": (laplace_law, dp.m.make_laplace, dp.l1_distance(T=int)),
     }
     domain = dp.vector_domain(dp.atom_domain(T=int))
     for law, (ours, make, metric) in laws.items():
@@ -51,7 +51,7 @@ def integers(count: int, repetitions: int) -> None:
             stream = coins.noise(0, f"{law} {width}", 1)
             seconds = interleaved(
                 {
-                    "dpcore": lambda f=ours, w=width, s=stream: f(w, count, s),
+                    "dpcore": lambda f=ours, w=width, s=stream: f(w, count).symmetric(count, s),
                     "opendp": lambda m=theirs: m(vector),
                     "numpy": lambda: generator.standard_normal(count),
                 },
@@ -72,7 +72,10 @@ def one_draw(repetitions: int) -> None:
     theirs = dp.m.make_gaussian(dp.atom_domain(T=int), dp.absolute_distance(T=float), scale=1000.0)
     stream = coins.noise(0, "one", 1)
     seconds = interleaved(
-        {"dpcore": lambda: discrete_gaussian(1000.0, 1, stream), "opendp": lambda: theirs(0)},
+        {
+            "dpcore": lambda: gaussian_law(1000.0, 1).symmetric(1, stream),
+            "opendp": lambda: theirs(0),
+        },
         20 * repetitions,
     )
     print(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from typing import Self
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -33,6 +35,14 @@ class Accountant(ABC):
             ValueError: `count` is not an integer >= 0.
         """
 
+    def compose_all(self, events: Iterable[tuple[Event, int]]) -> Self:
+        """A new accountant that has also spent events with counts, one after the other.
+
+        Raises:
+            AdjacencyError, UnsupportedEventError, ValueError: as `compose`.
+        """
+        return functools.reduce(lambda spent, counted: spent.compose(*counted), events, self)
+
     @abstractmethod
     def epsilon(self, delta: float) -> Interval:
         """Both ends of the least epsilon (nats) that holds at `delta`; the upper end is quoted.
@@ -47,7 +57,10 @@ class Accountant(ABC):
 
     def accept(self, event: Event, count: int) -> None:
         """Check what every accountant checks before it composes."""
-        if isinstance(count, bool) or count != int(count) or count < 0:
-            raise ValueError(f"count must be an integer >= 0, got count={count!r}")
+        need(
+            not isinstance(count, bool) and count == int(count) and count >= 0,
+            ValueError,
+            f"count must be an integer >= 0, got count={count!r}",
+        )
         # A claim for a smaller relation says nothing about a larger one: it is never converted.
         self.adjacency.require_covered_by(event.adjacency, event.label)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from dpcore.errors import ParameterError, SpecError, nearest, shown
+from dpcore.errors import ParameterError, SpecError, nearest, need, shown
 
 Validator = Callable[[Any, Any, Any], None]
 
@@ -19,11 +19,9 @@ def component_name(owner: object) -> str:
 
 def _number(test: Callable[[float], bool], requirement: str) -> Validator:
     def check(instance: Any, attribute: Any, value: Any) -> None:
-        has_wrong_type = isinstance(value, bool) or not isinstance(value, int | float)
-        if has_wrong_type or not math.isfinite(value) or not test(value):
-            raise ParameterError(
-                component_name(instance), requirement.format(attribute.name), attribute.name, value
-            )
+        is_number = isinstance(value, int | float) and not isinstance(value, bool)
+        is_valid = is_number and math.isfinite(value) and test(value)
+        need_field(is_valid, instance, attribute.name, requirement.format(attribute.name))
 
     return check
 
@@ -35,23 +33,53 @@ probability = _number(lambda v: 0 <= v <= 1, "a {} in [0, 1]")
 fraction = _number(lambda v: 0 < v < 1, "a {} in (0, 1)")
 
 
-def positive_integer(instance: Any, attribute: Any, value: Any) -> None:
-    """Accept an int >= 1 (a bool is not an int here)."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+def is_integer(value: object, lowest: int = 1) -> bool:
+    """Whether a value is an int from `lowest` (a bool is not an int here)."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= lowest
+
+
+def need_field(
+    condition: object, instance: object, field: str, requirement: str, *, owner: str | None = None
+) -> None:
+    """Refuse an object unless a condition on its `field` holds.
+
+    Args:
+        owner: The name its user knows, if that is not its class.
+
+    Raises:
+        ParameterError: the condition does not hold; the message shows the field's value.
+    """
+    if not condition:
         raise ParameterError(
-            component_name(instance), f"an integer {attribute.name} >= 1", attribute.name, value
+            owner or component_name(instance), requirement, field, getattr(instance, field)
         )
+
+
+def integer_from(lowest: int) -> Validator:
+    """A validator that accepts an int >= `lowest` alone (a bool is not an int here)."""
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        requirement = f"an integer {attribute.name} >= {lowest}"
+        need_field(is_integer(value, lowest), instance, attribute.name, requirement)
+
+    return check
+
+
+positive_integer = integer_from(1)
+
+
+def floats(values: Iterable[Any]) -> tuple[float, ...]:
+    """A converter: numbers of any kind, as a tuple of floats."""
+    return tuple(map(float, values))
 
 
 def one_of(*choices: str) -> Validator:
     """A validator that accepts the texts in `choices` alone."""
 
+    names = " or ".join(map(repr, choices))
+
     def check(instance: Any, attribute: Any, value: Any) -> None:
-        if value not in choices:
-            names = " or ".join(repr(choice) for choice in choices)
-            raise ParameterError(
-                component_name(instance), f"{attribute.name} {names}", attribute.name, value
-            )
+        need_field(value in choices, instance, attribute.name, f"{attribute.name} {names}")
 
     return check
 
@@ -69,8 +97,7 @@ def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[
         if key not in valid:
             raise SpecError(f"unknown key {shown(key)}{nearest(key, valid)}", field=key, key=key)
     for key in needed:
-        if key not in data:
-            raise SpecError(f"the key {key!r} is missing", field=key)
+        need(key in data, SpecError, f"the key {key!r} is missing", field=key)
 
 
 def need_positive(owner: str, **values: float) -> None:
@@ -80,5 +107,5 @@ def need_positive(owner: str, **values: float) -> None:
         ParameterError: one is not.
     """
     for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(owner, f"a finite {name} > 0", name, value)
+        is_valid = math.isfinite(value) and value > 0
+        need(is_valid, owner, f"a finite {name} > 0", name, value)

@@ -108,7 +108,7 @@ class DpcoreError(Exception):
         return ": ".join(part for part in (self.place, self.path, self.message) if part)
 
 
-def need(condition: object, error: type[DpcoreError] | str, *parts: Any, **fields: Any) -> None:
+def need(condition: object, error: type[Exception] | str, *parts: Any, **fields: Any) -> None:
     """Raise `error(*parts, **fields)` unless a condition holds; of a text, `ParameterError`.
 
     The parts are computed in any case: they are cheap, and cannot fail where the condition holds.
@@ -121,6 +121,13 @@ def need(condition: object, error: type[DpcoreError] | str, *parts: Any, **field
     if isinstance(error, str):
         raise ParameterError(error, *parts, **fields)
     raise error(*parts, **fields)
+
+
+def need_value(value: Value | None, error: type[Exception], *parts: Any, **fields: Any) -> Value:
+    """A value that is not None; raise `error(*parts, **fields)` in place of None."""
+    if value is None:
+        raise error(*parts, **fields)
+    return value
 
 
 @contextmanager

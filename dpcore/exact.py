@@ -16,6 +16,8 @@ import attrs
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpcore.errors import need
+
 _BITS = 32
 _LOW = (1 << _BITS) - 1
 _HIGHEST = 1 << 60
@@ -52,10 +54,12 @@ class Exact:
         Raises:
             ValueError: a float is no integer, or larger than that.
         """
-        array = np.asarray(integers)
-        if array.dtype.kind == "f":
-            if not bool(((np.abs(array) <= _FLOATS) & (array == np.rint(array))).all()):
-                raise ValueError("floats must hold integers of up to 2^53")
+        if (array := np.asarray(integers)).dtype.kind == "f":
+            need(
+                bool(((np.abs(array) <= _FLOATS) & (array == np.rint(array))).all()),
+                ValueError,
+                "floats must hold integers of up to 2^53",
+            )
         elif array.dtype.kind not in "bi":
             raise ValueError(f"signed integers are needed, not {array.dtype}")
         # The shift floors, so that `low` is in [0, 2^32) for negative integers too.
@@ -77,13 +81,17 @@ class Exact:
             ValueError: the shapes or the units differ.
             OverflowError: an entry leaves 92 bits.
         """
-        if self.shape != other.shape or self.exponent != other.exponent:
-            raise ValueError("sums of one shape and one unit add up")
+        need(
+            self.shape == other.shape and self.exponent == other.exponent,
+            ValueError,
+            "sums of one shape and one unit add up",
+        )
         # Two low limbs carry at most 1, and none of the three sums leaves 64 bits.
         low = self.low + other.low
         high = self.high + other.high + (low >> _BITS)
-        if bool((np.abs(high) > _HIGHEST).any()):
-            raise OverflowError("an exact sum leaves 92 bits")
+        need(
+            not bool((np.abs(high) > _HIGHEST).any()), OverflowError, "an exact sum leaves 92 bits"
+        )
         return Exact(high=high, low=low & _LOW, exponent=self.exponent)
 
     def __eq__(self, other: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.notebook_view import Sheet, Shown, facts
 
 
@@ -140,10 +140,12 @@ class Guarantee(Shown):
 
     def __attrs_post_init__(self) -> None:
         # A proved claim rests on no assumption, and a conditional one names what it rests on.
-        if (self.status is Status.CONDITIONAL) != bool(self.assumptions) and (
-            self.status is not Status.NONE
-        ):
-            raise ContractError("a guarantee is conditional exactly if it has assumptions")
+        is_conditional = self.status is Status.CONDITIONAL
+        need(
+            self.status is Status.NONE or is_conditional == bool(self.assumptions),
+            ContractError,
+            "a guarantee is conditional exactly if it has assumptions",
+        )
 
     @property
     def short(self) -> str:
@@ -244,8 +246,7 @@ class Guarantee(Shown):
 
 def rounded_up(value: float) -> str:
     """Six digits, rounded up, so that the text never claims less than the number."""
-    text = f"{value:.6g}"
-    if float(text) >= value:
+    if float(text := f"{value:.6g}") >= value:
         return text
     # Rounding to six digits lost at most half a unit of the sixth: one unit more is enough.
     exponent = int(f"{value:e}".split("e")[1])

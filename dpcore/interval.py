@@ -7,6 +7,7 @@ from typing import Any, Self, cast
 
 import attrs
 
+from dpcore.errors import need
 from dpcore.notebook_view import Sheet, Shown
 
 _ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
@@ -22,8 +23,11 @@ class Interval(Shown):
     upper: float
 
     def __attrs_post_init__(self) -> None:
-        if math.isnan(self.lower) or math.isnan(self.upper) or self.lower > self.upper:
-            raise ValueError(f"not an interval: [{self.lower!r}, {self.upper!r}]")
+        need(
+            self.lower <= self.upper,  # false of NaN
+            ValueError,
+            f"not an interval: [{self.lower!r}, {self.upper!r}]",
+        )
 
     def sheet(self) -> Sheet:
         """Both ends, as a notebook shows them."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ReleaseError
+from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.exact import Exact
 from dpcore.interval import Spread
@@ -50,10 +50,11 @@ def free_field(mechanism: type[AnyMechanism]) -> str:
     """
     fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast(Any, mechanism))
     names = [field.name for field in fields if is_free(field)]
-    if len(names) != 1:
-        raise ContractError(
-            f"{mechanism.__name__} must declare exactly one free field, has {names}"
-        )
+    need(
+        len(names) == 1,
+        ContractError,
+        f"{mechanism.__name__} must declare exactly one free field, has {names}",
+    )
     return names[0]
 
 
@@ -187,21 +188,29 @@ def coordinates(value: NDArray[Any], query: Query) -> NDArray[np.float64]:
             infinity, or an integer that a float cannot hold.
     """
     array = np.asarray(value)
-    if array.shape != query.shape:
-        raise ContractError(
-            f"the statistic of {query.name!r} must have shape {query.shape}, has {array.shape}"
-        )
-    if array.dtype.kind not in "biufc" or (array.dtype.kind == "c" and query.field == "real"):
-        raise ContractError(
-            f"the statistic of {query.name!r} must be {query.field} numbers, is {array.dtype}"
-        )
+    need(
+        array.shape == query.shape,
+        ContractError,
+        f"the statistic of {query.name!r} must have shape {query.shape}, has {array.shape}",
+    )
+    need(
+        array.dtype.kind in "biufc" and (array.dtype.kind != "c" or query.field != "real"),
+        ContractError,
+        f"the statistic of {query.name!r} must be {query.field} numbers, is {array.dtype}",
+    )
     # Only 64-bit integers can lie beyond 2^53, where doubles are no longer exact.
     is_wide = array.dtype.kind in "iu" and array.dtype.itemsize == 8
-    if is_wide and bool(((array > _LARGEST_INTEGER) | (array < -_LARGEST_INTEGER)).any()):
-        raise ContractError(f"the statistic of {query.name!r} holds integers beyond 2^53")
+    need(
+        not is_wide or not bool(((array > _LARGEST_INTEGER) | (array < -_LARGEST_INTEGER)).any()),
+        ContractError,
+        f"the statistic of {query.name!r} holds integers beyond 2^53",
+    )
     real = to_real(array.astype(query.dtype))
-    if not bool(np.isfinite(real).all()):
-        raise ContractError(f"the statistic of {query.name!r} is not finite")
+    need(
+        bool(np.isfinite(real).all()),
+        ContractError,
+        f"the statistic of {query.name!r} is not finite",
+    )
     return real
 
 
@@ -226,15 +235,21 @@ def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
     """
     if isinstance(value, Exact) and value.shape == query.shape:
         # Before `in_units`, which would round fractions away.
-        if value.exponent < 0 and any(n % (1 << -value.exponent) for n in value.integers()):
-            raise ContractError(f"the statistic of {query.name!r} must be integers")
+        need(
+            value.exponent >= 0 or not any(n % (1 << -value.exponent) for n in value.integers()),
+            ContractError,
+            f"the statistic of {query.name!r} must be integers",
+        )
         clamped_integers = (
             max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, n)) for n in value.in_units(0)
         )
         return np.array([*clamped_integers], dtype=np.int64)
     exact = coordinates(np.asarray(value), query)
-    if not bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()):
-        raise ContractError(f"the statistic of {query.name!r} must be integers of up to 2^53")
+    need(
+        bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()),
+        ContractError,
+        f"the statistic of {query.name!r} must be integers of up to 2^53",
+    )
     return exact.astype(np.int64)
 
 
@@ -244,15 +259,15 @@ def finite(released: NDArray[np.float64], query: Query) -> NDArray[np.float64]:
     Raises:
         ReleaseError: one did; nothing is released.
     """
-    if not bool(np.isfinite(released).all()):
-        raise ReleaseError(f"the release of {query.name!r} overflows")
+    need(
+        bool(np.isfinite(released).all()), ReleaseError, f"the release of {query.name!r} overflows"
+    )
     return released
 
 
 def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
     """All real coordinates of a statistic, flat: a complex entry is two of them (isometric)."""
-    flat = np.ascontiguousarray(value).reshape(-1)
-    if np.iscomplexobj(flat):
+    if np.iscomplexobj(flat := np.ascontiguousarray(value).reshape(-1)):
         return flat.astype(np.complex128, copy=False).view(np.float64)
     return flat.astype(np.float64)
 

@@ -121,8 +121,7 @@ class _AesWords(Words):
 
     def at(self, first: int, count: int) -> NDArray[np.uint64]:
         # A block holds two words, so that an odd start drops the first of its block.
-        source = _Aes.keyed(self._key, first // 2)
-        return source.take(count + first % 2)[first % 2 :]
+        return _Aes.keyed(self._key, first // 2).take(count + first % 2)[first % 2 :]
 
 
 class _Aes:
@@ -385,8 +384,7 @@ class SecretCoins(Once):
     def sampling(self, release: int, query: str, number: int) -> Stream:
         """What draws the records of one ask, or their order: the runtime's alone."""
         # Release, query and number of the ask: no two asks share a stream.
-        path = (Role.RUNTIME.value, "sampling", release, query, number)
-        return self._stream(path)
+        return self._stream((Role.RUNTIME.value, "sampling", release, query, number))
 
     def learner(self, release: int, query: str, number: int) -> LearnerCoins:
         """The coins of the private function for one ask."""

@@ -117,9 +117,9 @@ class Sensitivity(AnySensitivity):
     def unit(self) -> float:
         """What a mechanism calibrates to: `value + 2 solver_error`, rounded up."""
         # Both neighbours' statistics may err, in opposite directions.
-        if self.solver_error == 0.0:
-            return self.value
-        return up(self.value + 2 * self.solver_error, roundings=1)
+        return (
+            up(self.value + 2 * self.solver_error, roundings=1) if self.solver_error else self.value
+        )
 
     @property
     def reach(self) -> float:
@@ -127,9 +127,9 @@ class Sensitivity(AnySensitivity):
         if self.range is None:
             return 2 * self.unit
         # The range is a difference of two entries, and each of them errs in both datasets.
-        if self.solver_error == 0.0:
-            return self.range
-        return up(self.range + 4 * self.solver_error, roundings=1)
+        return (
+            up(self.range + 4 * self.solver_error, roundings=1) if self.solver_error else self.range
+        )
 
     @property
     def smallest(self) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from dpcore.errors import ContractError, DpcoreError
+from dpcore.errors import ContractError, DpcoreError, need
 
 _forks: list[
     None
@@ -41,8 +41,7 @@ class Once:
         self._require_here(ContractError)
         token = object()
         self._tokens.append(token)  # atomic: of two threads one comes first
-        if self._tokens[0] is not token:
-            raise ContractError(refusal)
+        need(self._tokens[0] is token, ContractError, refusal)
 
     def _require_here(self, error: type[DpcoreError]) -> None:
         """Raise `error` in any process but the one that made it."""

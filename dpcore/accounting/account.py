@@ -21,7 +21,7 @@ import attrs
 from dpcore.accounting.methods.auto import AutoAccountant, intersection
 from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
-from dpcore.errors import ParameterError, SpecError, below, shown
+from dpcore.errors import SpecError, below, need, shown
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.text import parse_adjacency
 from dpcore.interval import Interval
@@ -93,14 +93,11 @@ def account(data: object, delta: float, catalogue: Catalogue | None = None) -> A
         NoClaimError: no method can state an epsilon.
         ContractError: two methods contradict each other.
     """
-    if not 0 <= delta < 1:
-        raise ParameterError("account", "a delta in [0, 1)", "delta", delta)
+    need(0 <= delta < 1, "account", "a delta in [0, 1)", "delta", delta)
     adjacency, event_data = relation_and_events(data)
-    accountant = AutoAccountant(adjacency)
     with below("events"):
         events = (catalogue or Catalogue()).counted(event_data, adjacency)
-    for event, count in events:
-        accountant = accountant.compose(event, count)
+    accountant = AutoAccountant(adjacency).compose_all(events)
     # `intervals` asks every method; `epsilon` would leave out those that cannot win.
     intervals, refusals = accountant.intervals(delta)
     if not intervals:

@@ -5,7 +5,8 @@ import math
 import attrs
 
 from dpcore.accounting.conversions import zcdp_to_epsilon
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, need_positive
+from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
 
@@ -24,34 +25,32 @@ class PrivacyBudget:
     rho: float | None = None
 
     def __attrs_post_init__(self) -> None:
-        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
-            raise ParameterError("budget", "a finite epsilon > 0", "epsilon", self.epsilon)
-        if not 0 <= self.delta < 1:
-            raise ParameterError("budget", "a delta in [0, 1)", "delta", self.delta)
+        need_field(
+            math.isfinite(self.epsilon) and self.epsilon > 0,
+            self,
+            "epsilon",
+            "a finite epsilon > 0",
+            owner="budget",
+        )
+        need_field(0 <= self.delta < 1, self, "delta", "a delta in [0, 1)", owner="budget")
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":
         """The (epsilon, delta) that mu-Gaussian-DP implies (Dong, Roth & Su 2022, Cor. 2.13)."""
-        if not (math.isfinite(mu) and mu > 0):
-            raise ParameterError("budget", "a finite mu > 0", "mu", mu)
-        if not 0 < delta < 1:
-            raise ParameterError("budget", "a delta in (0, 1) beside mu", "delta", delta)
+        need_positive("budget", mu=mu)
+        need(0 < delta < 1, "budget", "a delta in (0, 1) beside mu", "delta", delta)
         epsilon = gaussian_epsilon(delta, mu)
         # So small a mu already is (0, delta)-DP: no epsilon > 0 is what it implies at delta.
-        if epsilon == 0:
-            raise ParameterError("budget", "a mu that is not below delta altogether", "mu", mu)
+        need(epsilon != 0, "budget", "a mu that is not below delta altogether", "mu", mu)
         return cls(epsilon=epsilon, delta=delta)
 
     @classmethod
     def from_rho(cls, rho: float, delta: float) -> "PrivacyBudget":
         """rho-zCDP, with the (epsilon, delta) it implies (Canonne, Kamath & Steinke 2020)."""
-        if not (math.isfinite(rho) and rho > 0):
-            raise ParameterError("budget", "a finite rho > 0", "rho", rho)
-        if not 0 < delta < 1:
-            raise ParameterError("budget", "a delta in (0, 1) beside rho", "delta", delta)
+        need_positive("budget", rho=rho)
+        need(0 < delta < 1, "budget", "a delta in (0, 1) beside rho", "delta", delta)
         epsilon = zcdp_to_epsilon(rho, delta)
-        if epsilon == 0:
-            raise ParameterError("budget", "a rho that is not below delta altogether", "rho", rho)
+        need(epsilon != 0, "budget", "a rho that is not below delta altogether", "rho", rho)
         return cls(epsilon=epsilon, delta=delta, rho=rho)
 
     def left_beside(self, gamma: float) -> float:

@@ -19,7 +19,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -92,14 +92,13 @@ def calibrate(
         ParameterError: the target or the range is impossible.
         NoClaimError: even the cheapest value does not meet the target.
     """
+    requirement = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
     for name, value, is_valid in (
         ("epsilon", epsilon, math.isfinite(epsilon) and epsilon > 0),
         ("delta", delta, 0 < delta < 1),
         ("low", low, 0 < low < high < math.inf),
     ):
-        if not is_valid:
-            requirement = "epsilon > 0, delta in (0, 1) and a finite range 0 < low < high"
-            raise ParameterError("calibrate", requirement, name, value)
+        need(is_valid, "calibrate", requirement, name, value)
     search = _Search(family, epsilon, delta, low, high, rising, whole)
     # `PldAccountant` multiplies its width by a factor of epsilon. Divided by it, the interval at
     # the target is about a quarter of the tolerance wide.
@@ -120,8 +119,7 @@ def calibrate(
 
 
 def _auto(adjacency: Adjacency, numerical: PldAccountant) -> AutoAccountant:
-    methods = AutoAccountant(adjacency).methods
-    return AutoAccountant(adjacency, {**methods, "pld": numerical})
+    return AutoAccountant(adjacency, {**AutoAccountant(adjacency).methods, "pld": numerical})
 
 
 @attrs.frozen
@@ -139,9 +137,7 @@ class _Search:
     def cost(self, value: float, accountant: Accountant) -> Interval:
         """What the events at a value cost; infinite where nothing is stated."""
         try:
-            for event, count in self.family(value):
-                accountant = accountant.compose(event, count)
-            return accountant.epsilon(self.delta)
+            return accountant.compose_all(self.family(value)).epsilon(self.delta)
         # A refusal counts as an infinite cost, so that the search turns back instead of failing.
         except NoClaimError:
             return Interval(0.0, math.inf)
@@ -186,10 +182,7 @@ class _Search:
             if self._are_close(cheap, dear, tolerance):
                 break
             middle = self._next_value(cheap, dear, excess(cheap), excess(dear), tolerance)
-            if excess(middle) <= 0:
-                cheap = middle
-            else:
-                dear = middle
+            cheap, dear = (middle, dear) if excess(middle) <= 0 else (cheap, middle)
         calibrated = Calibrated(value=cheap, epsilon=costs[cheap], beyond=dear)
         return _SearchEnd(calibrated, _slope(cheap, costs, slope))
 

@@ -6,37 +6,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
-from dpcore.events.concentrated import zcdp_to_delta
-from dpcore.events.renyi_curve import renyi_to_delta
+from dpcore.errors import need
 from dpcore.rounding import gamma, up
 
 Array = NDArray[np.float64]
 
 
 def _need(owner: str, field: str, value: float, is_valid: bool, requirement: str) -> None:
-    if not (math.isfinite(value) and is_valid):
-        raise ParameterError(owner, requirement, field, value)
-
-
-def pure_to_zcdp(epsilon: float) -> float:
-    """rho = epsilon^2/2. Source: Bun & Steinke (2016), arXiv:1605.02065, Proposition 1.4.
-
-    Raises:
-        ParameterError: `epsilon` is not finite and >= 0.
-    """
-    _need("pure_to_zcdp", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
-    return up(epsilon * epsilon / 2, roundings=500)
-
-
-def gdp_to_zcdp(mu: float) -> float:
-    """rho = mu^2/2. Source: Bun & Steinke (2016), Proposition 1.6, for a Gaussian of shift mu.
-
-    Raises:
-        ParameterError: `mu` is not finite and >= 0.
-    """
-    _need("gdp_to_zcdp", "mu", mu, mu >= 0, "a finite mu >= 0")
-    return up(mu * mu / 2, roundings=500)
+    need(math.isfinite(value) and is_valid, owner, requirement, field, value)
 
 
 def pure_to_gdp(epsilon: float) -> float:
@@ -61,12 +38,6 @@ def pure_to_gdp(epsilon: float) -> float:
     else:  # log Phi(-mu/2) = -log(1 + e^eps)
         mu = -2 * float(scipy.special.ndtri_exp(-(epsilon + math.log1p(math.exp(-epsilon)))))
     return up(mu, roundings=500)
-
-
-def zcdp_to_renyi(rho: float, orders: Array) -> Array:
-    """alpha rho at each order. Source: Bun & Steinke (2016), Definition 1.1."""
-    _need("zcdp_to_renyi", "rho", rho, rho >= 0, "a finite rho >= 0")
-    return orders * up(rho, roundings=500)
 
 
 def renyi_to_epsilon(orders: Array, divergence: Array, delta: float) -> float:
@@ -126,81 +97,3 @@ def zcdp_to_epsilon(rho: float, delta: float) -> float:
         step = float(grid[1] - grid[0])
         low, high = float(grid[index]) - step, float(grid[index]) + step
     return best
-
-
-def pure_group(epsilon: float, size: int) -> float:
-    """size * epsilon. Source: Dwork & Roth (2014), Theorem 2.2.
-
-    Raises:
-        ParameterError: `epsilon` is not finite and >= 0, or `size` < 1.
-    """
-    _need("pure_group", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
-    _need("pure_group", "size", size, size >= 1, "a size >= 1")
-    return up(size * epsilon, roundings=500)
-
-
-def approximate_group(epsilon: float, delta: float, size: int) -> tuple[float, float]:
-    r"""(k epsilon, delta (e^{k epsilon}-1)/(e^epsilon-1)) for groups of k.
-
-    Source: Dwork & Roth (2014), after Theorem 2.2; the sum of the chain
-    :math:`\delta\sum_{i<k}e^{i\epsilon}`.
-
-    Raises:
-        ParameterError: an argument is out of its range.
-    """
-    _need("approximate_group", "epsilon", epsilon, epsilon >= 0, "a finite epsilon >= 0")
-    _need("approximate_group", "delta", delta, 0 <= delta <= 1, "a delta in [0, 1]")
-    _need("approximate_group", "size", size, size >= 1, "a size >= 1")
-    # Beyond the doubles; delta = 1 is the trivial claim.
-    if size * epsilon > 700:
-        return up(size * epsilon, roundings=500), 1.0
-    ratio = math.expm1(size * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(size)
-    return up(size * epsilon, roundings=500), min(1.0, up(delta * ratio, roundings=500))
-
-
-def zcdp_group(rho: float, size: int) -> float:
-    """size^2 rho. Source: Bun & Steinke (2016), Proposition 1.9.
-
-    Raises:
-        ParameterError: `rho` is not finite and >= 0, or `size` < 1.
-    """
-    _need("zcdp_group", "rho", rho, rho >= 0, "a finite rho >= 0")
-    _need("zcdp_group", "size", size, size >= 1, "a size >= 1")
-    return up(size * size * rho, roundings=500)
-
-
-def gdp_group(mu: float, size: int) -> float:
-    """size * mu. Source: Dong, Roth & Su (2022), Theorem 2.14 (k mu-GDP).
-
-    Raises:
-        ParameterError: `mu` is not finite and >= 0, or `size` < 1.
-    """
-    _need("gdp_group", "mu", mu, mu >= 0, "a finite mu >= 0")
-    _need("gdp_group", "size", size, size >= 1, "a size >= 1")
-    return up(size * mu, roundings=500)
-
-
-def add_remove_to_replace_one(epsilon: float, delta: float) -> tuple[float, float]:
-    """A replacement is a removal and an addition: groups of 2.
-
-    Valid only for a release whose map does not depend on the number of records.
-    Source: Dwork & Roth (2014), after Theorem 2.2, with k = 2.
-    """
-    return approximate_group(epsilon, delta, 2)
-
-
-__all__ = [
-    "add_remove_to_replace_one",
-    "approximate_group",
-    "gdp_group",
-    "gdp_to_zcdp",
-    "pure_group",
-    "pure_to_gdp",
-    "pure_to_zcdp",
-    "renyi_to_delta",
-    "renyi_to_epsilon",
-    "zcdp_group",
-    "zcdp_to_delta",
-    "zcdp_to_epsilon",
-    "zcdp_to_renyi",
-]

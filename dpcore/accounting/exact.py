@@ -10,6 +10,8 @@ import functools
 import math
 from fractions import Fraction
 
+from dpcore.errors import need
+
 _DEPTH = 2148  # every double is a multiple of 2^-1074, every square of one of 2^-2148
 _UNIT = 1 << _DEPTH
 
@@ -63,14 +65,10 @@ class Dyadic:
         return self.fraction() == other if isinstance(other, Fraction | int | float) else False
 
     def __lt__(self, other: Dyadic | Fraction | float) -> bool:
-        if isinstance(other, Dyadic):
-            return self.units < other.units
-        return self.fraction() < other
+        return self.units < other.units if isinstance(other, Dyadic) else self.fraction() < other
 
     def __le__(self, other: Dyadic | Fraction | float) -> bool:
-        if isinstance(other, Dyadic):
-            return self.units <= other.units
-        return self.fraction() <= other
+        return self.units <= other.units if isinstance(other, Dyadic) else self.fraction() <= other
 
     def __hash__(self) -> int:
         return hash(self.fraction())
@@ -86,8 +84,7 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
         ValueError: it is no sum of finite doubles or of their squares.
     """
     if isinstance(value, float):
-        if not math.isfinite(value):
-            raise ValueError("a sum is a finite number")
+        need(math.isfinite(value), ValueError, "a sum is a finite number")
         numerator, denominator = value.as_integer_ratio()
         # The denominator of a double is a power of two, and its bit length says which.
         return Dyadic(numerator << _DEPTH + 1 - denominator.bit_length())
@@ -95,8 +92,7 @@ def dyadic(value: Dyadic | Fraction | float) -> Dyadic:
         return value
     numerator, denominator = value.as_integer_ratio()
     units, remainder = divmod(numerator << _DEPTH, denominator)
-    if remainder:
-        raise ValueError("a sum of doubles is a multiple of a power of two")
+    need(not remainder, ValueError, "a sum of doubles is a multiple of a power of two")
     return Dyadic(units)
 
 
@@ -138,12 +134,10 @@ def read(text: str) -> Dyadic:
     numerator, slash, denominator = text.partition("/")
     try:
         # A quotient whose denominator is no power of two is refused by `dyadic`.
-        if slash:
-            total = dyadic(Fraction(int(numerator, 16), int(denominator, 16)))
-        else:
-            total = dyadic(float.fromhex(text))
+        total = dyadic(
+            Fraction(int(numerator, 16), int(denominator, 16)) if slash else float.fromhex(text)
+        )
     except (ArithmeticError, AttributeError):
         raise ValueError("a sum is a finite number") from None
-    if total.units < 0:
-        raise ValueError("a sum is not negative")
+    need(total.units >= 0, ValueError, "a sum is not negative")
     return total

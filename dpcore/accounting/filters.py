@@ -22,8 +22,8 @@ from dpcore.accounting.conversions import pure_to_gdp, renyi_to_epsilon
 from dpcore.accounting.exact import Dyadic, dyadic
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.checks import fraction, positive, probability
-from dpcore.errors import DpcoreError, NoClaimError, ParameterError
+from dpcore.checks import fraction, is_integer, need_field, positive, probability
+from dpcore.errors import DpcoreError, NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
@@ -60,8 +60,7 @@ class Filter(ABC):
     def accept(self, event: Event, count: int) -> None:
         """Check what every filter checks."""
         # True is an int in Python, but no count.
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise ValueError(f"count must be an integer >= 1, got count={count!r}")
+        need(is_integer(count), ValueError, f"count must be an integer >= 1, got count={count!r}")
         self.adjacency.require_covered_by(event.adjacency, event.label)
 
 
@@ -124,13 +123,15 @@ class RenyiFilter(Filter):
     spent: Dyadic = attrs.field(default=Dyadic(0), converter=dyadic)
 
     def __attrs_post_init__(self) -> None:
-        if not (math.isfinite(self.order) and self.order > 1):
-            raise ParameterError("RenyiFilter", "a finite order > 1", "order", self.order)
-        if self.budget <= 0:
-            raise NoClaimError(
-                f"a RenyiFilter of order {self.order!r} has no budget at epsilon={self.epsilon!r}, "
-                f"delta={self.delta!r}"
-            )
+        need_field(
+            math.isfinite(self.order) and self.order > 1, self, "order", "a finite order > 1"
+        )
+        need(
+            self.budget > 0,
+            NoClaimError,
+            f"a RenyiFilter of order {self.order!r} has no budget at epsilon={self.epsilon!r}, "
+            f"delta={self.delta!r}",
+        )
 
     @property
     def budget(self) -> float:
@@ -144,9 +145,11 @@ class RenyiFilter(Filter):
     def spend(self, event: Event, count: int = 1) -> RenyiFilter:
         """Add count times the divergence at the order."""
         self.accept(event, count)
-        divergence = event.renyi(np.array([self.order]))
-        if divergence is None:
-            raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
+        divergence = need_value(
+            event.renyi(np.array([self.order])),
+            UnsupportedEventError,
+            f"{event.label} has no Rényi divergences",
+        )
         total = _sum(self.spent, count, float(divergence[0]))
         # The sum is exact, so that the order of events decides nothing.
         if total is None or total > dyadic(self.budget):
@@ -196,14 +199,9 @@ class GaussianFilter(Filter):
         """A new filter that has also let through `count` times the event's mu^2."""
         self.accept(event, count)
         # A pure event is charged as the least Gaussian that dominates it.
-        mu = event.gaussian_mu()
-        if mu is None:
-            pure_epsilon = event.pure_epsilon()
-            if pure_epsilon is None:
-                raise UnsupportedEventError(
-                    f"{event.label} is neither Gaussian nor known by a pure epsilon"
-                )
-            mu = pure_to_gdp(pure_epsilon)
+        if (mu := event.gaussian_mu()) is None:
+            refusal = f"{event.label} is neither Gaussian nor known by a pure epsilon"
+            mu = pure_to_gdp(need_value(event.pure_epsilon(), UnsupportedEventError, refusal))
         successor = GaussianFilter(
             adjacency=self.adjacency,
             epsilon=self.epsilon,
@@ -216,11 +214,12 @@ class GaussianFilter(Filter):
             return successor
         # The accountant's own upper end decides: the very number that a plan was calibrated to.
         epsilon = successor.epsilon_spent()
-        if not epsilon <= self.epsilon:
-            raise BudgetExceededError(
-                f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
-                f"delta={self.delta!r}, the budget is {self.epsilon!r}"
-            )
+        need(
+            epsilon <= self.epsilon,
+            BudgetExceededError,
+            f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
+            f"delta={self.delta!r}, the budget is {self.epsilon!r}",
+        )
         return successor
 
     def start(self) -> GaussianFilter:
@@ -275,9 +274,11 @@ class BasicFilter(Filter):
     def spend(self, event: Event, count: int = 1) -> BasicFilter:
         """Add count times the claim."""
         self.accept(event, count)
-        claim = event.approximate_claim()
-        if claim is None:
-            raise UnsupportedEventError(f"{event.label} makes no (epsilon, delta) claim")
+        claim = need_value(
+            event.approximate_claim(),
+            UnsupportedEventError,
+            f"{event.label} makes no (epsilon, delta) claim",
+        )
         epsilon = _sum(self.spent_epsilon, count, claim[0])
         delta = _sum(self.spent_delta, count, claim[1])
         # Two budgets, and an event must fit both; otherwise neither is touched.

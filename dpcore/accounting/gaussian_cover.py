@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma
@@ -55,24 +55,21 @@ def gaussian_cover(
         ParameterError: `leak` is out of range.
         NoClaimError: the events have no finite epsilon at so small a delta, or mu is above 64.
     """
-    if not 0 < leak < 0.5:
-        raise ParameterError("gaussian_cover", "a leak in (0, 1/2)", "leak", leak)
+    need(0 < leak < 0.5, "gaussian_cover", "a leak in (0, 1/2)", "leak", leak)
     return _cover(tuple(events), leak, adjacency)
 
 
 @functools.lru_cache(maxsize=64)  # a pure function: releases are often alike
 def _cover(events: tuple[tuple[Event, int], ...], leak: float, adjacency: Adjacency) -> float:
     """`gaussian_cover` of a hashable list, remembered."""
-    accountant = AutoAccountant(adjacency)
-    for event, count in events:
-        accountant = accountant.compose(event, count)
-    upper_ends = {
-        float(d): accountant.epsilon(float(d)).upper for d in np.geomspace(0.5, leak, _FIRST_DELTAS)
-    }
-    for delta in (0.99, 0.8, leak):
-        upper_ends[delta] = accountant.epsilon(delta).upper
-    if not max(upper_ends.values()) < _LONGEST:
-        raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
+    accountant = AutoAccountant(adjacency).compose_all(events)
+    deltas = (*np.geomspace(0.5, leak, _FIRST_DELTAS).tolist(), 0.99, 0.8, leak)
+    upper_ends = {delta: accountant.epsilon(delta).upper for delta in deltas}
+    need(
+        max(upper_ends.values()) < _LONGEST,
+        NoClaimError,
+        f"no finite epsilon is known of these events at delta = {leak:g}",
+    )
     best = math.inf
     # Every mu in this loop is sound, so that the least one counts. Each pass adds a point of the
     # curve where the last cover touched it.
@@ -84,8 +81,11 @@ def _cover(events: tuple[tuple[Event, int], ...], leak: float, adjacency: Adjace
             break
         middle = math.sqrt(upper * lower)
         upper_ends[middle] = accountant.epsilon(middle).upper
-    if not math.isfinite(best):
-        raise NoClaimError(f"no Gaussian of mu <= {_WIDEST:g} is as lossy as these events")
+    need(
+        math.isfinite(best),
+        NoClaimError,
+        f"no Gaussian of mu <= {_WIDEST:g} is as lossy as these events",
+    )
     return best
 
 
@@ -116,10 +116,8 @@ def _least_mu(upper_ends: dict[float, float], leak: float) -> tuple[float, float
     # `high` was checked to cover, here and in every pass, so that what is returned was checked.
     for _ in range(_STEPS):
         middle = 0.5 * (low + high)
-        if np.any(shortfall(math.exp(middle)) > 0):
-            low = middle
-        else:
-            high = middle
+        is_short = np.any(shortfall(math.exp(middle)) > 0)
+        low, high = (middle, high) if is_short else (low, middle)
     return math.exp(high), float(starts[int(np.argmax(shortfall(math.exp(low))))])
 
 

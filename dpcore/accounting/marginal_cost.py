@@ -40,7 +40,8 @@ from numpy.typing import NDArray
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.tilted_leak import TiltedLeak
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.checks import need_positive
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent, gaussian_curve
 from dpcore.rounding import gamma
@@ -79,10 +80,8 @@ def smoothed_cost(
         ParameterError: `leak` or `rest` is out of range.
         NoClaimError: losses are too large, or the cost is above 10,000 times the rest.
     """
-    if not 0 < leak < 0.5:
-        raise ParameterError("smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
-    if not (math.isfinite(rest) and rest > 0):
-        raise ParameterError("smoothed_cost", "a finite rest > 0", "rest", rest)
+    need(0 < leak < 0.5, "smoothed_cost", "a leak in (0, 1/2)", "leak", leak)
+    need_positive("smoothed_cost", rest=rest)
     # A tuple, since the costs of equal lists are remembered: releases are often alike.
     return _cost(tuple(events), leak, rest, adjacency, tilted)
 
@@ -116,9 +115,7 @@ def _join_reserve(
     events: Events, reserve: float, adjacency: Adjacency
 ) -> tuple[PldAccountant, bool]:
     """The list and the rest, and whether the list is the same in both directions."""
-    accountant = PldAccountant(adjacency)
-    for event, count in events:
-        accountant = accountant.compose(event, count)
+    accountant = PldAccountant(adjacency).compose_all(events)
     symmetric = all(event.symmetric for event in accountant.spent)
     # Rounded up: a larger rest only raises the left side of the inequality.
     mu = math.sqrt(reserve) * (1 + gamma(4))
@@ -145,8 +142,11 @@ def _known(epsilons: Array, heights: Array, leak: float) -> tuple[Array, Array]:
     """The points that tell of epsilon >= 0, as far as the leak alone does not cover the curve."""
     first = max(0, int(np.searchsorted(epsilons, 0.0, side="right")) - 1)
     last = int(np.searchsorted(-heights, -leak)) + 1  # the first that the leak covers, included
-    if last > len(epsilons):
-        raise NoClaimError(f"no finite epsilon is known of these events at delta = {leak:g}")
+    need(
+        last <= len(epsilons),
+        NoClaimError,
+        f"no finite epsilon is known of these events at delta = {leak:g}",
+    )
     last = max(last, first + 2)  # two points at least: a leak may cover the curve everywhere
     return epsilons[first:last], heights[first:last] * (1 + gamma(8))
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcore.accounting.account import relation_and_events
 from dpcore.accounting.calibration import Calibrated, calibrate
-from dpcore.errors import SpecError, below
+from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 
@@ -71,10 +71,12 @@ def solve(
 
     events(low if rising else high)  # errors of the file come first, with their places
     # What filling leaves as it is lacked nothing.
-    if not isinstance(event_data, list) or all(fill(e, low) == e for e in event_data):
-        raise SpecError(
-            f"needs an event that leaves out what is solved for ({unknown.value})", "events"
-        )
+    need(
+        isinstance(event_data, list) and not all(fill(e, low) == e for e in event_data),
+        SpecError,
+        f"needs an event that leaves out what is solved for ({unknown.value})",
+        "events",
+    )
     return calibrate(
         events,
         adjacency=adjacency,

@@ -98,8 +98,7 @@ def least_squares(events: Sequence[tuple[Event, int]], slope: int) -> float:
     order = np.array([1.0 + slope])
     squares = []
     for event, count in events:
-        divergence = event.renyi(order)
-        if divergence is None or not math.isfinite(divergence[0]):
+        if (divergence := event.renyi(order)) is None or not math.isfinite(divergence[0]):
             return math.inf
         squares.append(2 * count * float(divergence[0]) / (1 + slope))
     return up(math.fsum(squares), roundings=8)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -55,19 +55,21 @@ def trajectory(
         ParameterError: an argument is out of range.
         NoClaimError: no method can state an epsilon after the last round.
     """
-    if isinstance(repetitions, bool) or repetitions < 1:
-        raise ParameterError("trajectory", "repetitions >= 1", "repetitions", repetitions)
-    if not tolerance > 0:
-        raise ParameterError("trajectory", "a tolerance > 0", "tolerance", tolerance)
+    need(
+        not isinstance(repetitions, bool) and repetitions >= 1,
+        "trajectory",
+        "repetitions >= 1",
+        "repetitions",
+        repetitions,
+    )
+    need(tolerance > 0, "trajectory", "a tolerance > 0", "tolerance", tolerance)
     empty = AutoAccountant(adjacency)
     intervals: dict[int, Interval] = {}
 
     def interval_after(times: int) -> Interval:
         if times not in intervals:
-            accountant = empty
-            for event, count in events:
-                accountant = accountant.compose(event, count * times)
-            intervals[times] = accountant.epsilon(delta)
+            repeated = ((event, count * times) for event, count in events)
+            intervals[times] = empty.compose_all(repeated).epsilon(delta)
         return intervals[times]
 
     # Halve every gap whose band is too wide. An end that was composed serves both halves.

@@ -8,7 +8,6 @@ import typer
 
 from dpcore.accounting.account import Account, account as account_of
 from dpcore.accounting.calibration import Calibrated
-from dpcore.accounting.curves import over_delta, over_steps
 from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
@@ -132,8 +131,8 @@ def _plot(
     except ImportError as error:
         raise SpecError(str(error)) from None
     band = (
-        over_steps(data, delta, repetitions, catalogue)
+        bands.over_steps(data, delta, repetitions, catalogue)
         if over is Axis.STEPS
-        else over_delta(data, delta, catalogue)
+        else bands.over_delta(data, delta, catalogue)
     )
     bands.draw(band, path, turned=over is Axis.EPSILON)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories, Category
-from dpcore.errors import UnfitTargetError
+from dpcore.errors import UnfitTargetError, need
 
 
 @attrs.frozen
@@ -54,10 +54,11 @@ class Classes:
         Raises:
             UnfitTargetError: there are more than two, and codes have no size.
         """
-        if self.count > 2:
-            raise UnfitTargetError(
-                f"a target range or two classes are needed, the target has {self.count} classes"
-            )
+        need(
+            self.count <= 2,
+            UnfitTargetError,
+            f"a target range or two classes are needed, the target has {self.count} classes",
+        )
         return 1.0
 
     def centred(self, values: Any) -> NDArray[np.float64]:
@@ -73,9 +74,8 @@ class Classes:
 
         Of two classes a score >= 0 is the second; of more, the nearest code.
         """
-        if self.count == 2:
-            return (labels >= 0).astype(np.intp)
-        return np.clip(np.rint(labels), 0, self.count - 1).astype(np.intp)
+        codes = labels >= 0 if self.count == 2 else np.clip(np.rint(labels), 0, self.count - 1)
+        return codes.astype(np.intp)
 
     def one_hot(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Indicators of labels, shape (n, count); zeros for an unknown class."""

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
@@ -41,17 +41,35 @@ class Range:
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not math.isfinite(value)):
-                raise ParameterError("range", "finite numbers", name, value)
-        # The width must be finite too: encodings divide by it, and sensitivities grow with it.
-        if not self.low < self.high or not math.isfinite(self.high - self.low):
-            raise ParameterError("range", f"low < high, low={self.low!r}", "high", self.high)
-        if self.missing and self.default is not None:
-            raise ParameterError(
-                "range", "a default or missing values, not both", "default", self.default
+            need_field(
+                value is None or (not isinstance(value, bool) and math.isfinite(value)),
+                self,
+                name,
+                "finite numbers",
+                owner="range",
             )
-        if self.default is not None and not self.low <= self.default <= self.high:
-            raise ParameterError("range", "a default inside the range", "default", self.default)
+        # The width must be finite too: encodings divide by it, and sensitivities grow with it.
+        need_field(
+            self.low < self.high and math.isfinite(self.high - self.low),
+            self,
+            "high",
+            f"low < high, low={self.low!r}",
+            owner="range",
+        )
+        need_field(
+            not self.missing or self.default is None,
+            self,
+            "default",
+            "a default or missing values, not both",
+            owner="range",
+        )
+        need_field(
+            self.default is None or self.low <= self.default <= self.high,
+            self,
+            "default",
+            "a default inside the range",
+            owner="range",
+        )
 
     def __repr__(self) -> str:
         suffix = ", missing=True" if self.missing else ""
@@ -141,10 +159,13 @@ class Dates(Range):
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         for name in ("low", "high"):
-            if not _DAYS[0] <= getattr(self, name) <= _DAYS[1]:
-                raise ParameterError(
-                    "dates", "days of the years 1 to 9999", name, getattr(self, name)
-                )
+            need_field(
+                _DAYS[0] <= getattr(self, name) <= _DAYS[1],
+                self,
+                name,
+                "days of the years 1 to 9999",
+                owner="dates",
+            )
 
     # attrs would generate another one for the subclass.
     __repr__ = Range.__repr__
@@ -173,8 +194,7 @@ class Dates(Range):
 
 def summary(values: Sequence[Any], most: int = 8) -> str:
     """A list of values in words; of a long one the first and the last, and how many there are."""
-    words = [str(value) for value in values]
-    if len(words) > most:
+    if len(words := [str(value) for value in values]) > most:
         words = [*words[: most - 2], "...", f"{words[-1]} ({len(words)} values)"]
     return ", ".join(words)
 
@@ -198,14 +218,20 @@ class Categories:
     def __attrs_post_init__(self) -> None:
         keys = [key(value) for value in self.values]
         # Values are compared as cells are: 1 and "1" are one category.
-        if len(keys) < 2 or len(set(keys)) < len(keys) or MISSING in keys:
-            raise ParameterError(
-                "categories", "two or more different values", "values", self.values
-            )
-        if self.default is not None and key(self.default) not in keys:
-            raise ParameterError(
-                "categories", "a default among the values", "default", self.default
-            )
+        need_field(
+            len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
+            self,
+            "values",
+            "two or more different values",
+            owner="categories",
+        )
+        need_field(
+            self.default is None or key(self.default) in keys,
+            self,
+            "default",
+            "a default among the values",
+            owner="categories",
+        )
 
     @property
     def width(self) -> int:

@@ -18,11 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
+from dpcore.checks import need_field
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
-from dpcore.errors import ParameterError, SourceError, UnfitTargetError, UnknownCountError
+from dpcore.errors import (
+    ParameterError,
+    SourceError,
+    UnfitTargetError,
+    UnknownCountError,
+    need,
+    need_value,
+)
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.records import Records
@@ -67,20 +75,37 @@ class Domain:
     groups: Mapping[str, Column] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        if not self.columns:
-            raise ParameterError("domain", "at least one feature column", "columns", {})
+        need(self.columns, "domain", "at least one feature column", "columns", {})
         for name, column in self.columns.items():
-            if not isinstance(column, Column):
-                raise ParameterError(
-                    "domain", "columns that are Range, Categories or Texts", name, column
-                )
+            need(
+                isinstance(column, Column),
+                "domain",
+                "columns that are Range, Categories or Texts",
+                name,
+                column,
+            )
         # Roles are disjoint: a column is a feature, the target, a group or the person's id.
-        if (self._target is None) != (self._labels is None):
-            raise ParameterError("domain", "a target with its labels", "target", self._target)
-        if isinstance(self._labels, Range) and self._labels.missing:
-            raise ParameterError("domain", "labels without missing ones", "labels", self._labels)
-        if self._target in self.columns:
-            raise ParameterError("domain", "a target that is no feature", "target", self._target)
+        need(
+            (self._target is None) == (self._labels is None),
+            "domain",
+            "a target with its labels",
+            "target",
+            self._target,
+        )
+        need_field(
+            not isinstance(self._labels, Range) or not self._labels.missing,
+            self,
+            "labels",
+            "labels without missing ones",
+            owner="domain",
+        )
+        need_field(
+            self._target not in self.columns,
+            self,
+            "target",
+            "a target that is no feature",
+            owner="domain",
+        )
         if overlap := sorted({*self.groups} & {*self.columns, self._target}):
             raise ParameterError("domain", "groups that are no features", "groups", overlap[0])
         if self.people is not None and self.people.column in self.rules:
@@ -91,14 +116,27 @@ class Domain:
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
         for name in ("exact", "limit"):
             count = getattr(self, name)
-            if count is not None and (isinstance(count, bool) or count < 1):
-                raise ParameterError("domain", "at least one record", name, count)
-        if self.exact is not None and self.limit is not None:
-            raise ParameterError(
-                "domain", "an exact count or a limit, not both", "limit", self.limit
+            need_field(
+                count is None or (not isinstance(count, bool) and count >= 1),
+                self,
+                name,
+                "at least one record",
+                owner="domain",
             )
-        if self.norm is not None and not (math.isfinite(self.norm) and self.norm > 0):
-            raise ParameterError("domain", "a finite norm > 0", "norm", self.norm)
+        need_field(
+            self.exact is None or self.limit is None,
+            self,
+            "limit",
+            "an exact count or a limit, not both",
+            owner="domain",
+        )
+        need_field(
+            self.norm is None or (math.isfinite(self.norm) and self.norm > 0),
+            self,
+            "norm",
+            "a finite norm > 0",
+            owner="domain",
+        )
 
     def __repr__(self) -> str:
         fields = ("columns", "target", "labels", "exact", "limit", "norm")
@@ -120,9 +158,7 @@ class Domain:
         Raises:
             UnfitTargetError: there is none.
         """
-        if self._target is None:
-            raise UnfitTargetError(_TARGETLESS)
-        return self._target
+        return need_value(self._target, UnfitTargetError, _TARGETLESS)
 
     @property
     def labels(self) -> Range | Classes:
@@ -166,9 +202,8 @@ class Domain:
         Raises:
             UnknownCountError: it is not public; whatever needs it is refused by the plan.
         """
-        if self.exact is None:
-            raise UnknownCountError("the exact number of records is needed, and it is not public")
-        return self.exact
+        refusal = "the exact number of records is needed, and it is not public"
+        return need_value(self.exact, UnknownCountError, refusal)
 
     @property
     def at_most(self) -> int | None:
@@ -204,13 +239,11 @@ class Domain:
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
         table = named(table)
-        missing = [name for name in self.columns if name not in table]
-        if missing:
+        if missing := [name for name in self.columns if name not in table]:
             raise SourceError(f"column {missing[0]!r} is missing")
         blocks = [column.encode(table[name]) for name, column in self.columns.items()]
         lengths = {block.shape[0] for block in blocks}
-        if len(lengths) > 1:
-            raise SourceError("the columns are not equally long")
+        need(len(lengths) <= 1, SourceError, "the columns are not equally long")
         encoded = np.hstack(blocks)
         if self.norm is not None:
             # The scale of a row is a function of that row alone, to the last bit.
@@ -242,8 +275,7 @@ class Domain:
         if not self.labelled:
             return Records(features=features, labels=np.zeros(features.shape[0]))
         labels = self.centre(table[self.target])
-        if labels.shape[0] != features.shape[0]:
-            raise SourceError("the columns are not equally long")
+        need(labels.shape[0] == features.shape[0], SourceError, "the columns are not equally long")
         return Records(features=features, labels=labels)
 
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
@@ -252,8 +284,7 @@ class Domain:
         violations = []
         for name, rule in self.rules.items():
             # Which cells do not fit is private: this goes to the operator alone.
-            rows = np.flatnonzero(rule.misfits(table[name]))
-            if rows.size:
+            if (rows := np.flatnonzero(rule.misfits(table[name]))).size:
                 violations.append((name, int(rows[0]), rule.describe()))
         return violations
 

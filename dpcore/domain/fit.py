@@ -88,8 +88,7 @@ def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
 
 def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Every rule that some cells break, and where they stand."""
-    is_misfit = rule.misfits(cells)
-    if not is_misfit.any():
+    if not (is_misfit := rule.misfits(cells)).any():
         return
     # Kinds are disjoint, so that every misfit is counted once.
     is_empty = is_misfit & empty(cells)
@@ -99,10 +98,9 @@ def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]
         kind = "date" if isinstance(rule, Dates) else "number"
         kinds[f"no {kind}"] = is_no_number
         kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number
-    elif isinstance(rule, People):
-        kinds[_NO_ID] = is_misfit & ~is_empty
     else:
-        kinds["none of the categories"] = is_misfit & ~is_empty
+        kind = _NO_ID if isinstance(rule, People) else "none of the categories"
+        kinds[kind] = is_misfit & ~is_empty
     for broken, mask in kinds.items():
         if mask.any():
             yield broken, np.flatnonzero(mask)

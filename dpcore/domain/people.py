@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
+from dpcore.checks import is_integer, need_field
 from dpcore.errors import need
 from dpcore.records.persons import persons
 
@@ -32,16 +33,15 @@ class People:
     records: int
 
     def __attrs_post_init__(self) -> None:
-        column, count = self.column, self.records
-        need(isinstance(column, str) and column, "people", "the name of a column", "column", column)
-        # A bool is an int to Python, and no number of records.
-        need(
-            isinstance(count, int) and not isinstance(count, bool) and count >= 1,
-            "people",
-            "an integer >= 1",
-            "records",
-            count,
+        need_field(
+            isinstance(self.column, str) and self.column,
+            self,
+            "column",
+            "the name of a column",
+            owner="people",
         )
+        # A bool is an int to Python, and no number of records.
+        need_field(is_integer(self.records), self, "records", "an integer >= 1", owner="people")
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
         """The same relation about these persons.

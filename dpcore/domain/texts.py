@@ -10,7 +10,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer
+from dpcore.errors import need
 from dpcore.records.cells import MISSING, cells, key
 
 _BYTES, _UNIT = 6, 2.0**51
@@ -29,10 +30,13 @@ class Texts:
     longest: int
 
     def __attrs_post_init__(self) -> None:
-        # A bool is an int to Python, and no number of bytes.
-        is_integer = isinstance(self.longest, int) and not isinstance(self.longest, bool)
-        if not is_integer or not 1 <= self.longest <= LONGEST:
-            raise ParameterError("texts", f"1 to {LONGEST} bytes", "texts", self.longest)
+        need(
+            is_integer(self.longest) and self.longest <= LONGEST,
+            "texts",
+            f"1 to {LONGEST} bytes",
+            "texts",
+            self.longest,
+        )
 
     @property
     def width(self) -> int:
@@ -44,8 +48,7 @@ class Texts:
         encodings: dict[bytes, NDArray[np.float64]] = {}
         rows = np.zeros((len(listed := cells(values).tolist()), self.width))
         for place, cell in enumerate(listed):
-            text = self._bytes(cell)
-            if text and text not in encodings:
+            if (text := self._bytes(cell)) and text not in encodings:
                 # Texts hold no zero byte, so that padding with them is undone without doubt.
                 padded = text.ljust(_BYTES * self.width, b"\0")
                 parts = (
@@ -82,8 +85,7 @@ class Texts:
 
 def _utf8(cell: object) -> bytes:
     """UTF-8 of what a cell counts as, by its own content; empty where it is missing."""
-    content = key(cell)
-    if content == MISSING:
+    if (content := key(cell)) == MISSING:
         return b""
     if isinstance(content, tuple):  # a truth, or days since 1970-01-01
         content = content[1]

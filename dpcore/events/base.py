@@ -15,7 +15,7 @@ import functools
 import math
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 import attrs
@@ -48,6 +48,16 @@ class Direction(enum.Enum):
 @functools.lru_cache(maxsize=256)
 def _label(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Event")).lower()
+
+
+def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[float, float]:
+    """Halve an interval to its last bit: of the two ends that are left, only the upper one fits.
+
+    An end that never moves is not asked whether it fits.
+    """
+    while below < (middle := 0.5 * (below + above)) < above:
+        below, above = (below, middle) if fits(middle) else (middle, above)
+    return below, above
 
 
 class Event(Shown):
@@ -200,14 +210,8 @@ class Event(Shown):
             below, above = self._sectioned(direction, delta, below, above, lower=lower)
         # bisection to the last bit: the curve is at most delta at the upper end that is returned,
         # and above delta at the lower one
-        while True:
-            middle = 0.5 * (below + above)
-            if not below < middle < above:
-                return below if lower else above
-            if is_below_delta(middle):
-                above = middle
-            else:
-                below = middle
+        below, above = bisect(is_below_delta, below, above)
+        return below if lower else above
 
     def _sectioned(
         self, direction: Direction, delta: float, below: float, above: float, *, lower: bool

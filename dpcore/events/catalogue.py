@@ -22,7 +22,7 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import require_keys
+from dpcore.checks import is_integer, require_keys
 from dpcore.errors import (
     ContractError,
     ParameterError,
@@ -30,6 +30,7 @@ from dpcore.errors import (
     SpecError,
     below,
     near,
+    need,
     shown,
 )
 from dpcore.events.base import Event
@@ -171,8 +172,12 @@ class Catalogue:
         for index, entry in enumerate(data):
             with below(index):
                 count = entry.get("count", 1) if isinstance(entry, Mapping) else 1
-                if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                    raise SpecError(f"needs an integer >= 1, got {shown(count)}", "count")
+                need(
+                    is_integer(count),
+                    SpecError,
+                    f"needs an integer >= 1, got {shown(count)}",
+                    "count",
+                )
                 # a training run has a count of its own, which multiplies with the file's
                 if isinstance(entry, Mapping) and entry.get("event") in FORMS:
                     event, times = self._form(entry, adjacency)
@@ -284,10 +289,8 @@ def _replace_inverses(event_class: type[Event], data: Mapping[str, Any]) -> Mapp
     for inverse, field in event_class.inverses.items():
         if inverse in data:
             with below(inverse):
-                if field in data:
-                    raise SpecError(f"needs {field} or {inverse}, not both")
-                value = _number(data.pop(inverse), float)
-                if not (math.isfinite(value) and value > 0):
+                need(field not in data, SpecError, f"needs {field} or {inverse}, not both")
+                if not (math.isfinite(value := _number(data.pop(inverse), float)) and value > 0):
                     raise SpecError(f"needs a finite number > 0, got {shown(value)}")
                 # a larger field costs more, so the inverse is rounded up
                 data[field] = up(1 / value, roundings=1)

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer, need_field
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Direction, Event, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.events.renyi_curve import renyi_to_delta
@@ -35,13 +36,10 @@ class ComposedEvent(VectorEvent):
     events: tuple[tuple[Event, int], ...]
 
     def __attrs_post_init__(self) -> None:
-        if not self.events:
-            raise ParameterError("ComposedEvent", "at least one event", "events", self.events)
+        need_field(self.events, self, "events", "at least one event")
         for _, count in self.events:
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ParameterError("ComposedEvent", "integer counts >= 1", "count", count)
-        relations = {event.adjacency for event, _ in self.events}
-        if len(relations) > 1:
+            need(is_integer(count), "ComposedEvent", "integer counts >= 1", "count", count)
+        if len(relations := {event.adjacency for event, _ in self.events}) > 1:
             raise ParameterError(
                 "ComposedEvent",
                 "events for one adjacency",
@@ -62,9 +60,8 @@ class ComposedEvent(VectorEvent):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
-        mu = self.gaussian_mu()
         # Gaussians compose exactly, so that no other bound is lower
-        if mu is not None:
+        if (mu := self.gaussian_mu()) is not None:
             return gaussian_curve(epsilons, mu)
         parts = self.parts()
         copies = sum(count for _, count in parts)
@@ -74,12 +71,10 @@ class ComposedEvent(VectorEvent):
         for event, count in parts:
             best = best + count * event.curve(share, direction)
         best = up(best, roundings=200)
-        divergence = self.renyi(_ORDERS)
-        if divergence is not None:
+        if (divergence := self.renyi(_ORDERS)) is not None:
             best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
-        pure = self.pure_epsilon()
         # no loss exceeds the sum of the pure epsilons
-        if pure is not None:
+        if (pure := self.pure_epsilon()) is not None:
             best = np.where(epsilons >= pure, 0.0, best)
         return np.minimum(best, 1.0)
 
@@ -122,8 +117,7 @@ class ComposedEvent(VectorEvent):
         """The sum of the events' divergences, rounded up; None where one event has none."""
         total = np.zeros_like(orders)
         for event, count in self.events:
-            divergence = event.renyi(orders)
-            if divergence is None:
+            if (divergence := event.renyi(orders)) is None:
                 return None
             total = total + count * divergence
         return up(total, roundings=200)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive, positive
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import down, gamma
@@ -32,8 +31,7 @@ def zcdp_to_delta(rho: float, epsilons: NDArray[np.float64]) -> NDArray[np.float
     Raises:
         ParameterError: `rho` is not finite and > 0.
     """
-    if not (math.isfinite(rho) and rho > 0):
-        raise ParameterError("zcdp_to_delta", "a finite rho > 0", "rho", rho)
+    need_positive("zcdp_to_delta", rho=rho)
 
     def log_delta(log_excess: NDArray[np.float64]) -> NDArray[np.float64]:
         excess = np.exp(log_excess)

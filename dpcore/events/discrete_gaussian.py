@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive, positive_integer
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive, positive_integer
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import gamma, half_square, up
 
@@ -48,17 +47,13 @@ class DiscreteGaussianEvent(TwoEnds):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if self.noise_width > _WIDEST:
-            raise ParameterError(
-                "DiscreteGaussianEvent",
-                "a noise_width of at most 65536 steps (wider: the Gaussian event)",
-                "noise_width",
-                self.noise_width,
-            )
-        if self.shift > 2**20:
-            raise ParameterError(
-                "DiscreteGaussianEvent", "a shift of at most 2^20 steps", "shift", self.shift
-            )
+        need_field(
+            self.noise_width <= _WIDEST,
+            self,
+            "noise_width",
+            "a noise_width of at most 65536 steps (wider: the Gaussian event)",
+        )
+        need_field(self.shift <= 2**20, self, "shift", "a shift of at most 2^20 steps")
 
     @cached_property
     def _tails(self) -> NDArray[np.float64]:

@@ -26,7 +26,8 @@ import numpy as np
 import scipy
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
@@ -50,19 +51,13 @@ def _reach(form: str, adjacency: Adjacency) -> int:
     raise ParameterError(form, "add_remove or replace_one", "adjacency", str(adjacency))
 
 
-def _positive(form: str, **values: float) -> None:
-    for name, value in values.items():
-        if not (math.isfinite(value) and value > 0):
-            raise ParameterError(form, f"a finite {name} > 0", name, value)
-
-
 def dpsgd_steps(*, batch: float, records: int, epochs: float) -> int:
     """Number of steps: ceil(epochs records / batch), and at least 1.
 
     Raises:
         ParameterError: a number is not finite and > 0.
     """
-    _positive("dpsgd", batch=batch, records=records, epochs=epochs)
+    need_positive("dpsgd", batch=batch, records=records, epochs=epochs)
     # in fractions: a float quotient just above an integer could lose a step
     return max(1, math.ceil(Fraction(epochs) * records / Fraction(batch)))
 
@@ -75,10 +70,9 @@ def dpsgd(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("dpsgd", noise_multiplier=noise_multiplier)
+    need_positive("dpsgd", noise_multiplier=noise_multiplier)
     steps = dpsgd_steps(batch=batch, records=records, epochs=epochs)
-    if batch > records:
-        raise ParameterError("dpsgd", "a batch of at most records", "batch", batch)
+    need(batch <= records, "dpsgd", "a batch of at most records", "batch", batch)
     reach = _reach("dpsgd", adjacency)
     # rounded up: a larger q has a larger curve
     q = min(1.0, up(batch / records, roundings=1))
@@ -101,7 +95,7 @@ def with_replacement(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
+    need_positive("with_replacement", size=size, records=records, noise_multiplier=noise_multiplier)
     reach = _reach("with_replacement", adjacency)
     if reach == 1:
         raise ParameterError("with_replacement", "replace_one", "adjacency", str(adjacency))
@@ -147,7 +141,7 @@ def tree(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive(
+    need_positive(
         "tree", restart=restart, participations=participations, noise_multiplier=noise_multiplier
     )
     # a step is a leaf, and lies in one node on each level of its tree
@@ -163,7 +157,7 @@ def banded(
     Raises:
         ParameterError: a number is out of range, or the relation is another one.
     """
-    _positive("banded", column_norm=column_norm, participations=participations,
+    need_positive("banded", column_norm=column_norm, participations=participations,
               noise_multiplier=noise_multiplier)  # fmt: skip
     return _matrix("banded", adjacency, column_norm * math.sqrt(participations), noise_multiplier)
 

@@ -17,9 +17,9 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.errors import ParameterError
-from dpcore.events.base import Direction, Event
+from dpcore.checks import need_positive, positive
+from dpcore.errors import need
+from dpcore.events.base import Direction, Event, bisect
 from dpcore.rounding import gamma, half_square, up
 
 _ULPS = gamma(8)  # relative error granted to each of the two terms of the difference
@@ -58,10 +58,11 @@ def _curve(epsilon: float, mu: float, ulps: float) -> float:
         return _BELOW_NORMAL if ulps > 0 else 0.0
     # for positive arguments erfcx keeps the digits; for negative ones it would overflow
     first = density * _erfcx(a * _SQRT_HALF) if a >= 0 else float(scipy.special.ndtr(-a))
-    if b >= 0:
-        second = density * _erfcx(b * _SQRT_HALF)
-    else:
-        second = math.exp(epsilon) * float(scipy.special.ndtr(-b))
+    second = (
+        density * _erfcx(b * _SQRT_HALF)
+        if b >= 0
+        else math.exp(epsilon) * float(scipy.special.ndtr(-b))
+    )
     # a and b carry an ulp of |b| or |a|, which the exponent multiplies by |a|
     error = ulps * (1 + (1 + abs(a)) * max(abs(a), abs(b))) * (first + second)
     return min(1.0, max(0.0, first - second + error))
@@ -155,21 +156,14 @@ def gaussian_epsilon(delta: float, mu: float, *, lower: bool = False) -> float:
     Raises:
         ValueError: `delta` is outside (0, 1).
     """
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must be in (0, 1), got delta={delta!r}")
+    need(0 < delta < 1, ValueError, f"delta must be in (0, 1), got delta={delta!r}")
     curve = gaussian_delta_lower if lower else gaussian_delta
     if curve(0.0, mu) <= delta:
         return 0.0
     # the privacy loss is N(mu^2/2, mu^2): beyond this point its tail alone is below delta
     below, above = 0.0, 0.5 * mu * mu + mu * math.sqrt(2 * math.log(1 / delta)) + 1.0
-    while True:
-        middle = 0.5 * (below + above)
-        if not below < middle < above:
-            return below if lower else above
-        if curve(middle, mu) <= delta:
-            above = middle
-        else:
-            below = middle
+    below, above = bisect(lambda epsilon: curve(epsilon, mu) <= delta, below, above)
+    return below if lower else above
 
 
 def least_epsilon(distance: float, spread: float, delta: float) -> float:
@@ -188,18 +182,14 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     Raises:
         ValueError: `epsilon` is not finite and >= 0, or `delta` is outside (0, 1).
     """
-    if not (math.isfinite(epsilon) and epsilon >= 0 and 0 < delta < 1):
-        raise ValueError(f"no such target: epsilon={epsilon!r}, delta={delta!r}")
-    below, above = -700.0, 20.0  # log mu
-    # delta grows with mu: `below` fits once it has moved, `above` does not
-    while True:
-        middle = 0.5 * (below + above)
-        if not below < middle < above:
-            return math.exp(below)
-        if gaussian_delta(epsilon, math.exp(middle)) <= delta:
-            below = middle
-        else:
-            above = middle
+    need(
+        math.isfinite(epsilon) and epsilon >= 0 and 0 < delta < 1,
+        ValueError,
+        f"no such target: epsilon={epsilon!r}, delta={delta!r}",
+    )
+    # delta grows with mu: the lower end fits once it has moved, the upper one does not
+    log_mu, _ = bisect(lambda x: not gaussian_delta(epsilon, math.exp(x)) <= delta, -700.0, 20.0)
+    return math.exp(log_mu)
 
 
 @attrs.frozen(kw_only=True)
@@ -224,9 +214,7 @@ class GaussianEvent(Event):
         Raises:
             ParameterError: it is not finite and > 0.
         """
-        if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
-            requirement = "a finite noise_multiplier > 0"
-            raise ParameterError("GaussianEvent", requirement, "noise_multiplier", noise_multiplier)
+        need_positive("GaussianEvent", noise_multiplier=noise_multiplier)
         return cls(mu=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:

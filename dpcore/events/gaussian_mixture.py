@@ -23,17 +23,13 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import floats, need_field
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import gamma
 
 _TINY = 1e-298
 _WEIGHTS = 1e-12  # how far weights may be from 1 in all
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -48,21 +44,21 @@ class GaussianMixtureEvent(TwoEnds):
 
     symmetric: ClassVar[bool] = False
 
-    shifts: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    shifts: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        class_name = "GaussianMixtureEvent"
         good = all(math.isfinite(s) and s >= 0 for s in self.shifts) and any(self.shifts)
-        if not good:
-            raise ParameterError(class_name, "finite shifts >= 0, not all 0", "shifts", self.shifts)
+        need_field(good, self, "shifts", "finite shifts >= 0, not all 0")
         fits = len(self.weights) == len(self.shifts) and all(w >= 0 for w in self.weights)
-        if not fits or not abs(math.fsum(self.weights) - 1) <= _WEIGHTS:
-            raise ParameterError(
-                class_name, "a weight >= 0 for each shift, in all 1", "weights", self.weights
-            )
-        self.adjacency.require_presence(class_name, "add_remove")
+        need_field(
+            fits and abs(math.fsum(self.weights) - 1) <= _WEIGHTS,
+            self,
+            "weights",
+            "a weight >= 0 for each shift, in all 1",
+        )
+        self.adjacency.require_presence("GaussianMixtureEvent", "add_remove")
 
     @property
     def atoms(self) -> int:

@@ -23,8 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive, positive_integer
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive, positive_integer
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import up
@@ -54,10 +53,7 @@ class GaussianSamplingEvent(TwoEnds):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if self.samples > MOST:
-            raise ParameterError(
-                "GaussianSamplingEvent", "at most 10^14 samples", "samples", self.samples
-            )
+        need_field(self.samples <= MOST, self, "samples", "at most 10^14 samples")
 
     @cached_property
     def _cells(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -23,17 +23,13 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import floats, need_field, probability
+from dpcore.errors import need
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, half_square, up
 
 _CELLS = 1 << 18  # curve values computed at a time
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -50,27 +46,30 @@ class HitMixtureEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # an upper bound
 
-    mus: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    mus: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     uncovered: float = attrs.field(default=0.0, validator=probability)
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if not self.mus or not all(mu > 0 and math.isfinite(mu) for mu in self.mus):
-            raise ParameterError("HitMixtureEvent", "finite shifts > 0", "mus", self.mus)
+        need_field(
+            self.mus and all(mu > 0 and math.isfinite(mu) for mu in self.mus),
+            self,
+            "mus",
+            "finite shifts > 0",
+        )
         fits = len(self.weights) == len(self.mus) and all(w >= 0 for w in self.weights)
         total = math.fsum(self.weights) if fits else math.nan
-        if not 0 < total <= 1 + 1e-9:
-            raise ParameterError(
-                "HitMixtureEvent",
-                "a weight >= 0 for each shift, in all in (0, 1]",
-                "weights",
-                self.weights,
-            )
-        if not self.adjacency.replaces:
-            raise ParameterError(
-                "HitMixtureEvent", "a replacement relation", "adjacency", str(self.adjacency)
-            )
+        need_field(
+            0 < total <= 1 + 1e-9, self, "weights", "a weight >= 0 for each shift, in all in (0, 1]"
+        )
+        need(
+            self.adjacency.replaces,
+            "HitMixtureEvent",
+            "a replacement relation",
+            "adjacency",
+            str(self.adjacency),
+        )
 
     @property
     def atoms(self) -> int:

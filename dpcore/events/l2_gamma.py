@@ -30,8 +30,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.checks import is_integer, need_field, positive
 from dpcore.events.base import Direction, TwoEnds
 from dpcore.rounding import half_square, up
 
@@ -61,9 +60,8 @@ class L2GammaEvent(TwoEnds):
 
     @dimension.validator
     def _several(self, attribute: object, value: object) -> None:
-        is_integer = isinstance(value, int) and not isinstance(value, bool)
-        if not is_integer or not 2 <= value <= 10**9:  # type: ignore[operator]
-            raise ParameterError("L2GammaEvent", "a dimension in [2, 10^9]", "dimension", value)
+        is_valid = is_integer(value, 2) and self.dimension <= 10**9
+        need_field(is_valid, self, "dimension", "a dimension in [2, 10^9]")
 
     def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
         """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""
@@ -83,10 +81,11 @@ class L2GammaEvent(TwoEnds):
         sign = 1 if lower else -1
         r = r * (1 + sign * _PAD)
         s = np.clip(s + sign * _PAD * (np.abs(s) + 1 / math.sqrt(d)), -1.0, 1.0)
-        if lower:
-            r, s = np.append(r[1:-1], np.inf), np.append(s[1:-1], 1.0)
-        else:
-            r, s = np.append(0.0, r[1:-1]), np.append(-1.0, s[1:-1])
+        r, s = (
+            (np.append(r[1:-1], np.inf), np.append(s[1:-1], 1.0))
+            if lower
+            else (np.append(0.0, r[1:-1]), np.append(-1.0, s[1:-1]))
+        )
         weights = np.outer(_normal_cells(radii), _normal_cells(angles)).ravel()
         losses = _loss(r[:, None], s[None, :], self.epsilon_0).ravel()
         losses = losses * (1 - sign * 1e-14 * np.sign(losses))
@@ -144,8 +143,7 @@ class L2GammaEvent(TwoEnds):
         square = self.epsilon_0 * self.epsilon_0
         # every tau gives a valid bound; the net tries r down to 12 deviations below its mean
         for deviations in np.linspace(0.5, 12.0, 24):
-            tau = 1 - deviations / math.sqrt(d)
-            if tau <= 0:
+            if (tau := 1 - deviations / math.sqrt(d)) <= 0:
                 continue
             tail = float(scipy.special.gammainc(d, tau * d)) * (1 + _ROUNDING) + 1e-300
             inner = excess * square / (2 * tau * d) + excess * excess * (square / (2 * d))

@@ -26,8 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.checks import need_positive, positive
 from dpcore.events.base import Direction, Event
 from dpcore.rounding import down, gamma, half_square, up
 
@@ -54,9 +53,7 @@ class LaplaceEvent(Event):
         Raises:
             ParameterError: it is not finite and > 0.
         """
-        if not (math.isfinite(noise_multiplier) and noise_multiplier > 0):
-            requirement = "a finite noise_multiplier > 0"
-            raise ParameterError("LaplaceEvent", requirement, "noise_multiplier", noise_multiplier)
+        need_positive("LaplaceEvent", noise_multiplier=noise_multiplier)
         return cls(shift=up(1 / noise_multiplier, roundings=1), adjacency=adjacency)
 
     def delta(self, epsilon: float, direction: Direction) -> float:

@@ -20,8 +20,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, probability
 from dpcore.events.base import CompoundEvent, Direction, TwoEnds
 from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import down, gamma, up
@@ -41,13 +40,12 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
     sampling_probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.sampling_probability <= 0:
-            raise ParameterError(
-                "PoissonSampledEvent",
-                "a sampling_probability in (0, 1]",
-                "sampling_probability",
-                self.sampling_probability,
-            )
+        need_field(
+            self.sampling_probability > 0,
+            self,
+            "sampling_probability",
+            "a sampling_probability in (0, 1]",
+        )
         self.event.adjacency.require_presence(
             "PoissonSampledEvent",
             "an event for add_remove (sampling without replacement is for replacement)",
@@ -125,21 +123,16 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
 
     def pure_epsilon(self) -> float | None:
         """log(1 + q (e^epsilon - 1))."""
-        base = self.event.pure_epsilon()
-        if base is None:
-            return None
         # e^base would overflow; sampling loses no more than the base does
-        if base > 500:
+        if (base := self.event.pure_epsilon()) is None or base > 500:
             return base
         return up(math.log1p(self.sampling_probability * math.expm1(base)), roundings=5)
 
     def anchor(self, direction: Direction) -> float | None:
         """The largest loss, or the base's anchor, moved as the losses are."""
-        largest = self._largest(direction)
-        if largest is not None:
+        if (largest := self._largest(direction)) is not None:
             return largest
-        base = self.event.anchor(direction)
-        if base is None or base > 500:
+        if (base := self.event.anchor(direction)) is None or base > 500:
             return None
         q = self.sampling_probability
         if direction is Direction.REMOVE:
@@ -156,14 +149,11 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         Or of any release of the pure epsilon, where there is one: the lesser of the two.
         """
         base, pure = self.event.zcdp_rho(), self._as_pure()
-        if base is None or pure is None:
-            return base
-        return min(base, pure.zcdp_rho())
+        return base if base is None or pure is None else min(base, pure.zcdp_rho())
 
     def _as_pure(self) -> PureEvent | None:
         """Any release of the pure epsilon, which dominates this one; None without one."""
-        pure = self.pure_epsilon()
-        if pure is None or not 0 < pure < 500:
+        if (pure := self.pure_epsilon()) is None or not 0 < pure < 500:
             return None
         return PureEvent(epsilon=pure, adjacency=self.adjacency)
 
@@ -178,9 +168,8 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         never more than any release of it has: randomized response dominates those.
         """
         base = self.event.renyi(orders)
-        pure = self._as_pure()
         # randomized response has the largest divergence of all releases with that pure epsilon
-        if pure is not None:
+        if (pure := self._as_pure()) is not None:
             response = pure.renyi(orders)
             return response if base is None else np.fmin(base, response)
         mu = self.event.gaussian_mu()

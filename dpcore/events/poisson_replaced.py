@@ -32,12 +32,11 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, probability
+from dpcore.errors import need
 from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
 from dpcore.rounding import gamma, up
 
-_CLASS_NAME = "PoissonReplacedEvent"
 _TINY = 1e-298
 _FAR = 37.0  # noise widths: the tail beyond is 6e-300
 
@@ -58,20 +57,19 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     sampling_probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.sampling_probability <= 0:
-            raise ParameterError(
-                _CLASS_NAME,
-                "a sampling_probability in (0, 1]",
-                "sampling_probability",
-                self.sampling_probability,
-            )
-        if not self.event.adjacency.replaces or self.absent.adjacency != self.event.adjacency:
-            raise ParameterError(
-                _CLASS_NAME,
-                "two events for one replacement relation",
-                "adjacency",
-                f"{self.event.adjacency}, {self.absent.adjacency}",
-            )
+        need_field(
+            self.sampling_probability > 0,
+            self,
+            "sampling_probability",
+            "a sampling_probability in (0, 1]",
+        )
+        need(
+            self.event.adjacency.replaces and self.absent.adjacency == self.event.adjacency,
+            "PoissonReplacedEvent",
+            "two events for one replacement relation",
+            "adjacency",
+            f"{self.event.adjacency}, {self.absent.adjacency}",
+        )
 
     @property
     def _width(self) -> float | None:
@@ -88,8 +86,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         self, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
     ) -> NDArray[np.float64]:
         """Exact for Gaussians; otherwise the bound, and 0 from below."""
-        width = self._width
-        if width is not None:
+        if (width := self._width) is not None:
             return self._gaussian(epsilons, width, lower)
         return np.zeros_like(epsilons) if lower else self._bound(epsilons)
 
@@ -155,7 +152,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
 
     def _amplify(self, loss: float | None) -> float | None:
         if loss is None or loss > 500:
-            return loss if loss is None else None
+            return None
         return up(math.log1p(self.sampling_probability * math.expm1(loss)), roundings=6)
 
     def zcdp_rho(self) -> float | None:

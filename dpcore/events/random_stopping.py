@@ -25,8 +25,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.checks import need_field, positive
+from dpcore.errors import NoClaimError, ParameterError, need, need_value
 from dpcore.events.base import CompoundEvent, Direction
 from dpcore.events.renyi_curve import renyi_to_delta
 from dpcore.rounding import down, up
@@ -52,17 +52,16 @@ class RandomStoppingEvent(CompoundEvent):
     shape: float = attrs.field(default=_POISSON)
 
     def __attrs_post_init__(self) -> None:
-        class_name = "RandomStoppingEvent"
-        if not self.shape > -1:
-            raise ParameterError(
-                class_name, "a shape > -1 (infinite: Poisson)", "shape", self.shape
-            )
-        if self.shape < _POISSON and not self.mean > 1:
-            raise ParameterError(class_name, "a mean > 1", "mean", self.mean)
-        if self.event.renyi(np.array([2.0])) is None:
-            raise ParameterError(
-                class_name, "an event with Rényi divergences", "event", self.event.label
-            )
+        need_field(self.shape > -1, self, "shape", "a shape > -1 (infinite: Poisson)")
+        need_field(self.shape >= _POISSON or self.mean > 1, self, "mean", "a mean > 1")
+        need_value(
+            self.event.renyi(np.array([2.0])),
+            ParameterError,
+            "RandomStoppingEvent",
+            "an event with Rényi divergences",
+            "event",
+            self.event.label,
+        )
 
     def _log_inverse_gamma(self) -> float:
         """log(1/gamma) of the law with this mean, rounded up."""
@@ -86,8 +85,11 @@ class RandomStoppingEvent(CompoundEvent):
         above = 1e-9
         while excess(above) < 0:
             above *= 2
-            if above > 300:
-                raise NoClaimError(f"{self.label}: no law of shape {eta!r} has so large a mean")
+            need(
+                above <= 300,
+                NoClaimError,
+                f"{self.label}: no law of shape {eta!r} has so large a mean",
+            )
         if above == 1e-9:
             return above
         root = scipy.optimize.brentq(excess, above / 2, above, xtol=1e-14, rtol=1e-13)

@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive, probability
-from dpcore.errors import ParameterError
+from dpcore.checks import integer_from, positive, probability
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import down, gamma, half_square, up
 
@@ -99,15 +98,8 @@ class RandomizedResponseEvent(_Response):
     """
 
     epsilon_0: float = attrs.field(validator=positive, alias="epsilon")
-    classes: int = attrs.field()
+    classes: int = attrs.field(validator=integer_from(2))
     adjacency: Adjacency
-
-    @classes.validator
-    def _at_least_two(self, attribute: object, value: object) -> None:
-        if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-            raise ParameterError(
-                "RandomizedResponseEvent", "an integer classes >= 2", "classes", value
-            )
 
 
 @attrs.frozen(kw_only=True)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ParameterError
+from dpcore.checks import floats, need_field
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.rounding import up
 
@@ -42,10 +42,6 @@ def renyi_to_delta(
     return np.asarray(np.exp(np.clip(best, _LEAST, 0.0)))
 
 
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
-
-
 @attrs.frozen(kw_only=True)
 class RenyiEvent(VectorEvent):
     """Any release with Rényi divergence at most `divergences[i]` at `orders[i]`, both directions.
@@ -59,20 +55,26 @@ class RenyiEvent(VectorEvent):
     symmetric: ClassVar[bool] = True
     attained: ClassVar[bool] = False  # each epsilon belongs to a release of its own
 
-    orders: tuple[float, ...] = attrs.field(converter=_floats)
-    divergences: tuple[float, ...] = attrs.field(converter=_floats)
+    orders: tuple[float, ...] = attrs.field(converter=floats)
+    divergences: tuple[float, ...] = attrs.field(converter=floats)
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
         orders = self.orders
         rising = all(a < b for a, b in itertools.pairwise(orders))
-        if not (orders and rising and orders[0] > 1 and math.isfinite(orders[-1])):
-            raise ParameterError("RenyiEvent", "increasing finite orders > 1", "orders", orders)
+        need_field(
+            orders and rising and orders[0] > 1 and math.isfinite(orders[-1]),
+            self,
+            "orders",
+            "increasing finite orders > 1",
+        )
         good = all(value >= 0 for value in self.divergences)
-        if not good or len(self.divergences) != len(orders):
-            raise ParameterError(
-                "RenyiEvent", "a divergence >= 0 for each order", "divergences", self.divergences
-            )
+        need_field(
+            good and len(self.divergences) == len(orders),
+            self,
+            "divergences",
+            "a divergence >= 0 for each order",
+        )
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""

@@ -75,8 +75,7 @@ def read_event(data: object, catalogue: Catalogue) -> Event:
 
 def write_number(value: float) -> str:
     """Every bit of a float that is a number."""
-    if math.isnan(value):
-        raise ContractError("only numbers can be stored, got nan")
+    need(not math.isnan(value), ContractError, "only numbers can be stored, got nan")
     return float(value).hex()
 
 
@@ -104,8 +103,9 @@ def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
     Raises:
         ContractError: it is about places: no ledger has such records.
     """
-    if adjacency.unit == "place":
-        raise ContractError(f"a ledger cannot store a claim about {adjacency}")
+    need(
+        adjacency.unit != "place", ContractError, f"a ledger cannot store a claim about {adjacency}"
+    )
     unbounded = math.isinf(adjacency.feature_radius)
     unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
     return {
@@ -254,16 +254,14 @@ def _rebuild(data: Any, catalogue: Catalogue) -> Any:
     if "kind" not in data:
         return read_adjacency(data)
     fields = dict(data)
-    kind = fields.pop("kind")
-    if not isinstance(kind, str):
+    if not isinstance(kind := fields.pop("kind"), str):
         _refuse("an event of a known kind", kind)
     try:
         event_class = catalogue.named(kind)
     except RegistryError as error:
         raise UnknownEventError(error.message) from None
-    aliases = _aliases(event_class)
     # all fields and no others: no default may decide the price of a stored event
-    if fields.keys() != aliases:
+    if fields.keys() != (aliases := _aliases(event_class)):
         _refuse(f"the fields {', '.join(sorted(aliases))}", sorted(fields))
     # the constructor checks the values again, so that damaged data makes no event
     try:

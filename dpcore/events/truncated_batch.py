@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.base import CompoundEvent, Direction, Event
 from dpcore.rounding import up
 
@@ -62,13 +62,13 @@ class TruncatedBatchEvent(CompoundEvent):
     uncovered: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.full.adjacency != self.event.adjacency:
-            raise ParameterError(
-                "TruncatedBatchEvent",
-                "two events for one relation",
-                "adjacency",
-                f"{self.event.adjacency}, {self.full.adjacency}",
-            )
+        need(
+            self.full.adjacency == self.event.adjacency,
+            "TruncatedBatchEvent",
+            "two events for one relation",
+            "adjacency",
+            f"{self.event.adjacency}, {self.full.adjacency}",
+        )
 
     @property
     def symmetric(self) -> bool:

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive, positive_integer
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive, positive_integer
 from dpcore.events.base import Direction, VectorEvent
 from dpcore.events.randomized_response import response_curve
 from dpcore.rounding import up
@@ -51,10 +50,7 @@ class TruncatedLaplaceEvent(VectorEvent):
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
-        if self.truncation > 0.5:
-            raise ParameterError(
-                "TruncatedLaplaceEvent", "a truncation in (0, 1/2]", "truncation", self.truncation
-            )
+        need_field(self.truncation <= 0.5, self, "truncation", "a truncation in (0, 1/2]")
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""

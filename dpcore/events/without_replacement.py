@@ -17,8 +17,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive_integer
+from dpcore.errors import need
 from dpcore.events.base import CompoundEvent, Direction
 from dpcore.rounding import gamma, up
 
@@ -40,17 +40,14 @@ class WithoutReplacementEvent(CompoundEvent):
     records: int = attrs.field(validator=positive_integer)
 
     def __attrs_post_init__(self) -> None:
-        if self.size > self.records:
-            raise ParameterError(
-                "WithoutReplacementEvent", "a size of at most records", "size", self.size
-            )
-        if not self.event.adjacency.replaces:
-            raise ParameterError(
-                "WithoutReplacementEvent",
-                "an event for a replacement relation (Poisson sampling is for add_remove)",
-                "adjacency",
-                str(self.event.adjacency),
-            )
+        need_field(self.size <= self.records, self, "size", "a size of at most records")
+        need(
+            self.event.adjacency.replaces,
+            "WithoutReplacementEvent",
+            "an event for a replacement relation (Poisson sampling is for add_remove)",
+            "adjacency",
+            str(self.event.adjacency),
+        )
 
     @property
     def _share(self) -> float:
@@ -71,15 +68,13 @@ class WithoutReplacementEvent(CompoundEvent):
 
     def anchor(self, direction: Direction) -> float | None:
         """The base's, moved as the losses are."""
-        base = self.event.anchor(direction)
-        if base is None or base > 500:
+        if (base := self.event.anchor(direction)) is None or base > 500:
             return None
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
     def pure_epsilon(self) -> float | None:
         """log(1 + q (e^epsilon - 1))."""
-        base = self.event.pure_epsilon()
-        if base is None or base > 500:
+        if (base := self.event.pure_epsilon()) is None or base > 500:
             return base
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ExhaustedError, ReleaseError
+from dpcore.errors import ContractError, ExhaustedError, ReleaseError, need
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import AnyMechanism, Arithmetic, free
@@ -71,19 +71,24 @@ class Oracle(Once, ABC):
         keys = [row.tobytes() for row in rows]
         self._require_here(ReleaseError)
         with self._lock:
-            if self._broken:
-                raise ReleaseError("this oracle is closed: an earlier question failed")
+            need(
+                not self._broken, ReleaseError, "this oracle is closed: an earlier question failed"
+            )
             # repeats get the stored answer: new noise on an old point could be averaged away
             fresh = {key: i for i, key in enumerate(keys) if key not in self._answers}
-            if len(fresh) > self.left:
-                raise ExhaustedError(
-                    f"{len(fresh)} new questions came, {self.left} of {self._at_most} are left"
-                )
+            need(
+                len(fresh) <= self.left,
+                ExhaustedError,
+                f"{len(fresh)} new questions came, {self.left} of {self._at_most} are left",
+            )
             if fresh:
                 self._broken = True  # until all went well: noise may have been drawn
                 values = self._answer(rows[list(fresh.values())])
-                if values.shape != (len(fresh),) or not bool(np.isfinite(values).all()):
-                    raise ReleaseError("an answer is no number: the oracle is closed")
+                need(
+                    values.shape == (len(fresh),) and bool(np.isfinite(values).all()),
+                    ReleaseError,
+                    "an answer is no number: the oracle is closed",
+                )
                 self._answers.update(zip(fresh, values.tolist(), strict=True))
                 self._broken = False
             return np.array([self._answers[key] for key in keys], dtype=np.float64)
@@ -91,8 +96,11 @@ class Oracle(Once, ABC):
     def _rows(self, points: NDArray[np.float64]) -> NDArray[np.float64]:
         rows = np.array(points, dtype=np.float64, order="C") + 0.0  # -0 becomes 0
         query = self._query
-        if rows.ndim != 2 or rows.shape[1] != query.width or not bool(np.isfinite(rows).all()):
-            raise ContractError(f"an oracle needs finite points of shape (n, {query.width})")
+        need(
+            rows.ndim == 2 and rows.shape[1] == query.width and bool(np.isfinite(rows).all()),
+            ContractError,
+            f"an oracle needs finite points of shape (n, {query.width})",
+        )
         # kappa bounds how far f(x) moves, and holds within the domain alone
         if bool((query.kernel.diagonal(rows) > query.kappa**2).any()):
             raise ContractError("a point lies outside the domain: K(x, x) is above its bound")

@@ -7,8 +7,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import need_field
 from dpcore.distance import Distance
-from dpcore.errors import ParameterError
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.exact import Exact
 from dpcore.interval import ChoiceSpread
@@ -59,8 +59,7 @@ class Exponential(Choice, Executed):
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        if query.field != "real":
-            raise ParameterError("Exponential", "real scores", "field", query.field)
+        need_field(query.field == "real", query, "field", "real scores", owner="Exponential")
         # a plan fails here where no grid fits, before any record is read
         self.rate(query, sensitivity)
         return ExponentialMechanismEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)

@@ -81,10 +81,6 @@ class Gaussian(Executed):
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
         return self.noise_multiplier * sensitivity.smallest
 
-    def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
-        """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
-
     def width(self, query: Query, sensitivity: AnySensitivity) -> float:
         """s above, in steps of the grid, rounded up."""
         steps = _steps(self.grid(query, sensitivity), sensitivity.smallest)

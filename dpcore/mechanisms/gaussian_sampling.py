@@ -7,9 +7,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive, positive_integer
+from dpcore.checks import need_field, positive, positive_integer
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
+from dpcore.errors import (
+    ContractError,
+    NoClaimError,
+    ParameterError,
+    ReleaseError,
+    need,
+    need_value,
+)
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.mechanisms.noise.wishart import wishart_mean
@@ -60,9 +67,9 @@ class GaussianSampling(Mechanism):
 
     def _ridge(self) -> float:
         """lam0, given by now."""
-        if self.lam0 is None:
-            raise ParameterError("GaussianSampling", "a finite lam0 > 0", "lam0", None)
-        return self.lam0
+        return need_value(
+            self.lam0, ParameterError, "GaussianSampling", "a finite lam0 > 0", "lam0", None
+        )
 
     def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> "GaussianSampling":
         """k = floor(lam0 / (b scale)^2), so that mu is about 1/scale.
@@ -81,10 +88,18 @@ class GaussianSampling(Mechanism):
             ParameterError: the query is not a real square matrix, or lam0 was left to it in vain.
         """
         # the shape of the release is the number of records, which must be public
-        if not sensitivity.adjacency.replaces:
-            raise NoClaimError("gaussian_sampling needs a public number of records")
-        if query.field != "real" or len(query.shape) != 2 or query.shape[0] != query.shape[1]:
-            raise ParameterError("GaussianSampling", "a real square matrix", "shape", query.shape)
+        need(
+            sensitivity.adjacency.replaces,
+            NoClaimError,
+            "gaussian_sampling needs a public number of records",
+        )
+        need_field(
+            query.field == "real" and len(query.shape) == 2 and query.shape[0] == query.shape[1],
+            query,
+            "shape",
+            "a real square matrix",
+            owner="GaussianSampling",
+        )
         return GaussianSamplingEvent(
             theta=up(sensitivity.unit / math.sqrt(self._ridge()), roundings=3),
             samples=self.samples,
@@ -124,8 +139,11 @@ class GaussianSampling(Mechanism):
         # the sampler reads one triangle, so the other one must agree with it
         with np.errstate(over="ignore"):
             asymmetry = float(np.abs(gram - gram.T).max())
-            if asymmetry > _ASYMMETRY * largest:
-                raise ContractError(f"the statistic of {query.name!r} is not symmetric")
+            need(
+                asymmetry <= _ASYMMETRY * largest,
+                ContractError,
+                f"the statistic of {query.name!r} is not symmetric",
+            )
             covariance = gram + self._ridge() * np.eye(query.shape[0])
         try:
             moments = wishart_mean(covariance, self.samples, noise)

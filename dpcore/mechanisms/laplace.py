@@ -11,7 +11,6 @@ from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.release import InFloats, LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
@@ -48,10 +47,6 @@ class Laplace(LaplaceNoise):
     def arithmetic(self) -> Arithmetic:
         """`exact` on the grid, `real` where noise is drawn as floats."""
         return "exact" if self.noise == "grid" else "real"
-
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
-        """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
 
     def scale(self, query: Query, sensitivity: Sensitivity) -> Fraction:
         """t above, in steps of the grid, exactly."""

@@ -7,7 +7,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Prepared, summed
@@ -41,18 +41,13 @@ class PermuteAndFlip(Choice, Executed):
 
     source: ClassVar[str] = "McKenna & Sheldon (2020), arXiv:2010.12603"
 
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
-        """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
-
     def event(self, query: Query, sensitivity: Sensitivity) -> PureEvent:
         """Any epsilon-DP release.
 
         Raises:
             ParameterError: the query is complex, or the sensitivity is too far from 1 for a grid.
         """
-        if query.field != "real":
-            raise ParameterError("PermuteAndFlip", "real scores", "field", query.field)
+        need_field(query.field == "real", query, "field", "real scores", owner="PermuteAndFlip")
         # a plan fails here where no grid fits, before any record is read
         self.grid(query, sensitivity)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)

@@ -7,9 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import component_name, positive
+from dpcore.checks import integer_from, need_field, positive
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ParameterError
+from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
@@ -18,15 +18,6 @@ from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-
-
-def _at_least_two(instance: Any, attribute: Any, value: Any) -> None:
-    if value is None:
-        return
-    if isinstance(value, bool) or not isinstance(value, int) or value < 2:
-        raise ParameterError(
-            component_name(instance), f"an integer {attribute.name} >= 2", attribute.name, value
-        )
 
 
 @attrs.frozen(kw_only=True)
@@ -52,7 +43,9 @@ class RandomizedResponse(Mechanism):
     source: ClassVar[str] = "Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Section 3"
 
     epsilon: float = free(validator=positive)
-    categories: int | None = attrs.field(default=None, validator=_at_least_two)
+    categories: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(integer_from(2))
+    )
 
     @property
     def classes(self) -> int:
@@ -74,10 +67,10 @@ class RandomizedResponse(Mechanism):
         Raises:
             ParameterError: the query is complex.
         """
-        if query.field != "real":
-            raise ParameterError("RandomizedResponse", "real categories", "field", query.field)
-        entries = self._entries(sensitivity)
-        if entries == 1:
+        need_field(
+            query.field == "real", query, "field", "real categories", owner="RandomizedResponse"
+        )
+        if (entries := self._entries(sensitivity)) == 1:
             return RandomizedResponseEvent(
                 epsilon=self.epsilon, classes=self.classes, adjacency=sensitivity.adjacency
             )
@@ -105,9 +98,10 @@ class RandomizedResponse(Mechanism):
         """
         true = coordinates(value, query)
         # the probabilities of the claim hold for categories alone
-        if not bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()):
-            raise ContractError(
-                f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}"
-            )
+        need(
+            bool(((true >= 0) & (true < self.classes) & (true == np.rint(true))).all()),
+            ContractError,
+            f"the statistic of {query.name!r} must hold categories 0 to {self.classes - 1}",
+        )
         reports = randomized_response(true.astype(np.int64), self.classes, self.epsilon, noise)
         return reports.astype(np.float64).reshape(query.shape)

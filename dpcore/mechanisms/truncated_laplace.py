@@ -6,12 +6,11 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.checks import component_name, positive
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field, positive
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import floored_law
-from dpcore.mechanisms.noise.grid import LARGEST, Grid
+from dpcore.mechanisms.noise.grid import LARGEST
 from dpcore.mechanisms.noise.release import LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
@@ -20,10 +19,7 @@ from dpcore.sensitivity import Sensitivity
 
 def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:
     positive(instance, attribute, value)
-    if value > 0.5:
-        raise ParameterError(
-            component_name(instance), f"a {attribute.name} in (0, 1/2]", attribute.name, value
-        )
+    need_field(value <= 0.5, instance, attribute.name, f"a {attribute.name} in (0, 1/2]")
 
 
 @attrs.frozen(kw_only=True)
@@ -50,10 +46,6 @@ class TruncatedLaplace(LaplaceNoise):
     source: ClassVar[str] = "Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877"
 
     truncation: float = attrs.field(validator=_at_most_half)
-
-    def grid(self, query: Query, sensitivity: Sensitivity) -> Grid:
-        """The grid of one ask; the plan fixes it."""
-        return Grid.for_release(sensitivity.unit, query.real_size, sensitivity.distance)
 
     def steps(self, query: Query, sensitivity: Sensitivity) -> tuple[Fraction, int]:
         """The noise's scale and its bound, in steps of the grid; the bound is rounded up."""

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError, SourceError
+from dpcore.errors import ContractError, SourceError, need
 from dpcore.randomness import Words
 from dpcore.records.persons import persons
 
@@ -123,8 +123,11 @@ class Bounding:
             ContractError: an engine has read other records than these.
         """
         # Codes by place are right only for the very records that were counted here.
-        if places != self._places:
-            raise ContractError("whose records are was not read together with the records")
+        need(
+            places == self._places,
+            ContractError,
+            "whose records are was not read together with the records",
+        )
         codes = np.full(self._places, NOBODY, dtype=np.int32)
         if self._candidates:
             self._merge()

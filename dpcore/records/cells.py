@@ -20,6 +20,7 @@ by entry. Sums and comparisons of unknown objects are never called.
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -31,7 +32,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
 
 Value = TypeVar("Value")
@@ -91,8 +92,7 @@ def cells(column: Any) -> NDArray[Any]:
     if not isinstance(column, np.ndarray):
         column = _unwrap(column)
     if isinstance(column, np.ndarray):
-        if column.ndim != 1:
-            raise SourceError("a column needs one dimension")
+        need(column.ndim == 1, SourceError, "a column needs one dimension")
         # What lies under a mask is no cell of the table.
         if isinstance(column, np.ma.MaskedArray):
             pairs = zip(np.ma.getdata(column), np.ma.getmaskarray(column), strict=True)
@@ -120,8 +120,7 @@ def _join_pieces(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 def _unwrap(column: Any) -> Any:
     """An array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
-        kind = str(getattr(column, "type", ""))
-        if kind.startswith("timestamp"):
+        if str(getattr(column, "type", "")).startswith("timestamp"):
             return column.to_numpy(
                 **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
             )
@@ -149,14 +148,11 @@ def _unwrap_cells(read_all: Callable[[], Any], count: int, entry: Callable[[int]
 
 def numbers(column: Any) -> NDArray[np.float64]:
     """The number that each cell is; NaN where it is none. Shape (n,)."""
-    if (pieces := pieces_of(column)) is not None:
-        return _read_pieces(numbers, pieces, np.float64)
     if (typed := numbers_of(column)) is not None:
         return typed
-    if (pair := distinct(column)) is not None:
-        return _numbers_of_distinct(pair[0])[pair[1]]
-    array = cells(column)
-    if array.dtype.kind in "fiub":
+    if (joined := _read_parts(column, numbers, _numbers_of_distinct, np.float64)) is not None:
+        return joined
+    if (array := cells(column)).dtype.kind in "fiub":
         with np.errstate(over="ignore", invalid="ignore"):
             # Adding 0.0 makes -0.0 a 0.0, as `number` does.
             return array.astype(np.float64) + 0.0
@@ -165,8 +161,7 @@ def numbers(column: Any) -> NDArray[np.float64]:
         return np.full(array.shape, math.nan)
     listed = array.tolist()
     # A faster way to the same numbers; None where a text needs the grammar.
-    plain_numbers = _plain_numbers(listed)
-    if plain_numbers is not None:
+    if (plain_numbers := _plain_numbers(listed)) is not None:
         return plain_numbers
     return np.array(_read_cells(listed, number), dtype=np.float64)
 
@@ -174,20 +169,16 @@ def numbers(column: Any) -> NDArray[np.float64]:
 def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
     """The same of texts, decimals and None; what is empty keeps the rest from no short way."""
     counts = np.full(len(values), math.nan)
-    filled = [place for place, value in enumerate(values) if value is not None and value != ""]
-    if filled:
+    if filled := [place for place, value in enumerate(values) if value is not None and value != ""]:
         counts[filled] = numbers([values[place] for place in filled])
     return counts
 
 
 def days(column: Any) -> NDArray[np.float64]:
     """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
-    if (pieces := pieces_of(column)) is not None:
-        return _read_pieces(days, pieces, np.float64)
-    if (pair := distinct(column)) is not None:
-        return days(pair[0])[pair[1]]
-    array = cells(column)
-    if array.dtype.kind in "fiub":
+    if (joined := _read_parts(column, days, days, np.float64)) is not None:
+        return joined
+    if (array := cells(column)).dtype.kind in "fiub":
         return np.full(array.shape, math.nan)
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
     return np.array(_read_cells(listed, day), dtype=np.float64)
@@ -195,12 +186,10 @@ def days(column: Any) -> NDArray[np.float64]:
 
 def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
     """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
-    if (pieces := pieces_of(column)) is not None:
-        return _read_pieces(lambda piece: coded(piece, code, unknown), pieces, np.intp)
-    if (pair := distinct(column)) is not None:
-        return coded(pair[0], code, unknown)[pair[1]]
-    array = cells(column)
-    if array.dtype.kind in "fiub":
+    code_part = functools.partial(coded, code=code, unknown=unknown)
+    if (joined := _read_parts(column, code_part, code_part, np.intp)) is not None:
+        return joined
+    if (array := cells(column)).dtype.kind in "fiub":
         values, places = np.unique(array, return_inverse=True)
         # The rule is asked once for each different value.
         codes = [code.get(key(value), unknown) for value in values]
@@ -212,10 +201,8 @@ def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np
 
 def empty(column: Any) -> NDArray[np.bool_]:
     """Which cells hold nothing: None, NaN, NaT, null, and texts of blanks alone. Shape (n,)."""
-    if (pieces := pieces_of(column)) is not None:
-        return _read_pieces(empty, pieces, np.bool_)
-    if (pair := distinct(column)) is not None:
-        return empty(pair[0])[pair[1]]
+    if (joined := _read_parts(column, empty, empty, np.bool_)) is not None:
+        return joined
     typed = numbers_of(column)
     array = cells(column) if typed is None else typed
     if array.dtype.kind == "M":
@@ -226,8 +213,7 @@ def empty(column: Any) -> NDArray[np.bool_]:
 
 
 def _holds_nothing(cell: object) -> bool:
-    kind = type(cell)
-    if issubclass(kind, str):
+    if issubclass(kind := type(cell), str):
         return not str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
     if issubclass(kind, float | np.floating):
         return math.isnan(number(cell))
@@ -236,17 +222,23 @@ def _holds_nothing(cell: object) -> bool:
     return cell is None or kind.__name__ in ("NAType", "NaTType")  # pandas' two
 
 
-def _read_pieces(
-    function: Callable[[Any], NDArray[Number]], pieces: tuple[Any, ...], kind: type[Number]
-) -> NDArray[Number]:
-    arrays = [function(piece) for piece in pieces]
-    return np.concatenate(arrays) if arrays else np.zeros(0, kind)
+def _read_parts(
+    column: Any,
+    of_piece: Callable[[Any], NDArray[Number]],
+    of_values: Callable[[list[Any]], NDArray[Number]],
+    kind: type[Number],
+) -> NDArray[Number] | None:
+    """A column read by its pieces, or by its different values; None where it has neither."""
+    if (pieces := pieces_of(column)) is not None:
+        return np.concatenate([np.zeros(0, kind), *map(of_piece, pieces)])
+    if (pair := distinct(column)) is not None:
+        return of_values(pair[0])[pair[1]]
+    return None
 
 
 def number(cell: object) -> float:
     """The number that one cell is; NaN if it is none."""
-    kind = type(cell)
-    if issubclass(kind, str):
+    if issubclass(kind := type(cell), str):
         text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
         return float(text) + 0.0 if _NUMBER.match(text) else math.nan
     # Operators are called by type below, so that no subclass runs code of its own.
@@ -286,19 +278,16 @@ def key(cell: object) -> Hashable:
 
     Two cells are equal as categories where their keys are: 1, 1.0 and "1"; true, "True" and "true".
     """
-    kind = type(cell)
-    if issubclass(kind, bytes):
+    if issubclass(kind := type(cell), bytes):
         cell = _decode(cell)
         kind = type(cell)
     # A truth is asked for before a number, as a bool is an int to Python.
     if issubclass(kind, bool | np.bool_):
         return ("truth", bool(cell))
-    value = number(cell)
-    if not math.isnan(value):
+    if not math.isnan(value := number(cell)):
         return value
     # Numbers come before dates, and dates before texts: each cell has one reading.
-    moment = day(cell)
-    if not math.isnan(moment):
+    if not math.isnan(moment := day(cell)):
         return ("day", moment)
     if not issubclass(kind, str):
         return MISSING
@@ -326,8 +315,7 @@ def day(cell: object) -> float:
 
     A time zone is taken off: the moment counts in UTC.
     """
-    kind = type(cell)
-    if issubclass(kind, np.datetime64):
+    if issubclass(kind := type(cell), np.datetime64):
         return _ticks(cell)
     if issubclass(kind, bytes):
         cell = _decode(cell)
@@ -335,9 +323,7 @@ def day(cell: object) -> float:
     try:
         if issubclass(kind, str):
             text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
-            if not _DATE.match(text):
-                return math.nan
-            return _moment(datetime.fromisoformat(text))
+            return _moment(datetime.fromisoformat(text)) if _DATE.match(text) else math.nan
         if issubclass(kind, datetime):
             return _moment(cell)
         if issubclass(kind, date):

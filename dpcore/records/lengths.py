@@ -32,8 +32,7 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     """`row_lengths` of rows that lie in columns, to the last bit: shape (width, n) to (n,)."""
-    rows_left = len(columns)
-    if rows_left == 0:
+    if (rows_left := len(columns)) == 0:
         return np.zeros(columns.shape[1])
     squares = columns * columns
     while rows_left > 1:

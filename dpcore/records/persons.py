@@ -29,8 +29,7 @@ def persons(column: Any) -> list[str | None]:
         # Each different cell is read once.
         owners = persons(pair[0])
         return [owners[place] for place in pair[1].tolist()]
-    array = cells(column)
-    if array.dtype.kind in "fiub":
+    if (array := cells(column)).dtype.kind in "fiub":
         values, places = np.unique(array, return_inverse=True)
         owners = [person(value) for value in values]
         return [owners[place] for place in places.reshape(-1).tolist()]
@@ -41,8 +40,7 @@ def persons(column: Any) -> list[str | None]:
 
 def person(cell: object) -> str | None:
     """The id that one cell is, or None."""
-    kind = type(cell)
-    if issubclass(kind, bytes):
+    if issubclass(kind := type(cell), bytes):
         try:
             cell = bytes.decode(cell, "utf-8")  # type: ignore[arg-type]  # bytes by their type
         except UnicodeDecodeError:

@@ -42,16 +42,14 @@ def pieces_of(column: Any) -> tuple[Any, ...] | None:
     if isinstance(column, Pieces):
         return column.held
     # A column can be pyarrow's only if somebody has imported pyarrow already.
-    arrow = sys.modules.get("pyarrow")
-    if arrow is not None and isinstance(column, arrow.ChunkedArray):
+    if (arrow := sys.modules.get("pyarrow")) is not None and isinstance(column, arrow.ChunkedArray):
         return tuple(column.chunks)
     return None
 
 
 def numbers_of(column: Any) -> NDArray[np.float64] | None:
     """An array of numbers or booleans of pyarrow at once, NaN where null; else None. Shape (n,)."""
-    arrow = sys.modules.get("pyarrow")
-    if arrow is None or not isinstance(column, arrow.Array):
+    if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
     kind, kinds = column.type, arrow.types
     if kinds.is_null(kind):
@@ -74,15 +72,14 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
 
     None for a column of another kind. The last of the cells is None, for what is null.
     """
-    arrow = sys.modules.get("pyarrow")
-    if arrow is None or not isinstance(column, arrow.Array):
+    if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
     kinds = arrow.types
     if not kinds.is_dictionary(column.type):
-        if not (_is_text(column.type) or kinds.is_decimal(column.type)):
+        if not (is_text(column.type) or kinds.is_decimal(column.type)):
             return None
         column = column.dictionary_encode()
-    elif not _is_text(column.type.value_type):
+    elif not is_text(column.type.value_type):
         return None
     # One more value stands for null, so that every cell has an index.
     values = [*_values(column.dictionary), None]
@@ -125,7 +122,8 @@ def _value(cell: Any) -> Any:
         return None
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether a type of pyarrow is one of its three types of texts."""
     from pyarrow import types
 
     return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))

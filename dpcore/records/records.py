@@ -1,5 +1,6 @@
 """Records: what a private function sees, after projection into the domain."""
 
+import functools
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol, TypeVar
 
@@ -7,6 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.exact import Exact
 
 Folded = tuple[Exact, ...]
@@ -67,20 +69,22 @@ class Records:
 
     features: NDArray[np.float64] = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
-    order: NDArray[np.intp] | None = attrs.field(default=None)
+    order: NDArray[np.intp] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(unwritable)
+    )
     keeper: Keeper | None = None
-    persons: NDArray[np.int32] | None = None
+    persons: NDArray[np.int32] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(unwritable)
+    )
     _pieces: dict[int, tuple["Records", ...]] = attrs.field(factory=dict, init=False)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
-        if self.features.ndim != 2 or self.labels.shape != self.features.shape[:1]:
-            raise ValueError("features must be (n, p) and labels (n,)")
-        if self.persons is not None:
-            # The class is frozen; this is still its construction.
-            object.__setattr__(self, "persons", unwritable(self.persons))
-        if self.order is not None:
-            object.__setattr__(self, "order", unwritable(self.order))
+        need(
+            self.features.ndim == 2 and self.labels.shape == self.features.shape[:1],
+            ValueError,
+            "features must be (n, p) and labels (n,)",
+        )
 
     def __len__(self) -> int:
         return int(self.labels.shape[0])
@@ -119,15 +123,11 @@ class Records:
             part: What a block adds; additive, and pure.
             zero: What no records add.
         """
-        total = zero
-        for block in self.blocks(rows):
-            total = added(total, part(block))
-        return total
+        return functools.reduce(added, map(part, self.blocks(rows)), zero)
 
     def alone(self) -> Iterator["Records"]:
         """Every record in a fresh copy of its own."""
-        for row in range(len(self)):
-            yield self.take(np.array([row]))
+        return (self.take(np.array([row])) for row in range(len(self)))
 
     def derived(self, key: tuple[object, ...], make: Callable[[], Derived]) -> Derived:
         """What `make` computes from these records: once for asks in a row with the same `key`.

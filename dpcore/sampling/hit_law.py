@@ -23,13 +23,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import probability
-from dpcore.errors import ParameterError
+from dpcore.checks import floats, need_field, probability
+from dpcore.errors import need
 from dpcore.rounding import up
-
-
-def _floats(values: object) -> tuple[float, ...]:
-    return tuple(float(value) for value in values)  # type: ignore[attr-defined]
 
 
 @attrs.frozen(kw_only=True)
@@ -42,22 +38,27 @@ class HitLaw:
         uncovered: Probability of orders that no atom covers, in [0, 1].
     """
 
-    atoms: tuple[float, ...] = attrs.field(converter=_floats)
-    weights: tuple[float, ...] = attrs.field(converter=_floats)
+    atoms: tuple[float, ...] = attrs.field(converter=floats)
+    weights: tuple[float, ...] = attrs.field(converter=floats)
     uncovered: float = attrs.field(default=0.0, validator=probability)
 
     def __attrs_post_init__(self) -> None:
         atoms = np.array(self.atoms)
-        if not (atoms.size and np.isfinite(atoms).all() and atoms[0] > 0):
-            raise ParameterError("HitLaw", "finite atoms > 0", "atoms", self.atoms)
-        if not (np.diff(atoms) > 0).all():
-            raise ParameterError("HitLaw", "increasing atoms", "atoms", self.atoms)
+        need_field(
+            atoms.size and np.isfinite(atoms).all() and atoms[0] > 0,
+            self,
+            "atoms",
+            "finite atoms > 0",
+        )
+        need_field((np.diff(atoms) > 0).all(), self, "atoms", "increasing atoms")
         # The weights may exceed 1 by rounding alone; what is left to 1 is the chance of no hit.
         fits = len(self.weights) == atoms.size and min(self.weights) >= 0
-        if not (fits and 0 < math.fsum(self.weights) + self.uncovered <= 1 + 1e-9):
-            raise ParameterError(
-                "HitLaw", "a weight >= 0 for each atom, in all in (0, 1]", "weights", self.weights
-            )
+        need_field(
+            fits and 0 < math.fsum(self.weights) + self.uncovered <= 1 + 1e-9,
+            self,
+            "weights",
+            "a weight >= 0 for each atom, in all in (0, 1]",
+        )
 
     @property
     def smallest(self) -> float:
@@ -101,8 +102,7 @@ class HitLaw:
             masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
         """
         support = np.flatnonzero(masses[1:]) + 1
-        if not support.size:
-            raise ParameterError("HitLaw", "mass away from 0", "masses", 0.0)
+        need(support.size, "HitLaw", "mass away from 0", "masses", 0.0)
         # The mass at each value or beyond it, summed from the far end, where masses are small.
         above = np.cumsum(masses[::-1])[::-1]
         common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1

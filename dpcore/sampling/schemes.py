@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import one_of, positive_integer, probability
-from dpcore.errors import ContractError, ParameterError
+from dpcore.checks import need_field, one_of, positive_integer, probability
+from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
@@ -112,10 +112,7 @@ class Poisson(Sampling):
     probability: float = attrs.field(validator=probability)
 
     def __attrs_post_init__(self) -> None:
-        if self.probability <= 0:
-            raise ParameterError(
-                "Poisson", "a probability in (0, 1]", "probability", self.probability
-            )
+        need_field(self.probability > 0, self, "probability", "a probability in (0, 1]")
 
     def refusal(self, adjacency: Adjacency) -> str:
         """Empty for add/remove; for replacements, that Poisson sampling is not for them."""
@@ -193,10 +190,7 @@ class WithoutReplacement(Sampling):
     records: int = attrs.field(validator=positive_integer)
 
     def __attrs_post_init__(self) -> None:
-        if self.size > self.records:
-            raise ParameterError(
-                "WithoutReplacement", f"a size of at most {self.records}", "size", self.size
-            )
+        need_field(self.size <= self.records, self, "size", f"a size of at most {self.records}")
 
     def refusal(self, adjacency: Adjacency) -> str:
         """Empty for replacements; for add/remove, that the number must be public."""
@@ -269,8 +263,7 @@ class Order(Sampling):
         Raises:
             ContractError: `count` is 0.
         """
-        if count < 1:
-            raise ContractError("an order of rows needs at least one record")
+        need(count >= 1, ContractError, "an order of rows needs at least one record")
         if self.kind == "cyclic":
             return np.arange(self.steps, dtype=np.intp) % count
         if self.kind == "with_replacement":
@@ -294,8 +287,11 @@ class Order(Sampling):
 
 
 def _require(records: int, count: int) -> None:
-    if records != count:
-        raise ContractError(f"a sample of {count} records was planned, there are {records}")
+    need(
+        records == count,
+        ContractError,
+        f"a sample of {count} records was planned, there are {records}",
+    )
 
 
 def _uniform(size: int, count: int, stream: Stream) -> NDArray[np.intp]:

@@ -135,8 +135,7 @@ class Smallest(Selection):
         """
         start = 0
         while True:
-            threshold = _largest(words, start, size, places, among)
-            if threshold is not None:
+            if (threshold := _largest(words, start, size, places, among)) is not None:
                 return cls(words, start, threshold)
             # A tie at the threshold: the next words of the stream are as good as new ones.
             start += places

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-from dpcore.errors import DpcoreError, SourceError
+from dpcore.errors import DpcoreError, SourceError, need
 from dpcore.records.location import Holds, Reading
+from dpcore.records.pieces import is_text
 from dpcore.records.source import Columns
 
 if TYPE_CHECKING:
@@ -23,8 +24,7 @@ BATCH = 1 << 14  # records
 
 def needs_arrow(what: str) -> None:
     """Raise `SourceError` with the extra's name where pyarrow is not installed."""
-    if find_spec("pyarrow") is None:
-        raise SourceError(f"{what} needs pyarrow: pip install pyarrow")
+    need(find_spec("pyarrow"), SourceError, f"{what} needs pyarrow: pip install pyarrow")
 
 
 @contextlib.contextmanager
@@ -32,10 +32,8 @@ def unpassed(what: str) -> Iterator[None]:
     """What a library says of records goes nowhere: it may show a cell."""
     try:
         yield
-    except DpcoreError:
-        raise
     # A full memory is no fault of the source.
-    except MemoryError:
+    except (DpcoreError, MemoryError):
         raise
     except Exception as error:
         raise SourceError(f"{what} ({type(error).__name__})") from None
@@ -45,12 +43,11 @@ def require_types(name: str, schema: pyarrow.Schema, reading: Reading) -> None:
     """Raise `SourceError` unless every declared column is there once, of a type that is read."""
     for column, holds in reading.columns.items():
         count = schema.names.count(column)
-        if count != 1:
-            raise SourceError(
-                f"{name}: column {column!r} is missing"
-                if not count
-                else f"{name}: column {column!r} is there twice"
-            )
+        need(
+            count == 1,
+            SourceError,
+            f"{name}: column {column!r} is {'there twice' if count else 'missing'}",
+        )
         # The schema decides how a column is read, never a record.
         kind = _storage_type(schema.field(column).type)
         if not _is_read(kind, holds):
@@ -86,17 +83,10 @@ def _is_read(kind: pyarrow.DataType, holds: Holds) -> bool:
     from pyarrow import types
 
     if types.is_dictionary(kind):
-        return _is_text(kind.value_type)
+        return is_text(kind.value_type)
     plain = (types.is_integer, types.is_floating, types.is_decimal, types.is_boolean, types.is_null)
     dated = holds is Holds.DATES and _is_date(kind)
-    return any(test(kind) for test in plain) or _is_text(kind) or dated
-
-
-def _is_text(kind: pyarrow.DataType) -> bool:
-    from pyarrow import types
-
-    texts = (types.is_string, types.is_large_string, types.is_string_view)
-    return any(test(kind) for test in texts)
+    return any(test(kind) for test in plain) or is_text(kind) or dated
 
 
 def _is_date(kind: pyarrow.DataType) -> bool:

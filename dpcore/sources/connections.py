@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from dpcore.errors import SourceError, SpecError, nearest
+from dpcore.errors import SourceError, SpecError, nearest, need
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import read
 
@@ -64,11 +64,9 @@ def connection(name: str) -> Connection:
             f"connection {name!r} is not configured: write {name}: {{sqlite: PATH}} or "
             f"{name}: {{postgresql: ADDRESS}} into {path}"
         ) from None
-    if foreign_permissions:
-        raise SourceError(f"{path}: others may read it: chmod 600 {path}")
+    need(not foreign_permissions, SourceError, f"{path}: others may read it: chmod 600 {path}")
     try:
-        entries = read(path).value
-        if not isinstance(entries, dict):
+        if not isinstance(entries := read(path).value, dict):
             raise SourceError(f"{path}: needs a mapping from names to connections")
         # The suggestion is a connection's name, never an address.
         if name not in entries:
@@ -76,9 +74,7 @@ def connection(name: str) -> Connection:
         entry = entries[name]
         if not isinstance(entry.value, dict):
             raise SourceError(f"{path}: connection {name!r} needs {{sqlite: PATH}} or the like")
-        if "postgresql" in entry.value:
-            return convert(entry, Postgresql)
-        return convert(entry, Sqlite)
+        return convert(entry, Postgresql) if "postgresql" in entry.value else convert(entry, Sqlite)
     except SpecError:  # its message may show an address
         raise SourceError(
             f"{path}: connection {name!r} needs {{sqlite: PATH}} or {{postgresql: ADDRESS}}"

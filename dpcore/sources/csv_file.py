@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import attrs
 import numpy as np
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.csv.arrow_reader import by_arrow
@@ -52,9 +52,8 @@ class CsvPart(Part):
     def _read_lines(self) -> Found:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
-            chunk = file.read(self.stop - self.start)
             # A part is CHUNK bytes and the rest of one line: more means a line that is too long.
-            if len(chunk) > CHUNK + LONGEST + 2:
+            if len(chunk := file.read(self.stop - self.start)) > CHUNK + LONGEST + 2:
                 chunk = self._shorten(chunk)
             if not chunk:
                 return Found(columns={column.name: [] for column in self.form.wanted}, count=0)
@@ -77,8 +76,7 @@ class CsvPart(Part):
 
     def _shorten(self, chunk: bytes) -> bytes:
         """A chunk with a line that is too long, a NUL in the place of that line."""
-        if not self.form.total:
-            raise SourceError(f"{self.path.name}: {TOO_LONG.why}")
+        need(self.form.total, SourceError, f"{self.path.name}: {TOO_LONG.why}")
         return b"\n".join(
             line if len(line) <= LONGEST + 1 else b"\0" for line in chunk.split(b"\n")
         )
@@ -168,8 +166,7 @@ def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
         while line := file.readline(LONGEST):
             if line.endswith(b"\n"):
                 break
-        start = file.tell()
-        if start >= size:
+        if (start := file.tell()) >= size:
             return
         yield start
 
@@ -177,8 +174,7 @@ def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
     """What is wrong with a file, told as `SourceError`."""
-    if path.exists() and not path.is_file():
-        raise SourceError(f"{path}: not a file")
+    need(not path.exists() or path.is_file(), SourceError, f"{path}: not a file")
     try:
         yield
     except FileNotFoundError:

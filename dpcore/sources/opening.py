@@ -24,9 +24,7 @@ def location(source: Location | str) -> Location:
     loader, _, name = source.partition(":")
     if loader == _SKLEARN and name:
         return SklearnData(sklearn=name)
-    if source.endswith(_PARQUET):
-        return ParquetFiles(parquet=source)
-    return CsvFile(csv=source)
+    return ParquetFiles(parquet=source) if source.endswith(_PARQUET) else CsvFile(csv=source)
 
 
 def reading(

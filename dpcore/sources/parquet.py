@@ -12,7 +12,7 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types, unpassed
@@ -68,26 +68,22 @@ class ParquetSource(Source):
         Raises:
             SourceError: no such file, none that is Parquet, or a column of another type.
         """
-        row_group_parts: list[Part] = []
-        for path in self._files():
-            row_group_parts += [
-                ParquetPart(path=path, first=first, end=end, reading=self.reading)
-                for first, end in itertools.pairwise(self._cuts(path))
-            ]
-        return row_group_parts
+        return [
+            ParquetPart(path=path, first=first, end=end, reading=self.reading)
+            for path in self._files()
+            for first, end in itertools.pairwise(self._cuts(path))
+        ]
 
     def _files(self) -> list[Path]:
         if not self.path.is_dir():
-            if not self.path.exists():
-                raise SourceError(f"no such file: {self.path}")
+            need(self.path.exists(), SourceError, f"no such file: {self.path}")
             return [self.path]
         # Coins are drawn by a record's place, so that files have one order on every system.
         files = sorted(
             (path for end in ENDINGS for path in self.path.rglob(f"*{end}") if path.is_file()),
             key=lambda path: path.relative_to(self.path).parts,
         )
-        if not files:
-            raise SourceError(f"{self.path}: no file ends in .parquet or .pq")
+        need(files, SourceError, f"{self.path}: no file ends in .parquet or .pq")
         return files
 
     def _cuts(self, path: Path) -> list[int]:

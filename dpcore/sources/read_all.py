@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Reading
 from dpcore.records.pieces import Pieces
 from dpcore.records.source import Columns, Source
@@ -27,8 +27,11 @@ def whole(source: Source, reading: Reading, name: str) -> Columns:
                 batches[column].append(batch[column])
             count += len(batch[reading.names[-1]])
             # Memory stays within what was declared, however long the source is.
-            if upper_bound is not None and count > upper_bound:
-                raise SourceError(f"{name}: more than the {upper_bound} records that are declared")
+            need(
+                upper_bound is None or count <= upper_bound,
+                SourceError,
+                f"{name}: more than the {upper_bound} records that are declared",
+            )
     return {column: _joined(pieces) for column, pieces in batches.items()}
 
 

@@ -38,8 +38,7 @@ class SklearnData(Location):
             from sklearn import datasets  # an optional extra
         except ImportError:
             raise SourceError("sklearn:... needs scikit-learn: pip install scikit-learn") from None
-        name = self.sklearn
-        if name not in _NAMES:
+        if (name := self.sklearn) not in _NAMES:
             raise SourceError(f"no data set sklearn:{name}{nearest(name, _NAMES)}", "data.source")
         load = getattr(datasets, f"load_{name}")
         bundle = load(scaled=False) if name == "diabetes" else load()

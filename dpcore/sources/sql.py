@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
@@ -51,16 +51,13 @@ class SqlQuery(Location):
         Raises:
             SourceError: no such connection is configured, or its driver is not installed.
         """
-        database_address = connection(self.connection)
-        if isinstance(database_address, Sqlite):
+        if isinstance(database_address := connection(self.connection), Sqlite):
             return SqlSource(
                 rows=SqlitePart(query=self, database=database_address, reading=reading)
             )
         # The driver is looked for, not imported: opening a source connects to nothing.
-        if find_spec(_DRIVER) is None:
-            raise SourceError(
-                f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
-            )
+        refusal = f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
+        need(find_spec(_DRIVER), SourceError, refusal)
         return SqlSource(
             rows=PostgresqlPart(query=self, database=database_address, reading=reading)
         )
@@ -151,8 +148,7 @@ def _silence_driver(name: str) -> Iterator[None]:
 
 
 def _kind(error: Any) -> str:
-    state = getattr(error, "sqlstate", None)
     # The pattern lets five characters through, and nothing else of a driver's error.
-    if isinstance(state, str) and _SQLSTATE.match(state):
+    if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"
     return type(error).__name__

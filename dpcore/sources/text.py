@@ -10,14 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.records.location import Layout, Location
-from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.opening import location, reading
 from dpcore.sources.read_all import whole
-
-LONGEST_LINE = LONGEST
 
 
 def load_table(
@@ -37,8 +34,11 @@ def load_table(
     declared = reading(domain, folder, layout, refuse=refuse, total=total)
     place = location(source)
     table = whole(place.open(declared), declared, place.name)
-    if not total and domain.exact is not None and not len(table[declared.names[-1]]):
-        raise SourceError(f"{place.name}: a header and no records")
+    need(
+        total or domain.exact is None or len(table[declared.names[-1]]),
+        SourceError,
+        f"{place.name}: a header and no records",
+    )
     return table
 
 
@@ -52,8 +52,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     declared = reading(domain, folder, layout, refuse=True).of_points(domain.columns)
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)
-    if not len(table[declared.names[-1]]):
-        raise SourceError(f"{place.name}: a header and no records")
+    need(len(table[declared.names[-1]]), SourceError, f"{place.name}: a header and no records")
     for name, column in domain.columns.items():
         for misfit in np.flatnonzero(column.misfits(table[name])):
             raise SourceError(

@@ -7,7 +7,6 @@ import pytest
 from scipy import optimize, stats
 
 from dpcore.accounting import calibrate
-from dpcore.accounting.curves import over_delta, over_steps
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.solving import Unknown, solve
 from dpcore.accounting.trajectory import trajectory
@@ -129,15 +128,3 @@ def test_a_trajectory_encloses_every_number_of_steps():
         assert found.lower[n - 1] <= exact.upper
         assert exact.lower <= found.upper[n - 1]
         assert found.upper[n - 1] <= exact.upper * 1.04
-
-
-def test_curves_have_certified_bands():
-    given = data(event="laplace", noise_multiplier=10.0, count=20)
-    over = over_delta(given, 1e-6)
-    assert np.all(over.lower <= over.upper)
-    assert np.all(np.diff(over.upper) <= 1e-9)
-    rounds = over_steps(given, 1e-6, 5)
-    whole = AutoAccountant(A).compose(LaplaceEvent.of_noise(10.0, A), 100).epsilon(1e-6)
-    assert rounds.upper[-1] == whole.upper
-    with pytest.raises(SpecError, match="above 0"):
-        over_delta(given, 0.0)

@@ -12,12 +12,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.mechanisms.noise.discrete_gaussian import discrete_gaussian
-from dpcore.mechanisms.noise.discrete_laplace import discrete_laplace, floored_laplace
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.discrete_laplace import floored_law, laplace_law
 from dpcore.mechanisms.noise.exponential import (
     ExpCoins,
     FixedRate,
-    bernoulli_exp,
     exp_bounds,
     fixed_exp,
     settle,
@@ -35,6 +34,23 @@ from oracles.noise import (
     gaussian_cdf,
     laplace_cdf,
 )
+
+
+def discrete_gaussian(width, count, stream):
+    return gaussian_law(width, count).symmetric(count, stream)
+
+
+def discrete_laplace(scale, count, stream):
+    return laplace_law(scale, count).symmetric(count, stream)
+
+
+def floored_laplace(scale, count, stream, *, steps=None):
+    return floored_law(scale, count, steps=steps)(count, stream)
+
+
+def bernoulli_exp(n, rate, stream):
+    return ExpCoins(rate).toss(n, stream)
+
 
 WIDTHS = [0.3, 0.5, 1.0, 2.7, 10.0, 100.0, 1000.3, 1e6, 123456789.0, 1e9]
 P_VALUE = 1e-4

@@ -61,7 +61,7 @@ BUDGETS = {
     "models": 800,
     "ntk": 935,
     "random-features": 1_000,
-    "report": 490,
+    "report": 525,
     "sgd": 870,
     "statistics": 2_375,
     "tables": 1_870,

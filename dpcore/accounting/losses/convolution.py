@@ -40,13 +40,9 @@ Array = NDArray[np.float64]
 Spectrum = NDArray[np.complex128]
 
 
-def log_moments(masses: Masses, orders: Array) -> Array:
-    r""":math:`\log\sum_k p_k e^{\theta x_k}` at each theta in `orders`, shape (k,)."""
-    return np.asarray(_log_moment_table([masses], orders)[0])
-
-
 def _log_moment_table(measures: Sequence[Masses], orders: Array) -> Array:
-    """The log moments of measures with equally many losses, shape (measures, orders)."""
+    r""":math:`\log\sum_k p_k e^{\theta x_k}` of measures with equally many losses, at each theta
+    in `orders`; shape (measures, orders)."""
     with np.errstate(divide="ignore"):
         logs = np.log(np.array([measure.mass for measure in measures]))
     indices = np.arange(float(logs.shape[1]))
@@ -195,9 +191,8 @@ class Composed:
 
     def epsilon_below(self, delta: float) -> float:
         """An epsilon whose delta is certainly at least `delta`; 0 where none is known."""
-        target = delta - down(self.infinite, roundings=5000)
         # Infinite losses alone reach delta, so that no epsilon is large enough.
-        if target <= 0:
+        if (target := delta - down(self.infinite, roundings=5000)) <= 0:
             return math.inf
         return self._crossing(np.maximum(self.tilted - self.cell_error, 0.0), target, -1)
 
@@ -265,8 +260,7 @@ class Composed:
         if sign < 0:  # cells whose weights were cut off certify nothing
             is_above &= np.abs((tilt + 1) * x) < _FAR
         # The curve falls: the answer lies above the last loss at which it exceeds the target.
-        candidates = np.nonzero(is_above)[0]
-        if len(candidates) == 0:
+        if len(candidates := np.nonzero(is_above)[0]) == 0:
             return max(0.0, float(self.losses[0]) + self.slack) if sign > 0 else 0.0
         cell = int(candidates[-1])
         if cell == len(x) - 1:
@@ -357,7 +351,7 @@ def _tilt_masses(masses: Masses, tilt: float) -> Array:
     """Masses times e^{tilt x}, normalised by the measure's own log moment."""
     x = masses.step * np.arange(len(masses.mass))
     # Normalised, the masses sum to 1, as the transform's error bound takes for granted.
-    moment = float(log_moments(masses, np.array([tilt]))[0]) - tilt * masses.first
+    moment = float(_log_moment_table([masses], np.array([tilt]))[0, 0]) - tilt * masses.first
     exponent = tilt * x - moment
     with np.errstate(divide="ignore"):
         logs = np.log(masses.mass)

@@ -33,7 +33,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import CompoundEvent, Direction, Event
 from dpcore.rounding import down, gamma
 
@@ -69,8 +69,11 @@ class Masses:
 
 
 def _require_finite(event: Event, values: Array) -> Array:
-    if not np.all(np.isfinite(values)):
-        raise NoClaimError(f"{event.label}: the curve is not a number somewhere")
+    need(
+        np.all(np.isfinite(values)),
+        NoClaimError,
+        f"{event.label}: the curve is not a number somewhere",
+    )
     return values
 
 
@@ -92,15 +95,13 @@ def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower
 
 def reach(event: Event, direction: Direction, tail: float) -> float:
     """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
-    anchor = event.anchor(direction)
-    if anchor is not None:
+    if (anchor := event.anchor(direction)) is not None:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
     values = _require_finite(event, event.curve(powers, direction))
     candidates = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
-    index = int(candidates[0])
-    if index == 0:
+    if (index := int(candidates[0])) == 0:
         return float(powers[0])
     finer = np.linspace(powers[index - 1], powers[index], 9)[1:]
     values = event.curve(finer, direction)
@@ -117,26 +118,17 @@ class Extent:
     anchored: bool
 
     @classmethod
-    def of(cls, event: Event, direction: Direction, tail: float) -> "Extent":
-        """From the event's anchor, else by search on its curve.
-
-        Raises:
-            NoClaimError: losses beyond 600 nats are not negligible.
-        """
-        back = reach(event, direction.reverse, tail)
-        return cls.between(event, direction, reach(event, direction, tail), back)
-
-    @classmethod
     def between(cls, event: Event, direction: Direction, top: float, reverse: float) -> "Extent":
         """From how far losses reach in the two directions (`reach`).
 
         Raises:
             NoClaimError: losses beyond 600 nats are not negligible.
         """
-        if top > FARTHEST:
-            raise NoClaimError(
-                f"{event.label} loses more than {FARTHEST} nats: too much for a grid"
-            )
+        need(
+            top <= FARTHEST,
+            NoClaimError,
+            f"{event.label} loses more than {FARTHEST} nats: too much for a grid",
+        )
         return cls(max(-reverse, -FARTHEST), top, event.anchor(direction) is not None)
 
     def knots(self, top: float, step: float) -> Array:
@@ -278,14 +270,16 @@ def _curve_above(
 ) -> tuple[Array, Array]:
     """Knots up to the extent's top, and upper ends of the curve there."""
     knots = extent.knots(extent.top, step)
-    curve = extended_curve(event, knots, direction, lower=False)
-    return knots, np.minimum.accumulate(curve)
+    return knots, np.minimum.accumulate(extended_curve(event, knots, direction, lower=False))
 
 
 def _measure_above(knots: Array, curve: Array, step: float) -> Masses:
     masses = _polygon(knots, curve, step, 1.0, float(curve[-1]))
-    if not np.any(masses.mass > 0):
-        raise NoClaimError(f"no privacy loss below {FARTHEST} nats has positive probability")
+    need(
+        np.any(masses.mass > 0),
+        NoClaimError,
+        f"no privacy loss below {FARTHEST} nats has positive probability",
+    )
     return masses
 
 

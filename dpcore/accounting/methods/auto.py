@@ -12,7 +12,7 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import ContractError, NoClaimError
+from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 
@@ -32,10 +32,6 @@ def all_methods(adjacency: Adjacency) -> dict[str, Accountant]:
     }
 
 
-def _all_methods(auto: "AutoAccountant") -> Mapping[str, Accountant]:
-    return all_methods(auto.adjacency)
-
-
 @attrs.frozen
 class AutoAccountant(Accountant):
     """Composes with every method that supports all events, and quotes the least upper end.
@@ -50,7 +46,7 @@ class AutoAccountant(Accountant):
 
     adjacency: Adjacency
     methods: Mapping[str, Accountant] = attrs.field(
-        default=attrs.Factory(_all_methods, takes_self=True)
+        default=attrs.Factory(lambda self: all_methods(self.adjacency), takes_self=True)
     )
     applications: int = 0
 
@@ -61,11 +57,9 @@ class AutoAccountant(Accountant):
         applied = count * sum(times for _, times in event.parts())
         for name, method in self.methods.items():
             try:
-                composed = method
                 # All parts or none: a method that does not support one of them is dropped.
-                for part, times in event.parts():
-                    composed = composed.compose(part, times * count)
-                methods[name] = composed
+                parts = ((part, times * count) for part, times in event.parts())
+                methods[name] = method.compose_all(parts)
             except UnsupportedEventError:
                 continue
         return attrs.evolve(self, methods=methods, applications=self.applications + applied)
@@ -103,15 +97,15 @@ class AutoAccountant(Accountant):
         slow_ends, slow_refusals = slow.intervals(delta)
         ends |= slow_ends
         refusals |= slow_refusals
-        if not ends:
-            reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
-            raise NoClaimError("no accountant can state an epsilon: " + reasons)
+        reasons = "; ".join(f"{name}: {reason}" for name, reason in refusals.items())
+        need(ends, NoClaimError, "no accountant can state an epsilon: " + reasons)
         return ends
 
     def _select(self, *names: str) -> "AutoAccountant":
         """The same with these methods alone."""
-        survivors = {name: self.methods[name] for name in names if name in self.methods}
-        return attrs.evolve(self, methods=survivors)
+        return attrs.evolve(
+            self, methods={name: self.methods[name] for name in names if name in self.methods}
+        )
 
     def _slow_methods(self, delta: float, numerical: Interval | None) -> tuple[str, ...]:
         """The slow methods that may improve on the numerical one's answer.

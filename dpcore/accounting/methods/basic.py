@@ -6,7 +6,7 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import down, up
@@ -30,20 +30,23 @@ class BasicAccountant(Accountant):
         self.accept(event, count)
         if count == 0:
             return self
-        spent = {**self.spent, event: self.spent.get(event, 0) + int(count)}
-        return attrs.evolve(self, spent=spent)
+        return attrs.evolve(
+            self, spent={**self.spent, event: self.spent.get(event, 0) + int(count)}
+        )
 
     def epsilon(self, delta: float) -> Interval:
         """By inverting each event's own curve at its part of `delta`."""
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
         pure_costs = [(event.pure_epsilon(), count) for event, count in self.spent.items()]
         # Whoever has a pure epsilon takes no delta; the others share all of it.
         shares = sum(count for epsilon, count in pure_costs if epsilon is None)
-        if shares and delta == 0:
-            raise NoClaimError("at delta = 0 every event needs a pure epsilon, and one has none")
+        need(
+            not shares or delta != 0,
+            NoClaimError,
+            "at delta = 0 every event needs a pure epsilon, and one has none",
+        )
         costs = [epsilon * count for epsilon, count in pure_costs if epsilon is not None]
         part = down(delta / (shares or sum(self.spent.values())), roundings=3)
         lower = 0.0

@@ -7,7 +7,7 @@ import attrs
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.exact import root
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.interval import Interval
@@ -35,9 +35,8 @@ class GdpAccountant(Accountant):
             UnsupportedEventError: the event is not exactly Gaussian.
         """
         self.accept(event, count)
-        mu = event.gaussian_mu()
-        if mu is None:
-            raise UnsupportedEventError(f"gdp adds up Gaussian events, {event.label} is none")
+        refusal = f"gdp adds up Gaussian events, {event.label} is none"
+        mu = need_value(event.gaussian_mu(), UnsupportedEventError, refusal)
         # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
         return attrs.evolve(
             self,
@@ -55,12 +54,10 @@ class GdpAccountant(Accountant):
         Raises:
             NoClaimError: at delta = 0 a Gaussian has no finite epsilon.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if self.mu_squared == 0:
             return Interval(0.0, 0.0)
-        if delta == 0:
-            raise NoClaimError("a Gaussian release has no finite epsilon at delta = 0")
+        need(delta != 0, NoClaimError, "a Gaussian release has no finite epsilon at delta = 0")
         return Interval(
             gaussian_epsilon(delta, self._mu(-1), lower=True), gaussian_epsilon(delta, self._mu(+1))
         )

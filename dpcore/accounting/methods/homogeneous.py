@@ -18,7 +18,7 @@ import scipy
 
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
@@ -42,13 +42,13 @@ class HomogeneousAccountant(Accountant):
         """
         self.accept(event, count)
         claim = event.approximate_claim()
-        if claim is None or (self.claim is not None and claim != self.claim):
-            raise UnsupportedEventError(
-                f"{event.label} does not make the one (epsilon, delta) claim of the others"
-            )
+        need(
+            claim is not None and (self.claim is None or claim == self.claim),
+            UnsupportedEventError,
+            f"{event.label} does not make the one (epsilon, delta) claim of the others",
+        )
         copies = self.copies + int(count)
-        if copies > _MOST:
-            raise UnsupportedEventError(f"more than {_MOST} copies")
+        need(copies <= _MOST, UnsupportedEventError, f"more than {_MOST} copies")
         if count == 0:
             return self
         return attrs.evolve(self, claim=claim, copies=copies)
@@ -59,8 +59,7 @@ class HomogeneousAccountant(Accountant):
         Raises:
             NoClaimError: infinite losses are likelier than delta.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if self.claim is None:
             return Interval(0.0, 0.0)
         epsilon_0, delta_0 = self.claim
@@ -68,13 +67,15 @@ class HomogeneousAccountant(Accountant):
         pure_sum = k * epsilon_0 * (1 + gamma(8))
         log_finite = k * math.log1p(-delta_0) if delta_0 < 1 else -math.inf
         infinite = -math.expm1(log_finite) * (1 + gamma(16))
-        if infinite > delta:
-            raise NoClaimError(f"{k} events of delta={delta_0!r} exceed delta={delta!r}")
+        need(
+            infinite <= delta,
+            NoClaimError,
+            f"{k} events of delta={delta_0!r} exceed delta={delta!r}",
+        )
         # 1 - (1 - delta_0)^k (1 - x) <= delta  <=>  x <= (delta - infinite) / (1 - infinite)
         target = (delta - infinite) / math.exp(log_finite) * (1 - gamma(16)) if delta > 0 else 0.0
-        if target <= 0:
-            return Interval(0.0, pure_sum)
-        return Interval(0.0, min(pure_sum, self._crossing(epsilon_0, target)))
+        crossing = self._crossing(epsilon_0, target) if target > 0 else math.inf
+        return Interval(0.0, min(pure_sum, crossing))
 
     def _crossing(self, epsilon_0: float, target: float) -> float:
         """Where randomized response's curve falls to `target`, rounded up."""

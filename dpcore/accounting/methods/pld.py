@@ -34,7 +34,7 @@ from dpcore.accounting.losses.masses import (
     reach,
 )
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import Interval
@@ -99,12 +99,10 @@ class PldAccountant(Accountant):
             NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are
             likelier than delta, or losses are too large for a grid.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        if delta == 0:
-            raise NoClaimError("numerical composition needs delta > 0")
+        need(delta != 0, NoClaimError, "numerical composition needs delta > 0")
         if len(self.spent) == 1 and sum(self.spent.values()) == 1:
             return next(iter(self.spent)).epsilon(delta)
         # The merged mu is rounded up for the upper end and down for the lower one.
@@ -139,8 +137,11 @@ class PldAccountant(Accountant):
         """
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
-        if not max(aim.implied for aim in aims) < FARTHEST:
-            raise NoClaimError(f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats")
+        need(
+            max(aim.implied for aim in aims) < FARTHEST,
+            NoClaimError,
+            f"at delta={min(deltas)!r} the loss is more than {FARTHEST} nats",
+        )
         # Each tilt answers between the midpoints to its neighbours, where its window is.
         centres = np.maximum.accumulate([aim.implied for aim in aims])
         edges = [-FARTHEST, *(0.5 * (centres[1:] + centres[:-1])), FARTHEST]
@@ -178,8 +179,7 @@ class PldAccountant(Accountant):
         squares = 0.0
         merged: Spent = {}
         for event, count in self.spent.items():
-            mu = event.gaussian_mu()
-            if mu is None:
+            if (mu := event.gaussian_mu()) is None:
                 merged[event] = count
             else:
                 squares += count * mu * mu
@@ -244,8 +244,11 @@ class PldAccountant(Accountant):
             rival: The other direction's interval, if known: an upper end at most that one's
                 decides nothing, and then no lower end is computed (0 stands for it).
         """
-        if not math.isfinite(aim.implied):
-            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
+        need(
+            math.isfinite(aim.implied),
+            NoClaimError,
+            f"an infinite privacy loss is likelier than delta={aim.delta!r}",
+        )
         least_step = aim.least_step()
         step = self.step or aim.aligned(max(aim.first_step(self.wanted), least_step))
         if rival is not None:  # a coarse step often tells already that this direction is lesser
@@ -265,8 +268,11 @@ class PldAccountant(Accountant):
                 retry = self._interval_at(aim, finer_step, rival)
                 upper = min(interval.upper, retry.upper)
                 interval = Interval(min(max(interval.lower, retry.lower), upper), upper)
-        if not math.isfinite(interval.upper):
-            raise NoClaimError(f"an infinite privacy loss is likelier than delta={aim.delta!r}")
+        need(
+            math.isfinite(interval.upper),
+            NoClaimError,
+            f"an infinite privacy loss is likelier than delta={aim.delta!r}",
+        )
         return interval
 
     def wanted(self, epsilon: float) -> float:
@@ -302,12 +308,19 @@ class PldAccountant(Accountant):
         self, aim: "_Aim", spent: Spent, step: float
     ) -> list[tuple[tuple[Masses, Masses | None], int]]:
         """Masses of all events from above and from below, with counts."""
-        # the merged Gaussian of the lower end takes the extent of the upper end's
+        # The merged Gaussian of the lower end takes the extent of the upper end's. An event that is
+        # not attained is taken as if it were, to measure the grid; `epsilon` certifies the rest.
         return [
             (
                 self._compute_once(
                     ("both", event, aim.direction, extent, step),
-                    partial(masses_both, _attained(event), aim.direction, extent, step),
+                    partial(
+                        masses_both,
+                        event if event.attained else AsAttained(event=event),
+                        aim.direction,
+                        extent,
+                        step,
+                    ),
                 ),
                 count,
             )
@@ -352,8 +365,7 @@ class _Aim:
 
         Its smallest loss, often of positive probability, then lies on the grid as its largest does.
         """
-        candidates = [event for event in self.above if self.extents[event].anchored]
-        if not candidates:
+        if not (candidates := [event for event in self.above if self.extents[event].anchored]):
             return step
         commonest = max(candidates, key=lambda e: (self.above[e], self.extents[e].top))
         extent = self.extents[commonest]
@@ -363,11 +375,6 @@ class _Aim:
 
 def _rough(event: Event, direction: Direction, extent: Extent) -> Masses:
     return masses_above(event, direction, extent, (extent.top - extent.bottom) / _ROUGH_CELLS)
-
-
-def _attained(event: Event) -> Event:
-    """What the width of the grid is measured with; `PldAccountant.epsilon` certifies the rest."""
-    return event if event.attained else AsAttained(event=event)
 
 
 def _round_down(step: float) -> float:

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import renyi_to_epsilon
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
@@ -50,18 +50,23 @@ class RenyiAccountant(Accountant):
         self.accept(event, count)
         if count == 0:
             return self
-        if event not in self.spent and event.renyi(_ONE) is None:
-            raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-        spent = {**self.spent, event: self.spent.get(event, 0) + int(count)}
-        return attrs.evolve(self, spent=spent)
+        need(
+            event in self.spent or event.renyi(_ONE) is not None,
+            UnsupportedEventError,
+            f"{event.label} has no Rényi divergences",
+        )
+        return attrs.evolve(
+            self, spent={**self.spent, event: self.spent.get(event, 0) + int(count)}
+        )
 
     def _divergences(self, event: Event) -> NDArray[np.float64]:
         """Computed once for an accountant and all that are composed from it."""
         if event not in self._known:
-            divergences = event.renyi(self.orders)
-            if divergences is None:
-                raise UnsupportedEventError(f"{event.label} has no Rényi divergences")
-            self._known[event] = divergences
+            self._known[event] = need_value(
+                event.renyi(self.orders),
+                UnsupportedEventError,
+                f"{event.label} has no Rényi divergences",
+            )
         return self._known[event]
 
     def epsilon(self, delta: float) -> Interval:
@@ -70,20 +75,17 @@ class RenyiAccountant(Accountant):
         Raises:
             NoClaimError: delta is 0, or no order has a finite divergence.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        if delta == 0:
-            raise NoClaimError("Rényi divergences imply no finite epsilon at delta = 0")
+        need(delta != 0, NoClaimError, "Rényi divergences imply no finite epsilon at delta = 0")
         total = np.zeros_like(self.orders)
         for event, count in self.spent.items():
             total = total + count * self._divergences(event)
         # One margin covers the rounding of products and sums, before the conversion adds its own.
         total = total * (1 + gamma(8 + 4 * len(self.spent)))
         upper = renyi_to_epsilon(self.orders, total, delta)
-        if not np.isfinite(upper):
-            raise NoClaimError("no Rényi order has a finite divergence")
+        need(np.isfinite(upper), NoClaimError, "no Rényi order has a finite divergence")
         return Interval(0.0, upper)
 
     def explain(self, delta: float) -> str:

@@ -5,7 +5,7 @@ import attrs
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import zcdp_to_epsilon
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
@@ -30,9 +30,7 @@ class ZcdpAccountant(Accountant):
             UnsupportedEventError: the event has no rho.
         """
         self.accept(event, count)
-        rho = event.zcdp_rho()
-        if rho is None:
-            raise UnsupportedEventError(f"{event.label} has no zCDP rho")
+        rho = need_value(event.zcdp_rho(), UnsupportedEventError, f"{event.label} has no zCDP rho")
         return attrs.evolve(
             self, rho=self.rho + count * rho, additions=self.additions + (count > 0)
         )
@@ -43,12 +41,10 @@ class ZcdpAccountant(Accountant):
         Raises:
             NoClaimError: delta is 0.
         """
-        if not 0 <= delta < 1:
-            raise ValueError(f"delta must be in [0, 1), got delta={delta!r}")
+        need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if self.rho == 0:
             return Interval(0.0, 0.0)
-        if delta == 0:
-            raise NoClaimError("zCDP has no finite epsilon at delta = 0")
+        need(delta != 0, NoClaimError, "zCDP has no finite epsilon at delta = 0")
         # The margin covers the rounding of the sum; the conversion rounds up by itself.
         return Interval(0.0, zcdp_to_epsilon(self.rho * (1 + gamma(4 + 2 * self.additions)), delta))
 

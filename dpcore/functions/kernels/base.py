@@ -7,9 +7,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
+from dpcore.checks import need_field, positive
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 
 _NARROWEST, _WIDEST = 1e-100, 1e100  # whose squares are normal floats
 _ENTRIES = 1 << 22  # of a kernel matrix that are held at a time
@@ -48,13 +48,13 @@ class UnitKernel(Kernel):
     bandwidth: float = attrs.field(default=1.0, validator=positive)
 
     def __attrs_post_init__(self) -> None:
-        if not _NARROWEST <= self.bandwidth <= _WIDEST:
-            raise ParameterError(
-                self.kind,
-                f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
-                "bandwidth",
-                self.bandwidth,
-            )
+        need_field(
+            _NARROWEST <= self.bandwidth <= _WIDEST,
+            self,
+            "bandwidth",
+            f"a bandwidth in [{_NARROWEST:g}, {_WIDEST:g}]",
+            owner=self.kind,
+        )
 
     def norm(self, domain: Domain) -> float:
         """1, since K(x, x) = 1 at every row."""
@@ -100,8 +100,11 @@ class Expansion:
     coefficients: NDArray[np.float64] = attrs.field(converter=_read_only)
 
     def __attrs_post_init__(self) -> None:
-        if self.points.ndim != 2 or self.coefficients.shape != self.points.shape[:1]:
-            raise ValueError("points must be (m, p) and coefficients (m,)")
+        need(
+            self.points.ndim == 2 and self.coefficients.shape == self.points.shape[:1],
+            ValueError,
+            "points must be (m, p) and coefficients (m,)",
+        )
 
     def __call__(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """f at encoded rows, shape (n, p) to (n,)."""

@@ -125,8 +125,7 @@ def _settle_bound(
         return Refused(f"{type(bound).__name__} is about another learner")
     if bound.withholds_count:
         return Refused(_WITHHOLDS)
-    definite_bound = bound.about(candidate, public, adjacency, claims)
-    if isinstance(definite_bound, Refused):
+    if isinstance(definite_bound := bound.about(candidate, public, adjacency, claims), Refused):
         return definite_bound
     # A bound must claim something of each query, or the next one is tried.
     for query in candidate.queries(public):

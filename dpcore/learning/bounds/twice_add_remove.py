@@ -14,10 +14,6 @@ from dpcore.rounding import UNIT
 from dpcore.sensitivity import Conditional, OverCoins, Sensitivity
 
 
-def _inner_learner(wrapper: TwiceAddRemove) -> type[AnyLearner] | None:
-    return wrapper.bound.learner
-
-
 @attrs.frozen(kw_only=True)
 class TwiceAddRemove(SensitivityBound):
     """Twice an add/remove bound covers replace-one and every smaller relation.
@@ -36,7 +32,7 @@ class TwiceAddRemove(SensitivityBound):
 
     bound: SensitivityBound
     learner: type[AnyLearner] | None = attrs.field(  # type: ignore[misc]  # the inner bound's, per instance
-        init=False, default=attrs.Factory(_inner_learner, takes_self=True)
+        init=False, default=attrs.Factory(lambda self: self.bound.learner, takes_self=True)
     )
 
     def sensitivity(
@@ -46,8 +42,7 @@ class TwiceAddRemove(SensitivityBound):
         if not REPLACE_ONE.covers(adjacency):
             return Refused(f"it converts to replace-one, which does not cover {adjacency}")
         # Each of the two steps, z out and z' in, is an add/remove pair of the same map.
-        inner = self.bound.sensitivity(query, learner, public, ADD_REMOVE)
-        if isinstance(inner, Refused):
+        if isinstance(inner := self.bound.sensitivity(query, learner, public, ADD_REMOVE), Refused):
             return inner
         if not inner.adjacency.covers(ADD_REMOVE):
             return Refused(f"{type(self.bound).__name__} holds for {inner.adjacency}")

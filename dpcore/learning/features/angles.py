@@ -56,9 +56,7 @@ def _unit(parts: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     # each part may grow by half a unit: sum(weights)/2 units, less than 2^52 for p < 2^26
     room = (EXACT - 0.5 * float(weights.sum())) * (1 - 2.0**-30)
     # The logarithm below must not meet 0, as where all frequencies are 0.
-    if largest < 2.0**-900:
-        return 2.0**-1000
-    return 2.0 ** math.ceil(math.log2(largest / room))
+    return 2.0**-1000 if largest < 2.0**-900 else 2.0 ** math.ceil(math.log2(largest / room))
 
 
 def integer_rows(rows: NDArray[np.float64]) -> NDArray[np.float64]:

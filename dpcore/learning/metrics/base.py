@@ -92,8 +92,7 @@ class Held:
         """Each group that has records, by its name."""
         for number, label in enumerate(self.groups.labels if self.groups else ()):
             # A group without records is skipped: a mean of nothing is no number.
-            rows = self.codes == number
-            if rows.any():
+            if (rows := self.codes == number).any():
                 yield label, rows
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError, near
+from dpcore.errors import ParameterError, near, need
 
 MOST_GROUPS = 1 << 12
 
@@ -39,8 +39,7 @@ class Groups:
         declared = {**domain.columns, **domain.groups}
         group_columns = {}
         for name in by:
-            column = declared.get(name)
-            if not isinstance(column, Categories) or name in group_columns:
+            if not isinstance(column := declared.get(name), Categories) or name in group_columns:
                 choices = ", ".join(
                     key
                     for key, declared_column in declared.items()
@@ -55,10 +54,14 @@ class Groups:
             group_columns[name] = column
         # Every combination counts, since it is private which of them have records.
         count = math.prod(len(column.values) for column in group_columns.values())
-        if not group_columns or count > MOST_GROUPS:
-            raise ParameterError(
-                "evaluate", f"1 to {MOST_GROUPS} groups", "by", count, "evaluate.by"
-            )
+        need(
+            group_columns and count <= MOST_GROUPS,
+            "evaluate",
+            f"1 to {MOST_GROUPS} groups",
+            "by",
+            count,
+            "evaluate.by",
+        )
         return cls(columns=group_columns)
 
     @property

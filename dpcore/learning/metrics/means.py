@@ -27,10 +27,6 @@ class MeanMetric(PricedMetric):
     """
 
     @abstractmethod
-    def reach(self, target: Range | Classes) -> float | None:
-        """The largest value of a term; None if the metric is not about such a target."""
-
-    @abstractmethod
     def terms(self, predicted: NDArray[Any], truth: NDArray[Any]) -> NDArray[np.float64]:
         """One term a record, of predictions and labels in the file's units. Shape (n,)."""
 

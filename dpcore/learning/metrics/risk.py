@@ -83,8 +83,7 @@ def added_risk(held: Held, clip: bool) -> NDArray[np.float64]:
     Raises:
         ContractError: the law of the scores is not known, or clipped and not normal.
     """
-    law = held.law
-    if law is None or (clip and not law.normal):
+    if (law := held.law) is None or (clip and not law.normal):
         raise ContractError("the closed form needs a score whose noise has a known normal law")
     if not clip:
         return np.asarray(law.std**2)

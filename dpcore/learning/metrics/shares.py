@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from dpcore.checks import component_name
-from dpcore.errors import ParameterError
+from dpcore.checks import need_field
 
 
 def small_share(instance: Any, attribute: Any, value: Any) -> None:
     """A validator: in (0, 1/2]."""
-    if not (isinstance(value, float) and 0 < value <= 0.5):
-        requirement = f"a {attribute.name} in (0, 0.5]"
-        raise ParameterError(component_name(instance), requirement, attribute.name, value)
+    is_small = isinstance(value, float) and 0 < value <= 0.5
+    need_field(is_small, instance, attribute.name, f"a {attribute.name} in (0, 0.5]")
 
 
 def rare(least: float, records: int) -> int:

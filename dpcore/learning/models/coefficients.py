@@ -37,8 +37,7 @@ def line_of(model: Published) -> Line | None:
     features = getattr(inner, "features", None)
     if not isinstance(features, Features) or not features.linear:
         return None
-    domain = inner.domain
-    if domain.norm is not None:
+    if (domain := inner.domain).norm is not None:
         return None
     # An affine function is known by its values at 0 and at the unit vectors.
     at_zero = inner.score(np.zeros((1, domain.width)))[0]

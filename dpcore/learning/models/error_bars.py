@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.interval import NormalSpread, Spread
 
 NOISE_OF_FIT = (
@@ -71,8 +71,11 @@ class ErrorBars(ABC):
         Args:
             together: Whether intervals at all features there are hold at once.
         """
-        if not 0 < level < 1:
-            raise ContractError(f"the level of an interval is between 0 and 1, got {level!r}")
+        need(
+            0 < level < 1,
+            ContractError,
+            f"the level of an interval is between 0 and 1, got {level!r}",
+        )
         multiplier = NormalDist().inv_cdf((1 + level) / 2)
         if together:
             # For all phi at once: the root of the chi-square quantile, by the gamma law.

@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.notebook_view import Listing, Sheet, Shown
 
 NOISE_ONLY = (
@@ -52,8 +52,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __attrs_post_init__(self) -> None:
         rows = {len(column) for column in self.columns.values()}
-        if len(rows) != 1:
-            raise ContractError("the columns of a published table must be equally long")
+        need(len(rows) == 1, ContractError, "the columns of a published table must be equally long")
 
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
@@ -151,8 +150,11 @@ class Statistics(Shown):
     tables: Mapping[str, Figures]
 
     def __attrs_post_init__(self) -> None:
-        if not self.tables or not all(re.fullmatch("[A-Za-z0-9_-]*", name) for name in self.tables):
-            raise ContractError("published tables need names of letters, digits, _ and -")
+        need(
+            self.tables and all(re.fullmatch("[A-Za-z0-9_-]*", name) for name in self.tables),
+            ContractError,
+            "published tables need names of letters, digits, _ and -",
+        )
 
     @classmethod
     def of(cls, figures: Figures) -> Statistics:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.learning.features.base import Features
 from dpcore.learning.models.error_bars import UNSTATED, ErrorBars
 from dpcore.learning.models.notebook_views import ShownModel
@@ -84,8 +84,11 @@ class LinearModel(ShownModel):
         Raises:
             ContractError: there are none, and why; or the target is classes.
         """
-        if self.domain.classes:
-            raise ContractError("classes have no intervals: see `standard_errors` of the scores")
+        need(
+            not self.domain.classes,
+            ContractError,
+            "classes have no intervals: see `standard_errors` of the scores",
+        )
         encoded = self.domain.encode(table)
         # Clipping both ends is monotone, so that an interval around the score keeps its cover.
         half = self._by_rows(

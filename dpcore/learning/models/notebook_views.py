@@ -6,7 +6,7 @@ from typing import Any
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need_value
 from dpcore.learning.models.coefficients import line_of
 from dpcore.learning.models.shapes import Shaped
 from dpcore.notebook_view import Listing, Sheet, Shown
@@ -67,12 +67,12 @@ class ShownModel(Shown):
                 plots.draw_shape(axis, shape, classes)
             return panels
         # Without shapes, only a line has coefficients in the file's units to draw.
-        line = line_of(model)
-        if line is None:
-            raise ContractError(
-                f"{type(self).__name__} is neither a sum of shapes nor a line: there is nothing to "
-                "draw"
-            )
+        line = need_value(
+            line_of(model),
+            ContractError,
+            f"{type(self).__name__} is neither a sum of shapes nor a line: there is nothing to "
+            "draw",
+        )
         panels = axes_or_new(axes)
         plots.draw_coefficients(panels[0], encoded_names(model.domain), line.values)
         return panels

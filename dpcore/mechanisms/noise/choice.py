@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
@@ -28,8 +29,7 @@ def chosen(behind: Sequence[int], coins: ExpCoins, stream: Stream) -> int:
     Raises:
         ValueError: there are no candidates, or none of them is the best.
     """
-    if not behind or min(behind) != 0:
-        raise ValueError("needs candidates, of which one is the best")
+    need(behind and min(behind) == 0, ValueError, "needs candidates, of which one is the best")
     # a coin's exponent is at most 2^62; `_shows_heads` tosses for what lies above
     first = np.array([min(n, _COIN) for n in behind], dtype=np.int64)
     tries = _FIRST

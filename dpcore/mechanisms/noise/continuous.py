@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.randomness import Stream
 
 
@@ -24,8 +25,11 @@ def gamma(shapes: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
     Source: Marsaglia & Tsang (2000), ACM TOMS 26(3):363-372.
     """
     flat = np.ascontiguousarray(shapes, dtype=np.float64).reshape(-1)
-    if flat.size and not (bool(np.isfinite(flat).all()) and float(flat.min()) > 0):
-        raise ValueError("gamma needs finite shapes > 0")
+    need(
+        not flat.size or (bool(np.isfinite(flat).all()) and float(flat.min()) > 0),
+        ValueError,
+        "gamma needs finite shapes > 0",
+    )
     # the proposal needs shapes >= 1: smaller ones are raised by 1 here and corrected at the end
     small = flat < 1
     d = np.where(small, flat + 1, flat) - 1 / 3
@@ -51,7 +55,6 @@ def direction(dimension: int, stream: Stream) -> NDArray[np.float64]:
     """A uniform point on the unit sphere, shape (dimension,)."""
     while True:
         point = stream.normal(dimension)
-        length = float(np.linalg.norm(point))
-        if length > 0:
+        if (length := float(np.linalg.norm(point))) > 0:
             unit: NDArray[np.float64] = point / length
             return unit

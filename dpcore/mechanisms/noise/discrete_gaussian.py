@@ -7,30 +7,18 @@ exact and works on whole arrays.
 
 from fractions import Fraction
 
-import numpy as np
-from numpy.typing import NDArray
-
+from dpcore.errors import need
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
-from dpcore.randomness import Stream
 
 
-def discrete_gaussian(width: Fraction | float, count: int, stream: Stream) -> NDArray[np.int64]:
-    """Independent draws, shape (count,).
+def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
+    """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
 
     Args:
         width: In (0, 2^53]; a float means the rational number it is.
 
     Raises:
         ValueError: `width` is outside that range, or not finite.
-    """
-    return gaussian_law(width, count).symmetric(count, stream)
-
-
-def gaussian_law(width: Fraction | float, count: int) -> Magnitudes:
-    """The law of what `discrete_gaussian` draws, with tables that suit `count` draws at a time.
-
-    Raises:
-        ValueError: as for `discrete_gaussian`.
     """
     # 1/(2 width^2) as a fraction: no float enters the law
     exact = positive_rational(width, "width")
@@ -43,6 +31,6 @@ def positive_rational(value: Fraction | float, name: str) -> Fraction:
     Raises:
         ValueError: it is not finite, or not in (0, 2^53].
     """
-    if not 0 < value <= 2**53:  # false for NaN
-        raise ValueError(f"{name} must be in (0, 2^53], got {name}={value!r}")
+    # False for NaN.
+    need(0 < value <= 2**53, ValueError, f"{name} must be in (0, 2^53], got {name}={value!r}")
     return Fraction(value)

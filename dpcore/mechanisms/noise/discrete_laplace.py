@@ -1,9 +1,9 @@
 r"""Laplace noise on the integers, exact, in two kinds.
 
-* `discrete_laplace`: P(z) proportional to :math:`e^{-|z|/t}`. For two integer vectors at l1
+* `laplace_law`: P(z) proportional to :math:`e^{-|z|/t}`. For two integer vectors at l1
   distance D the likelihood ratio is at most :math:`e^{D/t}`. Source: Ghosh, Roughgarden &
   Sundararajan (2012); Canonne, Kamath & Steinke (2020).
-* `floored_laplace`: floor(X) of a continuous X of density :math:`e^{-|x|/t}/(2t)`. Its nonnegative
+* `floored_law`: floor(X) of a continuous X of density :math:`e^{-|x|/t}/(2t)`. Its nonnegative
   and its negative half are geometric, so that it needs no continuous draw. Added to an integer,
   floor(v + X) = v + floor(X): it is the continuous Laplace mechanism, post-processed.
 """
@@ -15,6 +15,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.discrete_gaussian import positive_rational
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
@@ -22,22 +23,12 @@ from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
 
 
-def discrete_laplace(scale: Fraction | float, count: int, stream: Stream) -> NDArray[np.int64]:
-    """Independent draws with P(z) proportional to exp(-|z|/scale), shape (count,).
+def floored_law(
+    scale: Fraction | float, count: int, *, steps: int | None = None
+) -> Callable[[int, Stream], NDArray[np.int64]]:
+    """A sampler of floor(X), for X of density exp(-|x|/scale)/(2 scale); independent draws.
 
-    Args:
-        scale: In (0, 2^53]; a float means the rational number it is.
-
-    Raises:
-        ValueError: `scale` is outside that range, or not finite.
-    """
-    return laplace_law(scale, count).symmetric(count, stream)
-
-
-def floored_laplace(
-    scale: Fraction | float, count: int, stream: Stream, *, steps: int | None = None
-) -> NDArray[np.int64]:
-    """Independent draws of floor(X), shape (count,), for X of density exp(-|x|/scale)/(2 scale).
+    Its tables, which suit `count` draws at a time, depend on the scale alone.
 
     Args:
         scale: In (0, 2^53]; a float means the rational number it is.
@@ -46,20 +37,12 @@ def floored_laplace(
     Raises:
         ValueError: `scale` or `steps` is outside its range.
     """
-    return floored_law(scale, count, steps=steps)(count, stream)
-
-
-def floored_law(
-    scale: Fraction | float, count: int, *, steps: int | None = None
-) -> Callable[[int, Stream], NDArray[np.int64]]:
-    """A sampler of what `floored_laplace` draws: its tables depend on the scale alone.
-
-    Raises:
-        ValueError: as above.
-    """
     exact = positive_rational(scale, "scale")
-    if steps is not None and not 1 <= steps <= 1 << 62:
-        raise ValueError(f"steps must be in [1, 2^62], got steps={steps!r}")
+    need(
+        steps is None or 1 <= steps <= 1 << 62,
+        ValueError,
+        f"steps must be in [1, 2^62], got steps={steps!r}",
+    )
     # in a range this short, uniform proposals are rejected less often than draws of the law
     if steps is not None and steps <= exact:
         return partial(_below, steps, exact)
@@ -78,7 +61,10 @@ def _within(law: Magnitudes, steps: int | None, count: int, stream: Stream) -> N
 
 
 def laplace_law(scale: Fraction | float, count: int) -> Magnitudes:
-    """The law of what `discrete_laplace` draws, with tables that suit `count` draws at a time.
+    """The law of |z|, with tables that suit `count` draws at a time; its `symmetric` draws z.
+
+    Args:
+        scale: t above; a float means the rational number it is.
 
     Raises:
         ValueError: `scale` is outside (0, 2^53], or not finite.

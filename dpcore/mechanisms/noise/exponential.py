@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.randomness import Stream
 
 COIN_BITS = 32
@@ -220,8 +221,7 @@ class ExpCoins:
         numbers = np.ascontiguousarray(n, dtype=np.int64).reshape(-1)
         if numbers.size == 0:
             return np.zeros(np.shape(n), dtype=np.bool_)
-        if int(numbers.min()) < 0:
-            raise ValueError("bernoulli_exp needs n >= 0")
+        need(int(numbers.min()) >= 0, ValueError, "bernoulli_exp needs n >= 0")
         fixed, margin = self._fixed
         uniform = stream.words(numbers.size) >> np.uint64(64 - COIN_BITS)
         threshold = fixed_exp(fixed.times(numbers.view(np.uint64)))
@@ -230,16 +230,3 @@ class ExpCoins:
         for i in np.flatnonzero(~heads & (uniform < threshold + margin)):
             heads[i] = settle(int(uniform[i]), self.rate * int(numbers[i]), stream)
         return heads.reshape(np.shape(n))
-
-
-def bernoulli_exp(n: NDArray[np.int64], rate: Fraction, stream: Stream) -> NDArray[np.bool_]:
-    """Independent coins with heads of probability exactly exp(-rate n), any shape.
-
-    Args:
-        n: >= 0.
-        rate: > 0. For many calls with one rate, keep its `ExpCoins`.
-
-    Raises:
-        ValueError: some n is negative, or `rate` is not positive.
-    """
-    return ExpCoins(rate).toss(n, stream)

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.exact import Exact
 from dpcore.rounding import up
 
@@ -56,8 +56,13 @@ class Grid:
         exponent = coarsest.numerator.bit_length() - coarsest.denominator.bit_length()
         if Fraction(2) ** exponent > coarsest:
             exponent -= 1
-        if not _LOWEST <= exponent <= _HIGHEST:
-            raise ParameterError("a grid release", "a sensitivity near 1", "sensitivity", unit)
+        need(
+            _LOWEST <= exponent <= _HIGHEST,
+            "a grid release",
+            "a sensitivity near 1",
+            "sensitivity",
+            unit,
+        )
         return cls(exponent=exponent, dimension=dimension, distance=distance)
 
     @property

@@ -11,6 +11,7 @@ Source: McKenna & Sheldon (2020), arXiv:2010.12603.
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
@@ -26,9 +27,11 @@ def permute_and_flip(scores: NDArray[np.int64], coins: ExpCoins, stream: Stream)
     Raises:
         ValueError: no scores, or one beyond +-2^61.
     """
-    if scores.size == 0 or int(np.abs(scores).max()) > 1 << 61:
-        raise ValueError("needs at least one score, each within +-2^61")
+    need(
+        scores.size != 0 and int(np.abs(scores).max()) <= 1 << 61,
+        ValueError,
+        "needs at least one score, each within +-2^61",
+    )
     # the largest score has exponent 0, so at least one coin shows heads
-    heads = coins.toss(scores.max() - scores, stream)
-    winners = np.flatnonzero(heads)
+    winners = np.flatnonzero(coins.toss(scores.max() - scores, stream))
     return int(winners[uniform_below(winners.size, 1, stream)[0]])

@@ -11,6 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
@@ -30,10 +31,16 @@ def randomized_response(
         ValueError: a category, `count` or `epsilon` is outside its range.
     """
     true = np.ascontiguousarray(categories, dtype=np.int64).reshape(-1)
-    if count < 2 or not 0 < epsilon < float("inf"):
-        raise ValueError(f"needs count >= 2 and a finite epsilon > 0, got {count!r}, {epsilon!r}")
-    if true.size and (int(true.min()) < 0 or int(true.max()) >= count):
-        raise ValueError("a category is not in range(count)")
+    need(
+        count >= 2 and 0 < epsilon < float("inf"),
+        ValueError,
+        f"needs count >= 2 and a finite epsilon > 0, got {count!r}, {epsilon!r}",
+    )
+    need(
+        not true.size or (int(true.min()) >= 0 and int(true.max()) < count),
+        ValueError,
+        "a category is not in range(count)",
+    )
     coins = ExpCoins(Fraction(epsilon))
     answers = np.empty_like(true)
     waiting = np.arange(true.size)

@@ -31,7 +31,7 @@ from dpcore.mechanism import (
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import AnySensitivity, Sensitivity
 
 Integers = Callable[[int, Stream], NDArray[np.int64]]
 Floats = Callable[[int, Stream], NDArray[np.float64]]
@@ -53,6 +53,10 @@ class Executed(Mechanism):
             ReleaseError: the noise is wider than 2^53 steps, or a float sum overflows.
         """
         return self.prepared(query, sensitivity)(value, query, noise)
+
+    def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
+        """The grid of one ask, for laws that round to one; the plan fixes it."""
+        return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
 
     @abstractmethod
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.randomness import Stream
 
 
@@ -12,8 +13,7 @@ def uniform_below(bound: int, count: int, stream: Stream) -> NDArray[np.int64]:
     Raises:
         ValueError: `bound` is not in [1, 2^63].
     """
-    if not 1 <= bound <= 1 << 63:
-        raise ValueError(f"bound must be in [1, 2^63], got bound={bound!r}")
+    need(1 <= bound <= 1 << 63, ValueError, f"bound must be in [1, 2^63], got bound={bound!r}")
     last = np.uint64((1 << 64) // bound * bound - 1)  # words beyond it would favour small results
     words = stream.words(count).copy()
     while (rejects := np.flatnonzero(words > last)).size:

@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore.errors import need
 from dpcore.mechanisms.noise.continuous import gamma
 from dpcore.randomness import Stream
 
@@ -30,14 +31,12 @@ def wishart_mean(
         ValueError: `covariance` is not positive definite, or `count` is below 1.
     """
     n = covariance.shape[0]
-    if count < 1:
-        raise ValueError(f"count must be >= 1, got count={count!r}")
+    need(count >= 1, ValueError, f"count must be >= 1, got count={count!r}")
     # the last coordinate first: lauum multiplies an upper factor with its transpose, potrf gives
     # a lower one
     reversed_ = np.asfortranarray(covariance[::-1, ::-1].T)
     factor, failed = scipy.linalg.lapack.dpotrf(reversed_, lower=1, clean=1, overwrite_a=1)
-    if failed:
-        raise ValueError("the covariance is not positive definite")
+    need(not failed, ValueError, "the covariance is not positive definite")
     # Bartlett's decomposition needs k >= n; below that, the k vectors themselves
     if count < n:
         vectors = scipy.linalg.blas.dtrmm(

@@ -30,10 +30,9 @@ def by_arrow(chunk: bytes, form: Form) -> Found:
     # The structure decides what is a record; pyarrow converts only what is plain.
     layout = structure(chunk, form.delimiter, form.width)
     faulty = None
-    if layout.doubtful.size:
-        faulty_lines = _faulty_lines(chunk, layout, form)
-        if len(faulty_lines) < layout.doubtful.size:
-            return by_lines(chunk, form)  # some are records, written in a way that is rare
+    # Some doubtful lines may be records, written in a way that is rare.
+    if layout.doubtful.size and len(_faulty_lines(chunk, layout, form)) < layout.doubtful.size:
+        return by_lines(chunk, form)
     # Faulty lines become empty cells, or go, before pyarrow sees the chunk.
     if form.total:
         faults = np.zeros(layout.breaks.size, dtype=np.bool_)
@@ -88,8 +87,7 @@ def _convert(chunk: bytes, layout: Structure, form: Form) -> dict[str, Any] | No
     bare = bare_points(chunk, form.decimal)
     spoiled = layout.columns_at(bare, form.width) if bare.size else set()
     numeric = {field.place for field in form.wanted if field.numeric} - spoiled
-    table = _parse_columns(chunk, form, numeric, "double")
-    if table is not None:
+    if (table := _parse_columns(chunk, form, numeric, "double")) is not None:
         worded = {
             field.place for field in form.wanted if _has_nan(table[field.name])
         }  # the text nan

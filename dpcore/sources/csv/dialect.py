@@ -13,7 +13,7 @@ from typing import BinaryIO
 
 import attrs
 
-from dpcore.errors import ParameterError, SourceError
+from dpcore.errors import ParameterError, SourceError, need
 from dpcore.records.location import Holds, Reading
 from dpcore.sources.csv import line as lines
 
@@ -114,15 +114,15 @@ def read_header(
     header_cells = lines.row(body, reading.delimiter, None)
     if isinstance(header_cells, lines.Faulty):
         raise SourceError(f"{path.name}, line 1: {header_cells.why}")
-    if not header_cells:
-        raise SourceError(f"{path.name}: the file is empty")
+    need(header_cells, SourceError, f"{path.name}: the file is empty")
     names, header = reading.names, [name.strip() for name in header_cells]
     # Most likely another delimiter. The message shows nothing of the line itself.
-    if len(header) == 1 and names[-1] != header[0]:
-        raise SourceError(
-            f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
-            f"set data.csv.delimiter"
-        )
+    need(
+        len(header) != 1 or names[-1] == header[0],
+        SourceError,
+        f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
+        f"set data.csv.delimiter",
+    )
     require_columns(path.name, header, names)
     columns = tuple(
         Wanted(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
@@ -135,8 +135,11 @@ def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> N
     """Raise `SourceError` unless every wanted name stands among the names once."""
     for column in wanted:
         # Libraries differ in which of two equal names they take.
-        if names.count(column) > 1:
-            raise SourceError(f"{source}: column {column!r} stands in the header twice")
+        need(
+            names.count(column) <= 1,
+            SourceError,
+            f"{source}: column {column!r} stands in the header twice",
+        )
         if column not in names:
             raise SourceError(f"{source}: column {column!r} is missing{_way_out(names, wanted)}")
 

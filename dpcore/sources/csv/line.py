@@ -9,8 +9,6 @@ the fast reader looks at chunks, and asks here about every line that is not plai
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
-from typing import BinaryIO
 
 import attrs
 
@@ -33,16 +31,6 @@ TOO_LONG = Faulty(f"a line is longer than {LONGEST} bytes")
 
 Line = list[str] | Faulty
 """The cells of a line, none where it is empty; or what is wrong with it."""
-
-
-def rows(file: BinaryIO, delimiter: str, width: int) -> Iterator[Line]:
-    """Every line from here on.
-
-    Args:
-        width: Number of cells of a record.
-    """
-    for line in _bodies(file):
-        yield TOO_LONG if line is None else row(line, delimiter, width)
 
 
 def row(line: bytes, delimiter: str, width: int | None) -> Line:
@@ -81,14 +69,3 @@ def cells(text: str, delimiter: str) -> Line:
             "its cell in the same line, or a cell is too long"
         )
     return fields
-
-
-def _bodies(file: BinaryIO) -> Iterator[bytes | None]:
-    """Lines without their ends; None for one that is too long, of which no more is kept."""
-    while line := file.readline(LONGEST + 2):
-        body = line.removesuffix(b"\n").removesuffix(b"\r")
-        is_complete = line.endswith(b"\n") or len(line) < LONGEST + 2
-        # The rest of a line that is too long is read piece by piece, and dropped.
-        while line and not line.endswith(b"\n"):
-            line = file.readline(LONGEST)
-        yield body if is_complete and len(body) <= LONGEST else None
