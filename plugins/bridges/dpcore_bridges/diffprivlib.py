@@ -46,8 +46,8 @@ class LedgerAccountant(BudgetAccountant):
     def __init__(self, ledger: Ledger, *, adjacency: Adjacency, what: str = "diffprivlib") -> None:
         self._ledger = ledger
         self._adjacency = adjacency
-        self._what = what
-        self._own: list[tuple[float, float]] = []
+        self._purpose = what
+        self._spends: list[tuple[float, float]] = []
         super().__init__(epsilon=ledger.total.epsilon, delta=ledger.total.delta)
 
     def __repr__(self, n_budget_max: int = 5) -> str:
@@ -56,7 +56,7 @@ class LedgerAccountant(BudgetAccountant):
     @property
     def spent_budget(self) -> list[tuple[float, float]]:
         """What went through this object, as (epsilon, delta); the ledger may hold more."""
-        return list(self._own)
+        return list(self._spends)
 
     def check(self, epsilon: float, delta: float) -> bool:
         """True if the ledger would let it through now; nothing is spent.
@@ -79,12 +79,13 @@ class LedgerAccountant(BudgetAccountant):
             ValueError: as `check`.
             LedgerError: the ledger cannot be written; nothing is spent.
         """
+        # the ledger decides and records; nothing is noted here before it has
         charge = Charge.of(claim(epsilon, delta, self._adjacency))
         try:
-            self._ledger.spend(charge, self._what)
+            self._ledger.spend(charge, self._purpose)
         except BudgetExceededError as refusal:
             raise BudgetError(str(refusal)) from None
-        self._own.append((epsilon, delta))
+        self._spends.append((epsilon, delta))
         return self
 
     def total(self, spent_budget: Any = None, slack: Any = None) -> Budget:
@@ -103,6 +104,7 @@ class LedgerAccountant(BudgetAccountant):
         spent = self._ledger.spent()
         if spent.charges == 0:
             return Budget(0.0, 0.0)
+        # while everything is pure, the sum of epsilons holds, rounded up
         if spent.pure is not None:
             return Budget(
                 min(rounded_up(spent.pure.spent_epsilon), self.epsilon), rounded_up(spent.failures)
@@ -122,6 +124,7 @@ class LedgerAccountant(BudgetAccountant):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ParameterError("LedgerAccountant", "an integer k >= 1", "k", k)
         spent = self._ledger.spent()
+        # bisection: `below` always fits, so that what is returned does
         below, above = 0.0, self.epsilon
         while above - below > 1e-9 * self.epsilon:
             middle = 0.5 * (below + above)
@@ -146,6 +149,7 @@ def claim(epsilon: float, delta: float, adjacency: Adjacency) -> Event:
         )
     if delta == 0:
         return PureEvent(epsilon=float(epsilon), adjacency=adjacency)
+    # an epsilon of 0 is taken a hair larger: an event needs one, and more is never too little
     return ApproximateEvent(
         epsilon=max(float(epsilon), _LEAST), delta=float(delta), adjacency=adjacency
     )
@@ -172,5 +176,6 @@ def run_from(accountant: BudgetAccountant, plan: Plan, table: Table) -> Outcome:
     """
     require_proved(plan, "diffprivlib")
     guarantee = plan.guarantee
+    # spent before any record is opened
     accountant.spend(guarantee.epsilon, guarantee.delta)
     return plan.run(table)

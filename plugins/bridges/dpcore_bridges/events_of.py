@@ -13,6 +13,7 @@ def require_proved(plan: Plan, host: str) -> None:
         NoClaimError: the guarantee is conditional, or there is none.
     """
     guarantee = plan.guarantee
+    # a host adds numbers up and would forget what they rest on
     if guarantee.status is Status.CONDITIONAL:
         names = ", ".join(assumption.name for assumption in guarantee.assumptions)
         raise NoClaimError(
@@ -35,6 +36,7 @@ def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event
     """
     require_proved(plan, host)
     charge = plan.charge()
+    # a bound fails for the whole run at once: no event stands for that
     if charge.failures:
         raise NoClaimError(
             "a bound of the plan holds with a probability over the public coins, which its events "

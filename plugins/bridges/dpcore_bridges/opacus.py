@@ -36,6 +36,7 @@ def step_event(noise_multiplier: float, sample_rate: float) -> Event:
     if not 0 < sample_rate <= 1:
         raise ParameterError("a step", "a sample_rate in (0, 1]", "sample_rate", sample_rate)
     noise = GaussianEvent.of_noise(float(noise_multiplier), ADD_REMOVE)
+    # every record takes part in the step: nothing is amplified
     if sample_rate == 1:
         return noise
     return PoissonSampledEvent(event=noise, sampling_probability=float(sample_rate))
@@ -61,6 +62,7 @@ class StepAccountant(ABC):
         """
         accountant = AutoAccountant(ADD_REMOVE)
         for noise, rate, count in self.history:
+            # a step without noise has no bound; one at rate 0 reads no record
             if noise == 0 and rate > 0:
                 return math.inf
             if rate > 0:
@@ -94,10 +96,10 @@ class StepAccountant(ABC):
 
     def state_dict(self, destination: Any = None) -> Any:
         """The history and the name, put into `destination` if there is one."""
-        told = {} if destination is None else destination
-        told["history"] = list(self.history)
-        told["mechanism"] = self.mechanism()
-        return told
+        state = {} if destination is None else destination
+        state["history"] = list(self.history)
+        state["mechanism"] = self.mechanism()
+        return state
 
     def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
         """Take the history of a checkpoint.
@@ -109,6 +111,7 @@ class StepAccountant(ABC):
             raise ValueError("a state needs the keys `history` and `mechanism`")
         if state_dict["mechanism"] != self.mechanism():
             raise ValueError(f"the state is of another accountant, not of {self.mechanism()!r}")
+        # all of it is checked before any is taken: a damaged history would understate the cost
         history = []
         for noise, rate, count in state_dict["history"]:
             if not (noise >= 0 and 0 <= rate <= 1 and count == int(count) and count >= 1):
@@ -118,6 +121,7 @@ class StepAccountant(ABC):
 
     def _note(self, noise: float, rate: float) -> None:
         """Add one step to the history; equal steps in a row are one entry."""
+        # Opacus stores (noise, rate, count), and its checkpoints must be read back
         last = self.history[-1] if self.history else None
         if last is not None and last[:2] == (noise, rate):
             self.history[-1] = (noise, rate, last[2] + 1)
@@ -138,8 +142,8 @@ class OpacusAccountant(StepAccountant):
             ParameterError: the noise is negative or no number, or the rate is outside [0, 1].
         """
         if not noise_multiplier >= 0:
-            needed = "a noise_multiplier >= 0"
-            raise ParameterError("a step", needed, "noise_multiplier", noise_multiplier)
+            requirement = "a noise_multiplier >= 0"
+            raise ParameterError("a step", requirement, "noise_multiplier", noise_multiplier)
         if not 0 <= sample_rate <= 1:
             raise ParameterError("a step", "a sample_rate in [0, 1]", "sample_rate", sample_rate)
         self._note(float(noise_multiplier), float(sample_rate))
@@ -167,13 +171,14 @@ class LedgerAccountant(StepAccountant, Once):
         StepAccountant.__init__(self)
         Once.__init__(self)
         events = tuple((step_event(noise, rate), count) for noise, rate, count in planned)
+        # paid before the first step: training that crashes leaves too much spent, never too little
         ledger.spend(Charge(events=events), what)
-        self._left = [(float(noise), float(rate), count) for noise, rate, count in planned]
+        self._open_steps = [(float(noise), float(rate), count) for noise, rate, count in planned]
 
     @property
     def left(self) -> int:
         """How many planned steps were not taken yet."""
-        return sum(count for _, _, count in self._left)
+        return sum(count for _, _, count in self._open_steps)
 
     def step(self, *, noise_multiplier: float, sample_rate: float) -> None:
         """Take one of the planned steps.
@@ -182,10 +187,12 @@ class LedgerAccountant(StepAccountant, Once):
             BudgetExceededError: none that is left covers it.
             ContractError: another process made this accountant.
         """
+        # a forked copy would take the same planned steps again
         self._require_here(ContractError)
-        for at, (noise, rate, count) in enumerate(self._left):
+        for index, (noise, rate, count) in enumerate(self._open_steps):
+            # more noise and a smaller rate cost no more than what was paid
             if noise <= noise_multiplier and sample_rate <= rate and count > 0:
-                self._left[at] = (noise, rate, count - 1)
+                self._open_steps[index] = (noise, rate, count - 1)
                 self._note(float(noise_multiplier), float(sample_rate))
                 return
         raise BudgetExceededError(

@@ -48,11 +48,12 @@ class Candidates:
         raw = np.vstack(
             [rows.corners(rng, quarter), rows.anywhere(rng, quarter), rows.structured(rng)]
         )
-        kept = np.concatenate(
+        # corners and random rows all stay; a random part of the structured rows fills up to `count`
+        indices = np.concatenate(
             [np.arange(2 * quarter), 2 * quarter + rng.permutation(len(raw) - 2 * quarter)]
         )[:count]
-        labels = rng.choice([-1.0, 1.0, 1.0, -1.0, 0.3], len(kept)) * rows.label_bound
-        return cls(rows=rows, raw=raw[kept], labels=labels)
+        labels = rng.choice([-1.0, 1.0, 1.0, -1.0, 0.3], len(indices)) * rows.label_bound
+        return cls(rows=rows, raw=raw[indices], labels=labels)
 
     def farthest(self, case: Case, ask: Query) -> Iterator[Configuration]:
         """The pairs that move the sum farthest as neighbours of whole datasets; none where the
@@ -62,31 +63,33 @@ class Candidates:
             return
         totals = self.totals(case, ask)
         for old, new in farthest_pairs(totals, ask.distance, relation, _FIRED):
-            yield self._beside(old, new, case)
+            yield self._configuration(old, new, case)
 
     def totals(self, case: Case, ask: Query) -> NDArray[np.float64]:
         """The sum of each candidate alone, flat, shape (k, size); zeros where it fails."""
         assert isinstance(case.learner, SummingLearner), "it is attackable"
         learner, public = copy.deepcopy(case.learner), case.public
-        found = np.zeros((len(self.raw), int(np.prod(ask.shape))))
+        sums = np.zeros((len(self.raw), int(np.prod(ask.shape))))
         records = self.rows.project(self.raw, self.labels)
+        # each candidate is a person of its own: a learner that clips by person sees one record
         owned = attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
+        # a candidate that fails counts as 0: it ranks last, and is no finding here
         for place, record in enumerate(owned.alone()):
             try:
-                found[place] = learner.total_of(ask, record, public).floats().reshape(-1)
+                sums[place] = learner.total_of(ask, record, public).floats().reshape(-1)
             except (DpcoreError, ValueError, ArithmeticError):
                 continue
-        return found
+        return sums
 
-    def _beside(self, old: int, new: int, case: Case) -> Configuration:
+    def _configuration(self, old: int, new: int, case: Case) -> Configuration:
         """Two candidates among copies of a third."""
-        exact, most = case.domain.exact, case.domain.at_most
-        others = exact - 1 if exact is not None else min(_BESIDE, (most or _BESIDE + 1) - 1)
-        picked = [0, old, new] if others else [old, new]
+        exact, limit = case.domain.exact, case.domain.at_most
+        base_size = exact - 1 if exact is not None else min(_BESIDE, (limit or _BESIDE + 1) - 1)
+        kinds = [0, old, new] if base_size else [old, new]
         return Configuration(
-            raw=self.raw[picked],
-            labels=self.labels[picked],
-            counts=np.array([others] if others else [], dtype=np.intp),
+            raw=self.raw[kinds],
+            labels=self.labels[kinds],
+            counts=np.array([base_size] if base_size else [], dtype=np.intp),
             position=1.0,
             origin="the farthest of all pairs",
         )
@@ -109,23 +112,25 @@ def farthest_pairs(
     """(old, new) of the farthest pairs, farthest first, no record twice; under add/remove, of the
     longest totals, with itself."""
     if relation.membership:
+        # a record that comes or goes moves the sum by its own contribution
         lengths = np.linalg.norm(totals, ord=_ORDERS[distance], axis=1)
         return [(int(place), int(place)) for place in np.argsort(-lengths, kind="stable")[:most]]
-    apart = _apart(totals, distance)
-    found: list[tuple[int, int]] = []
+    distances = _distances(totals, distance)
+    pairs: list[tuple[int, int]] = []
     for _ in range(min(most, len(totals) // 2)):
-        old, new = np.unravel_index(int(np.argmax(apart)), apart.shape)
-        if apart[old, new] <= 0:
+        old, new = np.unravel_index(int(np.argmax(distances)), distances.shape)
+        if distances[old, new] <= 0:
             break
-        found.append((int(old), int(new)))
+        pairs.append((int(old), int(new)))
         for place in (old, new):
-            apart[place, :] = apart[:, place] = 0.0
-    return found
+            distances[place, :] = distances[:, place] = 0.0
+    return pairs
 
 
-def _apart(totals: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
+def _distances(totals: NDArray[np.float64], distance: Distance) -> NDArray[np.float64]:
     """How far every two totals lie apart, shape (k, k); squared in l2, up to rounding."""
     if distance is Distance.L2:
+        # one product of matrices; it only ranks pairs, and what is claimed of one is fired anew
         squares = np.einsum("ij,ij->i", totals, totals)
         return np.asarray(squares[:, None] + squares - 2 * (totals @ totals.T))
     order = _ORDERS[distance]

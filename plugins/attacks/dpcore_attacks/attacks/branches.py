@@ -24,31 +24,34 @@ def followed(work: Callable[[], T], files: frozenset[str]) -> tuple[T, Taken]:
 
     A tracer that is at work already (a debugger's, a coverage tool's) is put back afterwards.
     """
-    seen: set[tuple[str, int, int]] = set()
-    left = _MOST
+    instructions: set[tuple[str, int, int]] = set()
+    budget = _MOST
 
-    def inside(frame: FrameType, event: str, argument: Any) -> Any:
-        nonlocal left
+    # a tracer of instructions is slow: after `_MOST` events the work goes on without one
+    def trace_instruction(frame: FrameType, event: str, argument: Any) -> Any:
+        nonlocal budget
         if event == "opcode":
-            left -= 1
+            budget -= 1
             code = frame.f_code
-            seen.add((code.co_filename, code.co_firstlineno, frame.f_lasti))
-            if left <= 0:
+            instructions.add((code.co_filename, code.co_firstlineno, frame.f_lasti))
+            if budget <= 0:
                 frame.f_trace_opcodes = False
                 sys.settrace(None)
                 return None
-        return inside
+        return trace_instruction
 
-    def entered(frame: FrameType, event: str, argument: Any) -> Any:
+    def trace_call(frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_code.co_filename not in files:
             return None
+        # instructions tell both branches of a one-line condition apart; lines do not
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        return inside
+        return trace_instruction
 
-    before = sys.gettrace()
-    sys.settrace(entered)
+    # the tracer is taken off whatever `work` raises
+    previous_tracer = sys.gettrace()
+    sys.settrace(trace_call)
     try:
-        found = work()
+        result = work()
     finally:
-        sys.settrace(before)
-    return found, frozenset(seen)
+        sys.settrace(previous_tracer)
+    return result, frozenset(instructions)

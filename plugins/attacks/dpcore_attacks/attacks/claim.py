@@ -59,44 +59,50 @@ class Target:
         """The statistic, or None and what went wrong."""
         case = self.case
         try:
-            found = compute(case.learner, self.ask, records, case.public, self.secret)
+            answer = compute(case.learner, self.ask, records, case.public, self.secret)
         except Exception as error:
             lines = str(error).splitlines() or [""]
             return None, f"{type(error).__name__}: {lines[0]}"
-        if reason := self.ask.unfit(found):
+        if reason := self.ask.unfit(answer):
             return None, reason
-        return found if isinstance(found, Expansion) else found.astype(self.ask.dtype), ""
+        return answer if isinstance(answer, Expansion) else answer.astype(self.ask.dtype), ""
 
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
         inside = self._inside(pair)
-        kept, other = (self._seen(records, pair.changed) for records in (pair.before, pair.after))
-        (before, first), (after, second) = self.value(kept), self.value(other)
+        records_before, records_after = (
+            self._sample(records, pair.changed) for records in (pair.before, pair.after)
+        )
+        (before, first), (after, second) = self.value(records_before), self.value(records_after)
         failure = first or second
+        # a run answers for a failed statistic with 0, and the claim says that it covers this too
         if self.claim.covers_fallback:
             zero = self.ask.nothing()
             before, after = (zero if v is None else v for v in (before, after))
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
         before, after = self.ask.aligned(before, after)
-        moved = movement(self.ask.distance, before, after, pair.changed)
+        distance = movement(self.ask.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
-        claimed = self._claimed(other, pair.changed)
+        claimed = self._claimed(records_after, pair.changed)
+        # a claim of 0 is broken by any movement; no ratio is finite then
         if claimed == 0.0:
-            return Shot(math.inf if moved > 0 else 0.0, inside, 0.0, failure)
+            return Shot(math.inf if distance > 0 else 0.0, inside, 0.0, failure)
+        # of scores the range of changes is claimed besides: the larger of both ratios counts
         if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
-            moved = max(moved, claimed * span(before, after) / self.claim.reach)
-        return Shot(moved / claimed, inside, size / claimed, failure, claimed)
+            distance = max(distance, claimed * span(before, after) / self.claim.reach)
+        return Shot(distance / claimed, inside, size / claimed, failure, claimed)
 
     def drawn(self, records: Records) -> Records:
         """What the private function sees of records none of which stands out."""
-        return self._seen(records, 0)
+        return self._sample(records, 0)
 
-    def _seen(self, records: Records, changed: int) -> Records:
+    def _sample(self, records: Records, changed: int) -> Records:
         """What the private function sees: the draw, made so that the changed record takes part."""
         sampling = self.ask.sampling
         if sampling is None or not len(records):
             return records
+        # the same draw for both neighbours, so that they differ by the changed record alone
         coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
         return sampling.attacked(records, changed, coins)
 
@@ -108,6 +114,7 @@ class Target:
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
         assert records.order is not None, "laws are over orders"
         reach = bound.along(self.ask, case.learner, case.public, records.order, changed)
+        # a law is about exact solutions: each neighbour's may be off by the solver's error
         return up(reach + 2 * self.claim.solver_error, roundings=1)
 
     def _size(self, value: Statistic) -> float:
@@ -121,6 +128,7 @@ class Target:
         bound, case = self.case.bound, self.case
         if not isinstance(bound, Checkable):
             return None
+        # a conditional claim says nothing of a pair if either neighbour breaks its assumption
         return all(
             bound.assumption_holds(records, case.learner, case.public)
             for records in (pair.before, pair.after)

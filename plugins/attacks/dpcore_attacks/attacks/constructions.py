@@ -18,7 +18,9 @@ from dpcore_attacks.attacks.rows import Rows
 
 Family = Callable[[Rows, int, np.random.Generator], Iterator[Configuration]]
 
+# of base rows: which length is worst depends on the learner and on the number of records
 _LENGTHS = (1.0, 0.7, 0.5, 0.3, 0.2, 0.1, 0.05, 0.02, 0.005)
+# down to where the square of a gap vanishes beside 1 in floats
 _GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8)
 _POSITIONS = (1.0, 1.0, 0.0)
 
@@ -28,11 +30,20 @@ def two_directions(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[
     while True:
         first, second = rows.directions(rng)
         length, angle = rng.choice(_LENGTHS), rng.uniform(0.05, math.pi / 2)
+        # the changing row keeps its part along the base rows and mirrors its part across them
         along, across = math.cos(angle) * first, math.sin(angle) * second
         size = rng.choice((1.0, 1.0, 0.5, 0.1))
         changing = np.array([along + across, along - across]) * size
-        own, other = _label(rng), rng.choice((1.0, 1.0, 0.0))
-        yield _of(rows, [length * first], changing, [other, own, own], base, rng, "two directions")
+        label, base_label = _label(rng), rng.choice((1.0, 1.0, 0.0))
+        yield _configuration(
+            rows,
+            [length * first],
+            changing,
+            [base_label, label, label],
+            base,
+            rng,
+            "two directions",
+        )
 
 
 def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -42,22 +53,25 @@ def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[C
         length, reach = rng.choice(_LENGTHS), rng.choice(_LENGTHS)
         sign = rng.choice((1.0, -1.0))
         changing = np.array([reach * first, sign * reach * first])
-        own = _label(rng)
-        labels = [1.0, -sign * own if sign < 0 else own, -own]
-        yield _of(rows, [length * first], changing, labels, base, rng, "one direction")
+        label = _label(rng)
+        labels = [1.0, -sign * label if sign < 0 else label, -label]
+        yield _configuration(rows, [length * first], changing, labels, base, rng, "one direction")
 
 
 def near_duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
     """A row next to a base row, its label flipped: what T1's projection is there for."""
     while True:
+        # 0: beside a random row; 1: beside a long one; 2: on the same line, a little shorter
         kind = rng.integers(3)
         point = rows.directions(rng)[0] if kind else 0.8 * rows.anywhere(rng, 1)[0]
         gap = rng.choice(_GAPS) * rng.choice((-1.0, 1.0), rows.width)
-        close = point + gap if kind < 2 else point * (1 - rng.choice(_GAPS))
+        neighbour = point + gap if kind < 2 else point * (1 - rng.choice(_GAPS))
         bases = [point, np.zeros(rows.width)] if rng.integers(2) else [point]
-        own = _label(rng)
-        labels = [*rng.choice((0.0, 1.0), len(bases)), own, -own]
-        yield _of(rows, bases, np.array([close, close]), labels, base, rng, "near-duplicates")
+        label = _label(rng)
+        labels = [*rng.choice((0.0, 1.0), len(bases)), label, -label]
+        yield _configuration(
+            rows, bases, np.array([neighbour, neighbour]), labels, base, rng, "near-duplicates"
+        )
 
 
 def antipodal(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -66,9 +80,9 @@ def antipodal(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Confi
         first, second = rows.directions(rng)
         length = rng.choice(_LENGTHS)
         changing = np.array([first, -first]) if rng.integers(2) else np.array([second, -second])
-        own = _label(rng)
-        labels = [1.0, rng.choice((1.0, -1.0)), own, rng.choice((own, -own))]
-        yield _of(
+        label = _label(rng)
+        labels = [1.0, rng.choice((1.0, -1.0)), label, rng.choice((label, -label))]
+        yield _configuration(
             rows, [length * first, -length * first], changing, labels, base, rng, "antipodal rows"
         )
 
@@ -78,10 +92,10 @@ def duplicates(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Conf
     while True:
         point = rows.directions(rng)[0] * rng.choice((1.0, 1.0, 0.3))
         targets = [point, -point, np.zeros(rows.width), rows.corners(rng, 1)[0]]
-        own = _label(rng)
-        labels = [own, rng.choice((own, -own, 0.0)), -own]
+        label = _label(rng)
+        labels = [label, rng.choice((label, -label, 0.0)), -label]
         changing = np.array([point, targets[rng.integers(4)]])
-        yield _of(rows, [point], changing, labels, base, rng, "duplicates")
+        yield _configuration(rows, [point], changing, labels, base, rng, "duplicates")
 
 
 def zero_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -91,7 +105,7 @@ def zero_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Confi
         targets = [first, -first, second, np.zeros(rows.width)]
         changing = np.array([first, targets[rng.integers(4)]]) * rng.choice(_LENGTHS)
         labels = [rng.choice((0.0, 1.0, -1.0)), _label(rng), _label(rng)]
-        yield _of(rows, [np.zeros(rows.width)], changing, labels, base, rng, "zero rows")
+        yield _configuration(rows, [np.zeros(rows.width)], changing, labels, base, rng, "zero rows")
 
 
 def corners(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -100,7 +114,7 @@ def corners(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configu
         kinds = int(rng.integers(1, 4))
         labels = rng.choice((-1.0, 1.0), kinds + 2)
         bases = rows.corners(rng, kinds) * rng.choice(_LENGTHS)
-        yield _of(rows, [*bases], rows.corners(rng, 2), [*labels], base, rng, "corners")
+        yield _configuration(rows, [*bases], rows.corners(rng, 2), [*labels], base, rng, "corners")
 
 
 def few_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -108,18 +122,20 @@ def few_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Config
     while True:
         kinds = int(rng.integers(1, 5))
         labels = rng.choice((-1.0, 1.0, 0.5), kinds + 2)
-        found = rows.anywhere(rng, kinds + 2)
-        yield _of(rows, [*found[:-2]], found[-2:], [*labels], base, rng, "few different rows")
+        points = rows.anywhere(rng, kinds + 2)
+        yield _configuration(
+            rows, [*points[:-2]], points[-2:], [*labels], base, rng, "few different rows"
+        )
 
 
 def random_rows(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Configuration]:
     """As many different random rows as there is room for, up to 64."""
     while True:
         kinds = min(base, 64)
-        found = rows.anywhere(rng, kinds + 2)
+        points = rows.anywhere(rng, kinds + 2)
         labels = rng.uniform(-1, 1, kinds + 2)
         labels[-2:] = rng.choice((-1.0, 1.0), 2)
-        yield _of(rows, [*found[:-2]], found[-2:], [*labels], base, rng, "random rows")
+        yield _configuration(rows, [*points[:-2]], points[-2:], [*labels], base, rng, "random rows")
 
 
 FAMILIES: tuple[Family, ...] = (
@@ -142,6 +158,7 @@ def starts(
     families: tuple[Family, ...] = FAMILIES,
 ) -> Iterator[Configuration]:
     """Every family in turn, for ever."""
+    # in turns, so that no family is left out when the pairs run out
     streams = [family(rows, base, rng) for family in families]
     while True:
         for stream in streams:
@@ -152,7 +169,7 @@ def _label(rng: np.random.Generator) -> float:
     return float(rng.choice((1.0, -1.0)))
 
 
-def _of(
+def _configuration(
     rows: Rows,
     bases: list[NDArray[np.float64]],
     changing: NDArray[np.float64],
@@ -168,6 +185,7 @@ def _of(
     kinds = min(len(bases), size)
     counts = np.full(kinds, size // max(kinds, 1), dtype=np.intp)
     if kinds:
+        # half of the time one row stands for nearly all records, and the others for one each
         if kinds > 1 and rng.integers(2):
             counts[:] = 1
         counts[int(rng.integers(kinds))] += size - counts.sum()
@@ -176,6 +194,7 @@ def _of(
         raw=np.vstack([*bases[:kinds], changing]),
         labels=scaled,
         counts=counts,
+        # at either end and between: a statistic may depend on the order of its records
         position=float(rng.choice((*_POSITIONS, rng.random()))),
         origin=origin,
     )

@@ -60,16 +60,16 @@ class Counterexample(Shown):
         before, after, changed = self.pair.before, self.pair.after, self.pair.changed
         rows = np.column_stack([after.features, after.labels])
         kinds = len(np.unique(rows, axis=0)) if len(rows) else 0
-        told = f"record {changed + 1} of {len(after)} ({kinds} different)"
+        subject = f"record {changed + 1} of {len(after)} ({kinds} different)"
         row, label = _short(after.features[changed]), f"{after.labels[changed]:.4g}"
         if len(before) < len(after):
-            return f"{told} comes, with label {label} and row {row}"
-        found = []
+            return f"{subject} comes, with label {label} and row {row}"
+        changes = []
         if before.labels[changed] != after.labels[changed]:
-            found.append(f"label {before.labels[changed]:.4g} becomes {label}")
+            changes.append(f"label {before.labels[changed]:.4g} becomes {label}")
         if not np.array_equal(before.features[changed], after.features[changed]):
-            found.append(f"row {_short(before.features[changed])} becomes {row}")
-        return f"{told}: {', '.join(found) or 'nothing changes'}"
+            changes.append(f"row {_short(before.features[changed])} becomes {row}")
+        return f"{subject}: {', '.join(changes) or 'nothing changes'}"
 
     def replay(self, case: Case) -> Shot:
         """The same pair against the same claim, computed anew.
@@ -80,6 +80,7 @@ class Counterexample(Shown):
         Raises:
             ValueError: the case has no such claim.
         """
+        # features may be drawn from the public key: at another key the claim is another one
         case = attrs.evolve(case, coins=attrs.evolve(case.coins, key=self.coins))
         if self.records is not None:
             case = case.at_size(self.records)
@@ -105,6 +106,7 @@ class Counterexample(Shown):
             "after_features": self.pair.after.features,
             "after_labels": self.pair.after.labels,
         }
+        # arrays are stored bit for bit: a ratio near 1 hangs on their last digits
         plain = {}
         for name, value in (self.arguments or {}).items():
             if isinstance(value, np.ndarray):
@@ -130,21 +132,22 @@ class Counterexample(Shown):
 
 
 def _short(row: NDArray[np.float64]) -> str:
-    shown = ", ".join(f"{entry:.4g}" for entry in row[:_SHOWN])
-    return f"({shown}{', ...' if len(row) > _SHOWN else ''})"
+    entries = ", ".join(f"{entry:.4g}" for entry in row[:_SHOWN])
+    return f"({entries}{', ...' if len(row) > _SHOWN else ''})"
 
 
 def saved(folder: Path) -> list[Counterexample]:
-    """Those in a folder, by name, at most fifty; files that are none are passed over."""
-    found: list[Counterexample] = []
+    """Counterexamples in a folder, by file name, at most fifty; other files are passed over."""
+    counterexamples: list[Counterexample] = []
     for path in sorted(folder.glob("*.npz"))[:_KEPT] if folder.is_dir() else ():
         with suppress(OSError, ValueError, KeyError, TypeError, BadZipFile):
-            found.append(load(path))
-    return found
+            counterexamples.append(load(path))
+    return counterexamples
 
 
 def load(path: Path) -> Counterexample:
     """Read what `save` wrote; nothing in the file is executed."""
+    # a stranger's file holds numbers and text: unpickling would run its code
     with np.load(path, allow_pickle=False) as file:
         facts = json.loads(str(file["facts"]))
         stored: dict[str, NDArray[Any]] = {name: file[name] for name in file.files}
@@ -183,23 +186,26 @@ def minimised(
     In turn: one base row fewer, fewer records where their number is private, base rows set to zero,
     labels to 0, numbers to few digits; nothing more once so many `tries` are used up.
     """
-    left = tries
+    budget = tries
 
     def keeps(candidate: Configuration) -> bool:
-        nonlocal left
-        if left <= 0:
+        nonlocal budget
+        if budget <= 0:
             return False
-        left -= 1
+        budget -= 1
+        # a simpler pair must break the claim by as much, and inside its assumptions
         shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
         return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
 
+    # fewer different rows first: every later phase then has less to try
     index = 0
     while index < len(found.counts) and len(found.counts) > 1:
-        candidate = _merged(found, index)
+        candidate = _merge(found, index)
         if keeps(candidate):
             found = candidate
         else:
             index += 1
+    # a public count is part of the claim and may not change
     if target.case.domain.exact is None:
         for index, share in itertools.product(range(len(found.counts)), (0.02, 0.25, 0.5, 0.8)):
             counts = found.counts.copy()
@@ -208,6 +214,7 @@ def minimised(
                 found = attrs.evolve(found, counts=counts)
     if found.position < 1 and keeps(attrs.evolve(found, position=1.0)):
         found = attrs.evolve(found, position=1.0)
+    # what cannot be set to 0 is what the violation needs
     for row in range(len(found.labels)):
         raw, labels = found.raw.copy(), found.labels.copy()
         raw[row] = 0.0
@@ -216,6 +223,7 @@ def minimised(
         labels[row] = 0.0
         if keeps(attrs.evolve(found, labels=labels)):
             found = attrs.evolve(found, labels=labels)
+    # rounded rows go through the domain again, so they are still records of it
     for digits in (0, 1, 2, 3, 5):
         candidate = attrs.evolve(
             found, raw=np.round(found.raw, digits), labels=np.round(found.labels, digits)
@@ -225,14 +233,14 @@ def minimised(
     return found
 
 
-def _merged(found: Configuration, index: int) -> Configuration:
-    """Base row `index` gone, its records given to the next one."""
-    counts = found.counts.copy()
+def _merge(configuration: Configuration, index: int) -> Configuration:
+    """The configuration without base row `index`: its records become copies of the next one."""
+    counts = configuration.counts.copy()
     counts[(index + 1) % len(counts)] += counts[index]
-    keep = np.arange(len(found.labels)) != index
+    keep = np.arange(len(configuration.labels)) != index
     return attrs.evolve(
-        found,
-        raw=found.raw[keep],
-        labels=found.labels[keep],
+        configuration,
+        raw=configuration.raw[keep],
+        labels=configuration.labels[keep],
         counts=np.delete(counts, index),
     )

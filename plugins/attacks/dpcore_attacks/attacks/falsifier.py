@@ -85,13 +85,14 @@ def falsify(
         claims = tuple((query, _as_printed(claim)) for query, claim in claims)
     if isinstance(claims, Refused):
         return (Finding(case=case, query="", claim=None, reason=f"refused: {claims.reason}"),)
+    # a share and a generator for each query: its result does not depend on the other queries
     part = effort.share(len(claims)).pairs
-    found = []
+    findings = []
     for index, (query, claim) in enumerate(claims):
         rng = np.random.default_rng([seed, index])
-        found.append(_attack(case, query, claim, part, rng, known))
+        findings.append(_attack(case, query, claim, part, rng, known))
         searched()
-    return tuple(found)
+    return tuple(findings)
 
 
 def _as_printed(claim: AnySensitivity) -> AnySensitivity:
@@ -107,8 +108,9 @@ def _attack(
     claim: AnySensitivity,
     pairs: int,
     rng: np.random.Generator,
-    known: Sequence[Counterexample],
+    counterexamples: Sequence[Counterexample],
 ) -> Finding:
+    # a claim that cannot be attacked says why: silence would read as an attack it survived
     unfit = ""
     if not measurable(query):
         unfit = f"a movement in {query.distance} cannot be measured from arrays"
@@ -127,7 +129,7 @@ def _attack(
         reason = "the learner never asks it"
         return Finding(case=case, query=query.name, claim=claim, reason=reason)
     search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
-    return search.run(found.pair for found in known)
+    return search.run(counterexample.pair for counterexample in counterexamples)
 
 
 def _weight(case: Case) -> int:
@@ -158,6 +160,7 @@ class _Search:
             self._families = (*self._families, partial(written_starts, self._written))
             self._makers = (partial(written_path, self._written),)
         self._round = _EACH * len(self._families)  # constructions between two restarts
+        # a claim holds for every ask, every value of the secret coins and every draw
         secrets = [SecretCoins.rehearsal(k).learner(0, asks[0].name, 1) for k in range(2)]
         draws = range(1 if asks[0].sampling is None else _DRAWS)
         self._targets = [
@@ -166,19 +169,21 @@ class _Search:
             for secret in secrets
             for draw in draws
         ]
-        self._most = max(pairs, self._round)
+        # even the smallest budget tries each family a few times
+        self._limit = max(pairs, self._round)
         self._pairs, self._failures, self._failure = 0, 0, ""
         self._worst: tuple[float, Configuration, Target] | None = None
         self._outside: float | None = None
         self._length = 0.0
 
-    def run(self, known: Iterable[Pair] = ()) -> Finding:
+    def run(self, pairs: Iterable[Pair] = ()) -> Finding:
         """Known pairs, then all phases, as far as the pairs go."""
         with suppress(SearchOverError):
-            for pair in known:
+            # what broke another claim may break this one, for a single pair each
+            for pair in pairs:
                 start = configuration_of(pair, self._rows)
                 if start is not None and not self._is_broken():
-                    self._most += 1  # on top of the others
+                    self._limit += 1  # on top of the others
                     self._score(start, self._targets[0])
             self._all_pairs()
             self._constructions()
@@ -190,86 +195,90 @@ class _Search:
         targets = [*by_ask.values()][:_ALL_PAIRS_ASKS]
         if not attackable(self._case, targets[0].ask):
             return
-        count = int(np.clip(_ALL_PAIRS * self._most, *_CANDIDATES))
+        count = int(np.clip(_ALL_PAIRS * self._limit, *_CANDIDATES))
         for number, target in enumerate(targets):
             rng = np.random.default_rng([number, count])  # the other phases keep their numbers
-            found = Candidates.drawn(self._rows, count, rng)
-            for start in found.farthest(self._case, target.ask):
+            candidates = Candidates.drawn(self._rows, count, rng)
+            for start in candidates.farthest(self._case, target.ask):
                 if self._is_broken():
                     return
-                self._most += 1
+                self._limit += 1
                 self._score(start, target)
 
     def _constructions(self) -> None:
         if self._is_broken():
             return
         stream = self._starts()
-        seen: list[tuple[float, int, Configuration, Target]] = []
-        while self._pairs < max(_CONSTRUCTIONS * self._most, self._round):
-            self._try(stream, seen)
+        attempts: list[tuple[float, int, Configuration, Target]] = []
+        while self._pairs < max(_CONSTRUCTIONS * self._limit, self._round):
+            self._try(stream, attempts)
         if self._is_broken():
             return
-        self._positions(seen)
+        self._positions(attempts)
         if self._is_broken():
             return
-        self._paths(seen)
+        self._paths(attempts)
         if self._is_broken():
             return
-        for start, target in _best(seen, _CLIMBS):
+        # ascent from the worst starts, then restarts for as long as pairs are left
+        for start, target in _best(attempts, _CLIMBS):
             self._climb(start, target)
         while not self._is_broken():
-            seen = []
+            attempts = []
             for _ in range(self._round):
-                self._try(stream, seen)
-            for start, target in _best(seen, 1):
+                self._try(stream, attempts)
+            for start, target in _best(attempts, 1):
                 self._climb(start, target)
 
-    def _positions(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+    def _positions(self, attempts: list[tuple[float, int, Configuration, Target]]) -> None:
         """The best starts with the changed record elsewhere: at every place, as far as it goes."""
-        most = round(_PLACES * self._most / 2)
-        for start, target in _best(seen, 2) if most else ():
+        place_limit = round(_PLACES * self._limit / 2)
+        for start, target in _best(attempts, 2) if place_limit else ():
+            # places next to numbers of the code come first: an index may be compared with them
             places = np.arange(start.base_size + 1)
             counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
-            first = np.intersect1d(counts, places)
-            rest = self._rng.permutation(np.setdiff1d(places, first))
-            for place in np.concatenate([first, rest])[:most]:
+            telling_places = np.intersect1d(counts, places)
+            random_places = self._rng.permutation(np.setdiff1d(places, telling_places))
+            for place in np.concatenate([telling_places, random_places])[:place_limit]:
                 position = min(1.0, (float(place) + 0.01) / max(1, start.base_size))
-                if self._is_broken() or self._pairs >= self._most:
+                if self._is_broken() or self._pairs >= self._limit:
                     return  # what follows has pairs of its own
                 self._score(attrs.evolve(start, position=position), target)
 
-    def _paths(self, seen: list[tuple[float, int, Configuration, Target]]) -> None:
+    def _paths(self, attempts: list[tuple[float, int, Configuration, Target]]) -> None:
         """Steps with a jump; two statistics count as a pair."""
-        share, spent = _PATHS * self._most, 0
+        share, spent = _PATHS * self._limit, 0
         for number, path in enumerate(self._ways()):
             if self._is_broken() or (number >= _FEWEST_PATHS and spent >= share):
                 return
             target = self._targets[int(self._rng.integers(len(self._targets)))]
-            step, evaluated = self._step(path, target, branches=bool(number % 2))
-            cost = (evaluated + 1) // 2
+            step, evaluations = self._step(path, target, branches=bool(number % 2))
+            cost = (evaluations + 1) // 2
             spent += 1 + cost
             self._pairs += cost
-            self._most = max(self._most, self._pairs + 1)  # six paths, however few pairs there are
-            seen.append((self._score(step, target), len(seen), step, target))
+            # six paths, however few pairs there are
+            self._limit = max(self._limit, self._pairs + 1)
+            attempts.append((self._score(step, target), len(attempts), step, target))
 
     def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
         """One step of a path, with a change of branch or a jump; and the evaluations it took."""
-        evaluated, files = 0, self._written.files
+        evaluations, files = 0, self._written.files
 
-        def value(records: Records) -> Statistic | None:
-            nonlocal evaluated
-            evaluated += 1
+        def evaluate(records: Records) -> Statistic | None:
+            nonlocal evaluations
+            evaluations += 1
             return target.value(target.drawn(records))[0]
 
-        def taken(records: Records) -> Taken:
-            return followed(lambda: value(records), files)[1]
+        def follow(records: Records) -> Taken:
+            return followed(lambda: evaluate(records), files)[1]
 
         adjacency, step = self._case.adjacency, None
+        # every second path follows branches: a small jump may hide beside a larger slope
         if branches and files:
-            step = branching_step(path, self._rows, adjacency, taken)
+            step = branching_step(path, self._rows, adjacency, follow)
         if step is None:
-            step = largest_step(path, self._rows, adjacency, value, self._rng)
-        return step, evaluated
+            step = largest_step(path, self._rows, adjacency, evaluate, self._rng)
+        return step, evaluations
 
     def _ways(self) -> Iterator[Path]:
         """Paths between data sets of the exact size; where it is private, of sizes up to 200."""
@@ -307,19 +316,20 @@ class _Search:
     def _try(
         self,
         stream: Iterator[Configuration],
-        seen: list[tuple[float, int, Configuration, Target]],
+        attempts: list[tuple[float, int, Configuration, Target]],
     ) -> None:
         start = next(stream)
+        # a person's records by turns alike, spread or opposed: sums and clipping fail differently
         if self._case.adjacency.of_person:
-            start = attrs.evolve(start, several=_SEVERAL.get(len(seen) % _TURN, "same"))
+            start = attrs.evolve(start, several=_SEVERAL.get(len(attempts) % _TURN, "same"))
         target = self._targets[int(self._rng.integers(len(self._targets)))]
-        seen.append((self._score(start, target), len(seen), start, target))
+        attempts.append((self._score(start, target), len(attempts), start, target))
 
     def _climb(self, start: Configuration, target: Target) -> None:
         climb(start, lambda configuration: self._score(configuration, target), _EVALUATIONS)
 
     def _score(self, configuration: Configuration, target: Target) -> float:
-        if self._pairs >= self._most:
+        if self._pairs >= self._limit:
             raise SearchOverError
         self._pairs += 1
         shot = target.fire(pair_of(configuration, self._rows, self._case.adjacency))
@@ -332,6 +342,7 @@ class _Search:
         if shot.ratio is None:
             return -np.inf
         self._length = max(self._length, shot.length)
+        # outside its assumptions a claim cannot be broken: the ratio is reported and not climbed
         if shot.inside is False:
             self._outside = max(self._outside or 0.0, shot.ratio)
             return -np.inf
@@ -358,20 +369,22 @@ class _Search:
             return attrs.evolve(finding, reason=reason or "every statistic failed")
         ratio, configuration, target = self._worst
         if ratio > 1 + ALLOWANCE:
-            least = max(1 + ALLOWANCE, 0.9 * ratio)
+            # a simpler pair may break the claim by a tenth less, but it must break it
+            threshold = max(1 + ALLOWANCE, 0.9 * ratio)
             share, fewest = _SIMPLIFYING
-            tries = max(fewest, round(share * self._most))
-            configuration = minimised(configuration, target, self._rows, least, tries)
+            tries = max(fewest, round(share * self._limit))
+            configuration = minimised(configuration, target, self._rows, threshold, tries)
         return self._with_counterexample(finding, configuration, target)
 
     def _with_counterexample(
         self, finding: Finding, configuration: Configuration, target: Target
     ) -> Finding:
         pair = pair_of(configuration, self._rows, self._case.adjacency)
+        # fired anew: the ratio that is reported is that of the pair in the file
         shot = target.fire(pair)
         ratio = 0.0 if shot.ratio is None else shot.ratio
         args = target.ask.args
-        found = Counterexample(
+        example = Counterexample(
             query=target.ask.name,
             arguments=None if args is None else dict(args),
             pair=pair,
@@ -382,26 +395,28 @@ class _Search:
             moved=ratio * shot.claimed,
             origin=configuration.origin,
         )
+        # nobody can tell whether the assumption holds: the ratio is no violation
         if shot.inside is None and isinstance(self._claim.validity, Conditional):
             return attrs.evolve(
                 finding,
                 outside=ratio,
                 reason="its assumption cannot be checked, so that no pair is known to be inside",
-                counterexample=found,
+                counterexample=example,
             )
-        return attrs.evolve(finding, worst=ratio, counterexample=found)
+        return attrs.evolve(finding, worst=ratio, counterexample=example)
 
 
 def _best(
-    seen: Sequence[tuple[float, int, Configuration, Target]], count: int
+    attempts: Sequence[tuple[float, int, Configuration, Target]], count: int
 ) -> list[tuple[Configuration, Target]]:
     """The highest scores, at most two of a construction."""
-    picked: list[tuple[Configuration, Target]] = []
-    used: dict[str, int] = {}
-    for score, _, configuration, target in sorted(seen, key=lambda entry: -entry[0]):
-        if len(picked) == count or not np.isfinite(score):
+    selection: list[tuple[Configuration, Target]] = []
+    # at most two of one origin, so that one family does not take all ascents
+    counts: dict[str, int] = {}
+    for score, _, configuration, target in sorted(attempts, key=lambda entry: -entry[0]):
+        if len(selection) == count or not np.isfinite(score):
             break
-        used[configuration.origin] = used.get(configuration.origin, 0) + 1
-        if used[configuration.origin] <= 2:
-            picked.append((configuration, target))
-    return picked
+        counts[configuration.origin] = counts.get(configuration.origin, 0) + 1
+        if counts[configuration.origin] <= 2:
+            selection.append((configuration, target))
+    return selection

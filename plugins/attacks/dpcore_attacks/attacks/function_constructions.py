@@ -27,15 +27,16 @@ def share_at_a_point(rows: Rows, base: int, rng: np.random.Generator) -> Iterato
     while True:
         along, across = rows.directions(rng)
         point = along * rng.choice((1.0, 1.0, 0.5, 0.2, 0.0))
+        # log-uniform, from one record to all: the share that gives the eigenvalue Lam is not known
         share = math.exp(rng.uniform(math.log(1 / max(base, 2)), 0.0))
         step = rng.choice(_STEPS) * across
         ahead = rng.choice(_STEPS) * along
-        own = float(rng.choice((1.0, -1.0)))
-        yield _of(
+        label = float(rng.choice((1.0, -1.0)))
+        yield _configuration(
             rows,
             [point, -along],
             np.array([point + ahead + step, point + ahead - step]),
-            [1.0, 0.0, own, rng.choice((own, own, -own))],
+            [1.0, 0.0, label, rng.choice((label, label, -label))],
             [share, 1 - share],
             base,
             rng,
@@ -50,14 +51,14 @@ def clusters(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Config
         places = rows.corners(rng, count) * rng.choice((1.0, 1.0, 0.5, 0.2))
         middle = places.mean(axis=0)
         spots = (places[0], places[1], middle, rows.anywhere(rng, 1)[0])
-        own = float(rng.choice((1.0, -1.0)))
+        label = float(rng.choice((1.0, -1.0)))
         changing = np.array([spots[rng.integers(4)], spots[rng.integers(4)]])
         side = [1.0] * count if rng.integers(2) else [*rng.choice((1.0, -1.0), count)]
-        yield _of(
+        yield _configuration(
             rows,
             [*places],
             changing,
-            [*side, own, rng.choice((own, -own))],
+            [*side, label, rng.choice((label, -label))],
             [*rng.dirichlet(np.full(count, rng.choice((1.0, 100.0))))],
             base,
             rng,
@@ -68,7 +69,7 @@ def clusters(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[Config
 FUNCTION_FAMILIES: tuple[Family, ...] = (*FAMILIES, share_at_a_point, clusters)
 
 
-def _of(
+def _configuration(
     rows: Rows,
     bases: list[NDArray[np.float64]],
     changing: NDArray[np.float64],
@@ -79,14 +80,15 @@ def _of(
     origin: str,
 ) -> Configuration:
     """`size` base records in these shares, those without any dropped; labels in label bounds."""
+    # rounding down loses records: the largest share takes them, so that the size is exact
     counts = np.floor(np.array(shares) * size).astype(np.intp)
     counts[int(np.argmax(shares))] += size - counts.sum()
-    kept = np.flatnonzero(counts > 0)
-    own = [labels[index] for index in kept]
+    kinds = np.flatnonzero(counts > 0)
+    base_labels = [labels[index] for index in kinds]
     return Configuration(
-        raw=np.vstack([*(bases[index] for index in kept), changing]),
-        labels=np.array([*own, *labels[-2:]]) * rows.label_bound,
-        counts=counts[kept],
+        raw=np.vstack([*(bases[index] for index in kinds), changing]),
+        labels=np.array([*base_labels, *labels[-2:]]) * rows.label_bound,
+        counts=counts[kinds],
         position=float(rng.choice(_POSITIONS)),
         origin=origin,
     )

@@ -30,14 +30,16 @@ def misfit(pair: Pair, case: Case) -> str:
             return f"it needs at most {domain.limit} records, has {len(records)}"
         if records.features.shape[1:] != (domain.width,):
             return f"its rows need {domain.width} columns"
+        # a little slack: encoding and scaling round
         lengths = np.linalg.norm(records.features, axis=1)
         if (lengths > domain.feature_norm * (1 + _ROUNDING)).any():
             return f"a row is longer than {domain.feature_norm:g}"
         if reason := _columns(records, domain) or _labels(records, domain):
             return reason
+    # a claim is about neighbours: datasets farther apart may differ by more and refute nothing
     if not are_neighbours(pair, case.adjacency):
         return f"its datasets are no neighbours: {case.adjacency}"
-    return _outside(pair, case)
+    return _assumption_misfit(pair, case)
 
 
 def _columns(records: Records, domain: Domain) -> str:
@@ -48,15 +50,17 @@ def _columns(records: Records, domain: Domain) -> str:
         start += column.width
         if (np.abs(part) > 1 + _ROUNDING).any():
             return f"column {name!r} is beyond its range"
+        # rows that are scaled to a norm hold other numbers than codes: only their range is known
         if isinstance(column, Categories) and domain.norm is None:
-            known = np.isin(part, (-1.0, 0.0, 1.0) if column.width == 1 else (0.0, 1.0))
-            if not known.all() or (np.abs(part).sum(axis=1) > 1).any():
+            is_code = np.isin(part, (-1.0, 0.0, 1.0) if column.width == 1 else (0.0, 1.0))
+            if not is_code.all() or (np.abs(part).sum(axis=1) > 1).any():
                 return f"column {name!r} holds what no category is encoded as"
     return ""
 
 
 def _labels(records: Records, domain: Domain) -> str:
     if domain.classes:
+        # a label is a class's if decoding and encoding it leads back to it, or to the unknown class
         coded = domain.centre(np.append(domain.uncentre(records.labels), "\x00unknown"))
         if not np.isin(records.labels, coded).all():
             return "a label is that of no class"
@@ -73,21 +77,22 @@ def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
     if not (1 <= count <= adjacency.records and 0 <= changed <= len(after) - count):
         return False
     behind = np.arange(len(after)) - changed
-    rest = (behind < 0) | (behind >= count)
+    is_shared = (behind < 0) | (behind >= count)
+    # without the changed rows, the larger dataset must be the smaller one, in its order
     if adjacency.membership or (adjacency.of_person and len(before) < len(after)):
-        others = after.take(np.flatnonzero(rest))
-        return len(before) == len(others) and _equal(before, others)
+        shared_records = after.take(np.flatnonzero(is_shared))
+        return len(before) == len(shared_records) and _equal(before, shared_records)
     if len(before) != len(after):
         return False
-    kept = np.flatnonzero(rest)
-    if not _equal(before.take(kept), after.take(kept)):
+    positions = np.flatnonzero(is_shared)
+    if not _equal(before.take(positions), after.take(positions)):
         return False
     if adjacency.of_person:
         return True
-    moved = float(np.linalg.norm(before.features[changed] - after.features[changed]))
+    distance = float(np.linalg.norm(before.features[changed] - after.features[changed]))
     if before.labels[changed] != after.labels[changed] and not adjacency.label:
         return False
-    return moved <= adjacency.feature_radius * (1 + _ROUNDING)
+    return distance <= adjacency.feature_radius * (1 + _ROUNDING)
 
 
 def _equal(first: Records, second: Records) -> bool:
@@ -96,7 +101,7 @@ def _equal(first: Records, second: Records) -> bool:
     )
 
 
-def _outside(pair: Pair, case: Case) -> str:
+def _assumption_misfit(pair: Pair, case: Case) -> str:
     claims = case.safe_claims()
     if isinstance(claims, Refused):
         return ""

@@ -32,14 +32,15 @@ def kernel_distance(before: Expansion, after: Expansion) -> float:
 def kernel_norm(kernel: Kernel, points: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
     """sqrt(a^T K a), rounded down. Shapes (m, p) and (m,)."""
     rows, inverse = np.unique(points + 0.0, axis=0, return_inverse=True)
+    # weights of equal points cancel before anything is squared: shared parts add no rounding
     merged = np.bincount(inverse.reshape(-1), weights=weights, minlength=rows.shape[0])
-    kept = merged != 0
-    rows, merged = rows[kept], merged[kept]
+    is_nonzero = merged != 0
+    rows, merged = rows[is_nonzero], merged[is_nonzero]
     if rows.shape[0] == 0:
         return 0.0
     largest = float(kernel.diagonal(rows).max())
     square = float(merged @ (kernel(rows, rows) @ merged))
     size = float(np.abs(merged).sum()) ** 2 * largest
-    lost = gamma(2 * (rows.shape[0] + rows.shape[1] + 32)) * size  # entries, and their sum
+    rounding = gamma(2 * (rows.shape[0] + rows.shape[1] + 32)) * size  # entries, and their sum
     summed = float(np.abs(weights).sum()) * math.sqrt(largest)  # merging rounds relative to this
-    return max(0.0, math.sqrt(max(0.0, square - lost)) - gamma(weights.size) * summed)
+    return max(0.0, math.sqrt(max(0.0, square - rounding)) - gamma(weights.size) * summed)

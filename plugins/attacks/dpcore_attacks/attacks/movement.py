@@ -33,6 +33,7 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
     Raises:
         ValueError: values of this kind do not tell the distance.
     """
+    # the distance of two functions is known in their kernel's norm alone
     if isinstance(before, Expansion) and isinstance(after, Expansion):
         if distance is not Distance.RKHS:
             raise ValueError(f"{distance} cannot be measured from functions")
@@ -42,6 +43,7 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
         return _row_movement(before, after, changed)
     if distance is Distance.HAMMING:
         return float(np.count_nonzero(before != after))
+    # a complex entry counts as two real ones, as it does where noise is added
     difference = to_real(after - before)
     if distance is Distance.L1:
         return float(np.abs(difference).sum())
@@ -72,17 +74,19 @@ def _row_movement(before: NDArray[Any], after: NDArray[Any], changed: int) -> fl
     left over, sqrt(tau) and sqrt(tau'), differ by at least their difference. Infinite when another
     entry than row and column i moved.
     """
-    others = np.arange(before.shape[0]) != changed
-    gram = before[np.ix_(others, others)]
+    unchanged = np.arange(before.shape[0]) != changed
+    gram = before[np.ix_(unchanged, unchanged)]
     size = max(1.0, float(np.abs(before).max()))
-    if np.abs(after[np.ix_(others, others)] - gram).max(initial=0.0) > 1e-9 * size:
+    if np.abs(after[np.ix_(unchanged, unchanged)] - gram).max(initial=0.0) > 1e-9 * size:
         return float("inf")
+    # singular where records repeat: the pseudo-inverse leaves out what no row spans
     inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
 
-    def left_over(matrix: NDArray[Any]) -> float:
-        cross = matrix[others, changed]
+    def residual_length(matrix: NDArray[Any]) -> float:
+        cross = matrix[unchanged, changed]
         return float(np.sqrt(max(0.0, matrix[changed, changed] - cross @ inverse @ cross)))
 
-    step = after[others, changed] - before[others, changed]
+    # within the others' span the row moves by sqrt(step^T K^+ step); outside, in length at least
+    step = after[unchanged, changed] - before[unchanged, changed]
     within = max(0.0, float(step @ inverse @ step))
-    return float(np.sqrt(within + (left_over(after) - left_over(before)) ** 2))
+    return float(np.sqrt(within + (residual_length(after) - residual_length(before)) ** 2))

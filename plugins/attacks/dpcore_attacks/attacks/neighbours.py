@@ -72,54 +72,59 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     """
     if adjacency.of_person:
         return _person(configuration, rows, adjacency)
-    raw, labels = _constrained(configuration, rows, adjacency)
+    raw, labels = _constrain(configuration, rows, adjacency)
     bound = rows.label_bound
-    found = rows.project(raw, np.clip(labels, -bound, bound))
+    # through the domain: neither dataset holds a record that a run could not see
+    records = rows.project(raw, np.clip(labels, -bound, bound))
     kinds = len(configuration.counts)
     base = np.repeat(np.arange(kinds), configuration.counts)
     changed = int(np.clip(configuration.position, 0.0, 1.0) * len(base))
+    # row `kinds` is what the record was, `kinds + 1` what it became; under add/remove it was none
     after = np.insert(base, changed, kinds + 1)
     before = base if adjacency.membership else np.insert(base, changed, kinds)
-    return Pair(found.take(before), found.take(after), changed)
+    return Pair(records.take(before), records.take(after), changed)
 
 
 def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
     """One person with as many records as may be, who comes, or replaces another one."""
-    kinds, others = len(configuration.counts), configuration.base_size
-    count = _of_one_person(rows, adjacency, others)
+    kinds, base_size = len(configuration.counts), configuration.base_size
+    count = _of_one_person(rows, adjacency, base_size)
     base = np.repeat(np.arange(kinds), configuration.counts)
-    changed = int(np.clip(configuration.position, 0.0, 1.0) * others)
+    changed = int(np.clip(configuration.position, 0.0, 1.0) * base_size)
+    # records of one person need not be alike: their contributions may add up or cancel
     factors = np.ones(count)
     if configuration.several == "spread" and count > 1:
         factors = np.linspace(1.0, -1.0, count)
     if configuration.several == "opposed":
         factors = np.ldexp((-1.0) ** np.arange(count), -(np.arange(count) // 2))
     raw, labels = (
-        np.concatenate([whole, np.multiply.outer(factors, whole[-1])])
-        for whole in (configuration.raw, configuration.labels)
+        np.concatenate([points, np.multiply.outer(factors, points[-1])])
+        for points in (configuration.raw, configuration.labels)
     )
-    found = rows.project(raw, np.clip(labels, -rows.label_bound, rows.label_bound))
+    records = rows.project(raw, np.clip(labels, -rows.label_bound, rows.label_bound))
     after = np.insert(base, changed, np.arange(kinds + 2, kinds + 2 + count))
-    came = adjacency.membership or configuration.several != "same"
-    before = base if came else np.insert(base, changed, np.full(count, kinds))
-    return _owned(Pair(found.take(before), found.take(after), changed, count), others)
+    # spread and opposed records come or go, whatever the relation: a person may have none
+    is_joining = adjacency.membership or configuration.several != "same"
+    before = base if is_joining else np.insert(base, changed, np.full(count, kinds))
+    return _with_persons(Pair(records.take(before), records.take(after), changed, count), base_size)
 
 
-def _of_one_person(rows: Rows, adjacency: Adjacency, others: int) -> int:
+def _of_one_person(rows: Rows, adjacency: Adjacency, base_size: int) -> int:
     """As many records as one person may have, beside so many of others."""
-    most = rows.domain.at_most
-    return adjacency.records if most is None else max(1, min(adjacency.records, most - others))
+    limit = rows.domain.at_most
+    return adjacency.records if limit is None else max(1, min(adjacency.records, limit - base_size))
 
 
-def _owned(pair: Pair, others: int) -> Pair:
+def _with_persons(pair: Pair, base_size: int) -> Pair:
     """The same records with their persons: every other record is a person's only one."""
-    whose = np.arange(1, others + 1, dtype=np.int32)
-    owned = np.insert(whose, pair.changed, np.zeros(pair.count, dtype=np.int32))
-    before = whose if len(pair.before) == others else owned
+    # person 0 owns the changed rows
+    base_persons = np.arange(1, base_size + 1, dtype=np.int32)
+    all_persons = np.insert(base_persons, pair.changed, np.zeros(pair.count, dtype=np.int32))
+    before = base_persons if len(pair.before) == base_size else all_persons
     return attrs.evolve(
         pair,
         before=attrs.evolve(pair.before, persons=before),
-        after=attrs.evolve(pair.after, persons=owned),
+        after=attrs.evolve(pair.after, persons=all_persons),
     )
 
 
@@ -128,60 +133,65 @@ def configuration_of(pair: Pair, rows: Rows) -> Configuration | None:
 
     Where a domain has another exact number of records, its most frequent row gets more or fewer.
     """
-    own = np.column_stack([pair.after.features, pair.after.labels])
-    other = np.column_stack([pair.before.features, pair.before.labels])
-    if own.shape[1] != rows.width + 1 or not len(own):
+    after = np.column_stack([pair.after.features, pair.after.labels])
+    before = np.column_stack([pair.before.features, pair.before.labels])
+    if after.shape[1] != rows.width + 1 or not len(after):
         return None
+    # equal rows become one row with a count, in order of their first appearance
     base, first, counts = np.unique(
-        np.delete(own, pair.changed, axis=0), axis=0, return_index=True, return_counts=True
+        np.delete(after, pair.changed, axis=0), axis=0, return_index=True, return_counts=True
     )
     order = np.argsort(first)
     base, counts = base[order], counts[order]
-    domain, replaced = rows.domain, len(own) == len(other)
-    old = other[pair.changed] if replaced else own[pair.changed]
+    domain, replaced = rows.domain, len(after) == len(before)
+    old = before[pair.changed] if replaced else after[pair.changed]
+    # of another exact size: the most frequent row takes up the difference
     if domain.exact is not None and len(counts):
         counts[int(np.argmax(counts))] += domain.exact - 1 - counts.sum()
     too_many = domain.limit is not None and counts.sum() >= domain.limit
     if too_many or (counts < 1).any() or (domain.exact not in (None, counts.sum() + 1)):
         return None
-    kinds = np.vstack([base, old, own[pair.changed]])
+    kinds = np.vstack([base, old, after[pair.changed]])
     raw, labels = kinds[:, :-1], kinds[:, -1]
     if (np.abs(raw) > 1).any() or (np.abs(labels) > rows.label_bound).any():
         return None
-    again = rows.project(raw, labels)
-    if not (np.allclose(again.features, raw) and np.allclose(again.labels, labels)):
+    # a row that this domain would encode otherwise is no record of it
+    projection = rows.project(raw, labels)
+    if not (np.allclose(projection.features, raw) and np.allclose(projection.labels, labels)):
         return None
     return Configuration(
         raw=raw,
         labels=labels,
         counts=counts.astype(np.intp),
-        position=pair.changed / max(1, len(own) - 1),
+        position=pair.changed / max(1, len(after) - 1),
         origin="a saved counterexample",
     )
 
 
-def _constrained(
+def _constrain(
     configuration: Configuration, rows: Rows, adjacency: Adjacency
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     raw, labels = configuration.raw, configuration.labels
     if adjacency.membership:
         return raw, labels
+    # the relation fixes the label: the changed row keeps its own
     if not adjacency.label:
         labels = np.append(labels[:-1], labels[-2])
     if np.isinf(adjacency.feature_radius):
         return raw, labels
     raw = raw.copy()
-    raw[-1] = _pulled_back(raw[-2], raw[-1], rows, adjacency.feature_radius)
+    raw[-1] = _pull_back(raw[-2], raw[-1], rows, adjacency.feature_radius)
     return raw, labels
 
 
-def _pulled_back(
+def _pull_back(
     start: NDArray[np.float64], end: NDArray[np.float64], rows: Rows, radius: float
 ) -> NDArray[np.float64]:
     """The farthest point on the way from `start` to `end` that stays within `radius`, encoded."""
     if radius == 0:
         return start
     low, high = 0.0, 1.0
+    # encoding is not linear, so the way is searched; `low` always stays within the radius
     for _ in range(_REFINED):
         steps = np.linspace(low, high, 17)
         raw = start + steps[:, None] * (end - start)

@@ -75,8 +75,9 @@ class Duel:
     def claimed(self, epsilon: float) -> float:
         """The largest delta that the composed events allow."""
         event = self.mechanism.event(self.query, self.sensitivity)
-        whole = repeated(event, self.mechanism.asks)
-        return max(whole.delta(epsilon, direction) for direction in Direction)
+        # all asks that are paid for, whether or not a game uses them
+        composition = repeated(event, self.mechanism.asks)
+        return max(composition.delta(epsilon, direction) for direction in Direction)
 
 
 @attrs.frozen(kw_only=True)
@@ -107,7 +108,7 @@ class Breach:
         return self.seen / self.claimed if self.claimed > 0 else math.inf
 
     def describe(self) -> str:
-        """One line."""
+        """The game, the delta that it certified, and the delta that is claimed there: one line."""
         return (
             f"{self.game}: delta >= {self.seen:.4g} was certified at epsilon={self.epsilon:g}, "
             f"{self.claimed:.4g} is claimed ({self.transcripts} transcripts)"
@@ -123,11 +124,13 @@ def attack(duel: Duel, seed: int = 0, draws: int | None = None, rate: float = ER
         rate: Chance that a right mechanism is called broken.
     """
     games, count = list(_games(duel)), draws or Effort().transcripts
+    # a union bound: over games, epsilons, both directions, and the two ends of each test
     level = rate / (len(games) * len(EPSILONS) * 2 * 2)
     claims = {epsilon: duel.claimed(epsilon) for epsilon in EPSILONS}
     worst: Breach | None = None
     total = 0
     for number, (name, game) in enumerate(games):
+        # seeds of its own for each game: none sees the noise of another
         start = 100_000 * (seed * len(games) + number + 1)
         scores = _scores(duel, game, start, count)
         total += 2 * count
@@ -147,22 +150,26 @@ def attack(duel: Duel, seed: int = 0, draws: int | None = None, rate: float = ER
 
 def _games(duel: Duel) -> Iterator[tuple[str, Game]]:
     """Names and games, none of more questions than the oracle answers."""
-    most = min(_MOST, duel.mechanism.most_points)
-    moved = np.abs(duel.difference(duel.candidates))
-    worst = duel.candidates[int(np.argmax(moved))]
-    near = worst * (1 - 1e-4 * np.arange(most))[:, None]
-    spanning = _spanning(duel, most)
-    yield "one question", _fixed(worst[None, :])
-    yield "one point again and again", _again(worst)
-    if most > 1:
-        yield "neighbouring points", _fixed(near)
-        yield "points that span the difference", _fixed(spanning)
-        yield "questions chosen from answers", _adaptive(duel, worst, near, spanning)
+    questions = min(_MOST, duel.mechanism.most_points)
+    distances = np.abs(duel.difference(duel.candidates))
+    worst = duel.candidates[int(np.argmax(distances))]
+    # so close to one another that a right oracle answers with nearly the same noise
+    near = worst * (1 - 1e-4 * np.arange(questions))[:, None]
+    spanning = _spanning(duel, questions)
+    yield "one question", _fixed_questions(worst[None, :])
+    yield "one point again and again", _repeated_question(worst)
+    if questions > 1:
+        yield "neighbouring points", _fixed_questions(near)
+        yield "points that span the difference", _fixed_questions(spanning)
+        yield "questions chosen from answers", _adaptive_questions(duel, worst, near, spanning)
     if _MOST < duel.mechanism.most_points <= _LAST and duel.mechanism.asks > 1:
-        yield "the last question that is paid for", _last(worst, duel.mechanism.most_points)
+        yield (
+            "the last question that is paid for",
+            _last_question(worst, duel.mechanism.most_points),
+        )
 
 
-def _spanning(duel: Duel, most: int) -> NDArray[np.float64]:
+def _spanning(duel: Duel, count: int) -> NDArray[np.float64]:
     """Points whose kernel functions the difference is mostly made of, and candidates."""
     points = np.vstack([duel.after.points, duel.before.points, duel.candidates])
     weights = np.concatenate(
@@ -172,35 +179,37 @@ def _spanning(duel: Duel, most: int) -> NDArray[np.float64]:
             np.zeros(len(duel.candidates)),
         ]
     )
+    # heaviest coefficients first; candidates have none and come last
     order = np.argsort(-weights, kind="stable")
+    # -0.0 becomes 0.0, so that equal points compare equal
     rows = points[order] + 0.0
     _, first = np.unique(rows, axis=0, return_index=True)
-    return rows[np.sort(first)[:most]]
+    return rows[np.sort(first)[:count]]
 
 
-def _fixed(points: NDArray[np.float64]) -> Game:
+def _fixed_questions(points: NDArray[np.float64]) -> Game:
     return lambda oracle: (oracle.ask(points), 0)
 
 
-def _last(point: NDArray[np.float64], most: int) -> Game:
+def _last_question(point: NDArray[np.float64], count: int) -> Game:
     """Questions next to 0, and at the end the point where the functions differ most."""
-    others = 1e-3 * np.outer(np.arange(1, most) / most, point)
+    decoys = 1e-3 * np.outer(np.arange(1, count) / count, point)
 
     def play(oracle: Oracle) -> Transcript:
-        oracle.ask(others)
+        oracle.ask(decoys)
         return oracle.ask(point[None, :]), 0
 
     return play
 
 
-def _again(point: NDArray[np.float64]) -> Game:
+def _repeated_question(point: NDArray[np.float64]) -> Game:
     def play(oracle: Oracle) -> Transcript:
         return np.array([oracle.ask(point[None, :])[0] for _ in range(8)]), 0
 
     return play
 
 
-def _adaptive(
+def _adaptive_questions(
     duel: Duel,
     worst: NDArray[np.float64],
     near: NDArray[np.float64],
@@ -208,17 +217,18 @@ def _adaptive(
 ) -> Game:
     """The first answer decides where to go on, the next one where to look again."""
     ends = duel.before(worst[None, :])[0], duel.after(worst[None, :])[0]
+    # branches depend on answers alone: an analyst sees nothing else
     middle = (ends[0] + ends[1]) / 2
 
     def play(oracle: Oracle) -> Transcript:
-        given = [oracle.ask(worst[None, :])[0]]
-        branch = int(given[0] > middle)
-        others = near[1:] if branch else spanning[1:]
-        for number, point in enumerate(others):
-            given.append(oracle.ask(point[None, :])[0])
+        answers = [oracle.ask(worst[None, :])[0]]
+        branch = int(answers[0] > middle)
+        points = near[1:] if branch else spanning[1:]
+        for number, point in enumerate(points):
+            answers.append(oracle.ask(point[None, :])[0])
             if number == 0:
-                branch = 2 * branch + int(given[-1] > given[0])
-        return np.array(given), branch
+                branch = 2 * branch + int(answers[-1] > answers[0])
+        return np.array(answers), branch
 
     return play
 
@@ -227,15 +237,16 @@ def _scores(
     duel: Duel, game: Game, seed: int, draws: int
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Scores of both functions' transcripts, by a rule learnt on other transcripts."""
-    played = [
+    by_function = [
         [game(oracle) for oracle in duel.oracles(function, seed + side, draws)]
         for side, function in enumerate((duel.before, duel.after))
     ]
-    learnt = draws // 4
-    rule = _Rule([transcripts[:learnt] for transcripts in played])
+    # the rule is learnt on other transcripts: scores that are tested are independent given it
+    learning = draws // 4
+    rule = _Rule([transcripts[:learning] for transcripts in by_function])
     before, after = (
-        np.array([rule(transcript) for transcript in transcripts[learnt:]])
-        for transcripts in played
+        np.array([rule(transcript) for transcript in transcripts[learning:]])
+        for transcripts in by_function
     )
     return before, after
 
@@ -247,13 +258,15 @@ class _Rule:
     0 by a tiny ridge alone.
     """
 
-    def __init__(self, played: list[list[Transcript]]) -> None:
+    def __init__(self, by_function: list[list[Transcript]]) -> None:
         self._parts: dict[int, tuple[NDArray[np.float64], float]] = {}
-        for branch in {branch for side in played for _, branch in side}:
-            sides = [np.array([a for a, b in side if b == branch]) for side in played]
+        for branch in {branch for side in by_function for _, branch in side}:
+            sides = [np.array([a for a, b in side if b == branch]) for side in by_function]
+            # which branch was reached tells something too; the ones keep the odds finite
             odds = math.log((len(sides[1]) + 1) / (len(sides[0]) + 1))
+            # too few transcripts for a direction: the odds alone are the score
             if min(len(side) for side in sides) < 2:
-                shape = next(a.shape for side in played for a, b in side if b == branch)
+                shape = next(a.shape for side in by_function for a, b in side if b == branch)
                 self._parts[branch] = np.zeros(shape), odds
                 continue
             means = [side.mean(axis=0) for side in sides]

@@ -58,11 +58,12 @@ class Path:
 
     @property
     def steps(self) -> int:
-        """How many."""
+        """How many records change, one after another: the path has one data set more."""
         return len(self.new)
 
     def step(self, number: int, rows: Rows, adjacency: Adjacency) -> Configuration:
         """Where record `number` changes, or comes."""
+        # records before this one are of the new kinds already, those after it still of the old
         later = self.old[:0] if adjacency.membership else self.old[number + 1 :]
         base = np.bincount(
             np.concatenate([self.rest, self.new[:number], later]), minlength=len(self.raw)
@@ -90,26 +91,28 @@ def paths(
     more: tuple[Maker, ...] = (),
 ) -> Iterator[Path]:
     """Ways between data sets of `size` records, of every kind in turn, for ever."""
-    makers = (_ends, _group, *more, _anywhere, _spread, *more, _outliers)
+    # paths towards numbers of the code come twice in a round
+    makers = (_ends, _group, *more, _random_sets, _spread, *more, _outliers)
     while True:
         for make in makers:
             position = float(rng.choice((1.0, 1.0, 0.0, rng.random())))
             path = attrs.evolve(make(rows, size, rng), position=position)
-            yield path if adjacency.membership else _constrained(path, adjacency)
+            yield path if adjacency.membership else _constrain(path, adjacency)
 
 
-def _constrained(path: Path, adjacency: Adjacency) -> Path:
+def _constrain(path: Path, adjacency: Adjacency) -> Path:
     """With the features or labels of each changing record kept, where a relation keeps them."""
     keeps_row, keeps_label = adjacency.feature_radius == 0, not adjacency.label
     if not (keeps_row or keeps_label):
         return path
+    # a new kind for each step: its row or its label is that of the record it replaces
     count = len(path.raw)
     old, new = path.raw[path.old], path.raw[path.new]
-    labels, others = path.labels[path.old], path.labels[path.new]
+    labels, new_labels = path.labels[path.old], path.labels[path.new]
     return attrs.evolve(
         path,
         raw=np.vstack([path.raw, old if keeps_row else new]),
-        labels=np.concatenate([path.labels, labels if keeps_label else others]),
+        labels=np.concatenate([path.labels, labels if keeps_label else new_labels]),
         new=count + np.arange(path.steps),
     )
 
@@ -129,8 +132,8 @@ def _points(rows: Rows, rng: np.random.Generator, count: int) -> NDArray[np.floa
 
 
 def _labels(rng: np.random.Generator, count: int) -> NDArray[np.float64]:
-    found = rng.choice(_LABELS, count)
-    return np.where(rng.random(count) < 0.2, rng.uniform(-1, 1, count), found)
+    labels = rng.choice(_LABELS, count)
+    return np.where(rng.random(count) < 0.2, rng.uniform(-1, 1, count), labels)
 
 
 def _ends(rows: Rows, size: int, rng: np.random.Generator) -> Path:
@@ -140,6 +143,7 @@ def _ends(rows: Rows, size: int, rng: np.random.Generator) -> Path:
 
 def _group(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """A group of a few records, or of a share, that moves past a background."""
+    # thresholds on groups come as counts and as shares
     share = int(rng.choice(_FEW)) if rng.integers(2) else round(float(rng.choice(_SHARES)) * size)
     return _moving(rows, rng, size, share, _labels(rng, 3), "a path of a group")
 
@@ -147,6 +151,7 @@ def _group(rows: Rows, size: int, rng: np.random.Generator) -> Path:
 def _outliers(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """Records near one label, and a group that goes far away from it."""
     centre = rng.uniform(-1, 1)
+    # at the centre or close to it: robust scales break where the spread is 0
     near = np.clip(centre + rng.choice((0.0, 1e-3, 0.05, 0.3)) * rng.normal(), -1, 1)
     labels = np.array([near, rng.choice((-1.0, 1.0)), centre])
     share = min(size, int(rng.choice((*_FEW, max(1, size // 10)))))
@@ -173,7 +178,7 @@ def _moving(
     )
 
 
-def _anywhere(rows: Rows, size: int, rng: np.random.Generator) -> Path:
+def _random_sets(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """From one data set of different records to another one."""
     kinds = max(1, min(size, _KINDS))
     flat = rng.integers(3) == 0
@@ -192,6 +197,7 @@ def _spread(rows: Rows, size: int, rng: np.random.Generator) -> Path:
     """Labels spread evenly, of which a share moves to one end in the order of their size."""
     kinds = max(1, min(size, _KINDS))
     moving = max(1, round(float(rng.choice((0.1, 0.25, 0.5, 1.0))) * size))
+    # sorted, so that quantiles are passed one by one; or shuffled
     order = np.resize(np.arange(kinds), size)
     order = np.sort(order) if rng.integers(2) else rng.permutation(order)
     points = _points(rows, rng, 2)
@@ -210,24 +216,26 @@ def branching_step(
 ) -> Configuration | None:
     """The neighbours between which a statistic takes another branch; None if it never seems to."""
 
-    def at(number: int) -> Taken:
+    def follow(number: int) -> Taken:
         last = number == path.steps
         pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
         return taken(pair.after if last else pair.before)
 
+    # a branch that is entered and left again between two stations is not noticed
     stations = sorted({round(share * path.steps) for share in (0.0, 0.25, 0.5, 0.75, 1.0)})
-    low, found = stations[0], at(stations[0])
+    low, fingerprint = stations[0], follow(stations[0])
     for high in stations[1:]:
-        if at(high) == found:
+        if follow(high) == fingerprint:
             low = high
             continue
+        # `low` runs the same instructions as its station, `high` others: so do the last two
         while high - low > 1:
             middle = (low + high) // 2
-            if at(middle) == found:
+            if follow(middle) == fingerprint:
                 low = middle
             else:
                 high = middle
-        return _shortened(path.step(low, rows, adjacency), rows, adjacency, lambda records: None)
+        return _shorten(path.step(low, rows, adjacency), rows, adjacency, lambda records: None)
     return None
 
 
@@ -236,72 +244,76 @@ def largest_step(
 ) -> Configuration:
     """The neighbours to which halving leads; short paths are sometimes walked as a whole."""
 
-    def at(number: int) -> Statistic | None:
+    def evaluate(number: int) -> Statistic | None:
         last = number == path.steps
         pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
         return value(pair.after if last else pair.before)
 
     if path.steps <= _SCANNED and rng.integers(3) == 0:
-        values = [at(number) for number in range(path.steps + 1)]
-        moves = [_apart(one, other) for one, other in pairwise(values)]
-        found = path.step(int(np.argmax(moves)), rows, adjacency)
+        # a short path can be walked: halving may miss the largest of several jumps
+        values = [evaluate(number) for number in range(path.steps + 1)]
+        moves = [_distance(previous, following) for previous, following in pairwise(values)]
+        configuration = path.step(int(np.argmax(moves)), rows, adjacency)
     else:
         low, high = 0, path.steps
-        first, last = at(low), at(high)
+        first, last = evaluate(low), evaluate(high)
+        # the half on which the statistic moves farther per step is kept
         while high - low > 1:
             middle = (low + high) // 2
-            between = at(middle)
-            left = _apart(first, between) / (middle - low)
-            right = _apart(between, last) / (high - middle)
-            if left > right or (left == right and rng.integers(2)):
+            between = evaluate(middle)
+            first_rate = _distance(first, between) / (middle - low)
+            second_rate = _distance(between, last) / (high - middle)
+            if first_rate > second_rate or (first_rate == second_rate and rng.integers(2)):
                 high, last = middle, between
             else:
                 low, first = middle, between
-        found = path.step(low, rows, adjacency)
-    return _shortened(found, rows, adjacency, value)
+        configuration = path.step(low, rows, adjacency)
+    return _shorten(configuration, rows, adjacency, value)
 
 
-def _shortened(
-    found: Configuration, rows: Rows, adjacency: Adjacency, value: Value
+def _shorten(
+    configuration: Configuration, rows: Rows, adjacency: Adjacency, value: Value
 ) -> Configuration:
     """Where a relation limits how far a record moves: the part of its way with the jump."""
     if adjacency.membership or not 0 < adjacency.feature_radius < np.inf:
-        return found
-    whole = attrs.evolve(adjacency, feature_radius=np.inf)
-    start, end = found.raw[-2].copy(), found.raw[-1].copy()
+        return configuration
+    # points on the way may lie farther apart than the relation allows: only the result must not
+    unlimited = attrs.evolve(adjacency, feature_radius=np.inf)
+    start, end = configuration.raw[-2].copy(), configuration.raw[-1].copy()
 
-    def at(share: float) -> Statistic | None:
-        raw = found.raw.copy()
+    def evaluate(share: float) -> Statistic | None:
+        raw = configuration.raw.copy()
         raw[-1] = start + share * (end - start)
-        return value(pair_of(attrs.evolve(found, raw=raw), rows, whole).after)
+        return value(pair_of(attrs.evolve(configuration, raw=raw), rows, unlimited).after)
 
     low, high = 0.0, 1.0
-    first, last = at(low), at(high)
+    first, last = evaluate(low), evaluate(high)
     length = float(np.linalg.norm(end - start))
+    # until the part is well within the radius, so that rounding does not put it outside
     for _ in range(_HALVINGS):
         if (high - low) * length <= 0.1 * adjacency.feature_radius:
             break
         middle = 0.5 * (low + high)
-        between = at(middle)
-        if _apart(first, between) >= _apart(between, last):
+        between = evaluate(middle)
+        if _distance(first, between) >= _distance(between, last):
             high, last = middle, between
         else:
             low, first = middle, between
-    raw = found.raw.copy()
+    raw = configuration.raw.copy()
     raw[-2], raw[-1] = start + low * (end - start), start + high * (end - start)
-    return attrs.evolve(found, raw=raw)
+    return attrs.evolve(configuration, raw=raw)
 
 
-def _apart(first: Statistic | None, second: Statistic | None) -> float:
+def _distance(first: Statistic | None, second: Statistic | None) -> float:
     """How far two values lie apart, roughly; a failure lies far from any value."""
     if first is None or second is None:
         return 0.0 if first is second else _FAR
     if isinstance(first, Expansion) and isinstance(second, Expansion):
         return kernel_distance(first, second)
-    ours, theirs = np.asarray(first), np.asarray(second)
-    if ours.shape != theirs.shape:
+    first_array, second_array = np.asarray(first), np.asarray(second)
+    if first_array.shape != second_array.shape:
         return _FAR
-    if not (is_numeric(ours) and is_numeric(theirs)):
-        return float(np.count_nonzero(ours != theirs))
-    found = float(np.linalg.norm(to_real(ours - theirs)))
-    return found if np.isfinite(found) else _FAR
+    if not (is_numeric(first_array) and is_numeric(second_array)):
+        return float(np.count_nonzero(first_array != second_array))
+    distance = float(np.linalg.norm(to_real(first_array - second_array)))
+    return distance if np.isfinite(distance) else _FAR

@@ -23,11 +23,13 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
     of two answers tells as much as either, and more where their noise is shared.
     """
     rng, rows = np.random.default_rng(seed), Rows(case.domain)
-    own = np.unique(np.vstack([pair.before.features, pair.after.features]), axis=0)
+    pair_rows = np.unique(np.vstack([pair.before.features, pair.after.features]), axis=0)
     raw = np.vstack([rows.corners(rng, _CANDIDATES), rows.anywhere(rng, _CANDIDATES)])
-    made = rows.project(raw, np.zeros(len(raw))).features
-    candidates = np.unique(np.vstack([own[: 2 * _CANDIDATES], made]), axis=0)
+    domain_rows = rows.project(raw, np.zeros(len(raw))).features
+    # rows of the pair, which its functions are made of, and rows from all over the domain
+    candidates = np.unique(np.vstack([pair_rows[: 2 * _CANDIDATES], domain_rows]), axis=0)
     (query,) = case.learner.queries(case.public)
+    # one value of the secret coins for both: the functions differ by the records alone
     coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
     first, second = (
         compute(case.learner, query, records, case.public, coins)

@@ -38,7 +38,7 @@ class ReleaseFinding:
         return self.breach.broken
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+        """The breach as plain numbers and texts, for JSON."""
         return {
             "release": self.release,
             "mechanism": self.mechanism,
@@ -62,8 +62,8 @@ def attack_release(
     Returns:
         None if the release is no function, or no pair is known.
     """
-    pair, claims = finding.counterexample, case.safe_claims()
-    if pair is None or isinstance(claims, Refused):
+    example, claims = finding.counterexample, case.safe_claims()
+    if example is None or isinstance(claims, Refused):
         return None
     ((query, claim),) = (entry for entry in claims if entry[0].name == finding.query)
     mechanism = case.mechanisms.get(query.name)
@@ -74,26 +74,28 @@ def attack_release(
         or not isinstance(claim, Sensitivity)
     ):
         return None
+    # the same secret coins for both functions: they differ by the changed record alone
     secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
     before, after = (
         compute(case.learner, query, records, case.public, secret)
-        for records in (pair.pair.before, pair.pair.after)
+        for records in (example.pair.before, example.pair.after)
     )
     assert isinstance(before, Expansion)
     assert isinstance(after, Expansion)
     rows = Rows(case.domain)
     rng = np.random.default_rng(seed)
-    anywhere = rows.project(rows.anywhere(rng, _ANYWHERE), np.zeros(_ANYWHERE)).features
-    changed = [pair.pair.after.features[pair.pair.changed]]
-    if len(pair.pair.before) == len(pair.pair.after):
-        changed.append(pair.pair.before.features[pair.pair.changed])
+    random_rows = rows.project(rows.anywhere(rng, _ANYWHERE), np.zeros(_ANYWHERE)).features
+    # oracles are asked where the record came to and where it was, and anywhere
+    changed = [example.pair.after.features[example.pair.changed]]
+    if len(example.pair.before) == len(example.pair.after):
+        changed.append(example.pair.before.features[example.pair.changed])
     duel = Duel(
         mechanism=mechanism,
         query=query,
         sensitivity=claim,
         before=before,
         after=after,
-        candidates=np.vstack([*changed, anywhere]),
+        candidates=np.vstack([*changed, random_rows]),
     )
     breach = attack(duel, seed, draws)
     return ReleaseFinding(release=name, mechanism=type(mechanism).__name__, breach=breach)

@@ -44,8 +44,8 @@ class Finding:
     @property
     def name(self) -> str:
         """Case, what of it was changed, and query, for messages."""
-        own = f"{self.case.name} ({self.changed})" if self.changed else self.case.name
-        return f"{own}: {self.query}" if self.query else own
+        case_name = f"{self.case.name} ({self.changed})" if self.changed else self.case.name
+        return f"{case_name}: {self.query}" if self.query else case_name
 
     @property
     def broken(self) -> bool:
@@ -55,11 +55,12 @@ class Finding:
     @property
     def fallback_broken(self) -> bool:
         """Whether a statistic is farther from 0 than a claim that says it covers 0."""
+        # a failure is answered by 0: such a claim bounds the distance of every statistic from 0
         covers = self.claim is not None and self.claim.covers_fallback
         return covers and self.length > 1 + ALLOWANCE
 
     def to_dict(self) -> dict[str, object]:
-        """Plain data, for JSON."""
+        """Claim, ratios, failures and the changed record as plain data, for JSON."""
         return {
             "case": self.case.name,
             "query": self.query,

@@ -110,6 +110,7 @@ class Rows:
         second -= first * (second @ first) / (first @ first)
         if not second.any():
             second = np.roll(np.eye(1, self.width)[0], 1)
+        # the largest entry of either becomes 1: rows reach the side of the raw box
         scale = np.array([np.abs(first).max(), np.abs(second).max()])
         return np.asarray(np.array([first, second]) / scale[:, None])
 
@@ -128,28 +129,30 @@ def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any
     """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
     if not isinstance(target, Classes):
         return target.written(labels + target.centre)
-    chosen = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
+    # equal parts of [-1, 1], so that a search over numbers reaches every class
+    codes = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
     values = np.array([*target.values, _UNKNOWN], dtype=object)
-    return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, chosen)])
+    return np.asarray(values[np.where(np.abs(labels) < 0.05, target.count, codes)])
 
 
 def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
     """A table column in the file's units, shape (k,)."""
     if isinstance(column, Categories):
-        chosen = np.full(raw.shape[0], len(column.values), dtype=np.intp)
+        # small entries keep the last code, which is the unknown category
+        codes = np.full(raw.shape[0], len(column.values), dtype=np.intp)
         if raw.shape[1] == 1:
-            known = np.abs(raw[:, 0]) > 0.25
-            chosen[known] = (raw[known, 0] > 0).astype(np.intp)
+            is_known = np.abs(raw[:, 0]) > 0.25
+            codes[is_known] = (raw[is_known, 0] > 0).astype(np.intp)
         else:
-            known = raw.max(axis=1) > 0.25
-            chosen[known] = np.argmax(raw[known], axis=1)
+            is_known = raw.max(axis=1) > 0.25
+            codes[is_known] = np.argmax(raw[is_known], axis=1)
         values = np.array([*column.values, _UNKNOWN], dtype=object)
-        return np.asarray(values[chosen])
+        return np.asarray(values[codes])
     if isinstance(column, Texts):
         return np.array([None if x < -0.9 else f"{abs(x):.1f}" for x in raw[:, 0]], dtype=object)
     values = column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
     if not column.missing:
         return column.written(values)
-    written = column.written(values).astype(object)
-    written[raw[:, 1] > 0.5] = None
-    return np.asarray(written)
+    cells = column.written(values).astype(object)
+    cells[raw[:, 1] > 0.5] = None
+    return np.asarray(cells)

@@ -64,7 +64,7 @@ def seen(query: Query, records: Records, seed: int = 0) -> Records:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Case:
-    """What is attacked.
+    """One learner with one bound, domain and relation: the subject of an attack.
 
     Args:
         domain: Of the learner's part: an exact count under replacement, a limit or none under
@@ -107,18 +107,19 @@ class Case:
 
     def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
         """Every planned query with its bound, or why there is none."""
-        found = []
+        planned_claims = []
         try:
             for query in self.learner.queries(self.public):
                 claim = self._claim(query)
                 if isinstance(claim, Refused):
                     return claim
+                # pairs of this relation could not refute a claim about another one
                 if not claim.adjacency.covers(self.adjacency):
                     return Refused(f"it holds for {claim.adjacency} only")
-                found.append((query, claim))
+                planned_claims.append((query, claim))
         except UndeclaredError as error:
             return Refused(str(error))
-        return tuple(found)
+        return tuple(planned_claims)
 
     def _claim(self, query: Query) -> AnySensitivity | Refused:
         claim = partial(self.bound.sensitivity, query, self.learner, self.public)
@@ -129,22 +130,23 @@ class Case:
         return claim(self.adjacency)
 
     def safe_claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
-        """The same, where whatever else the learner or the bound raises counts as a refusal."""
+        """The claims, where any exception of the learner or the bound counts as a refusal."""
         try:
             return self.claims()
         except Exception as error:
             return Refused(f"it raised {type(error).__name__}")
 
     def at_size(self, records: int) -> Self:
-        """The same with another number of records (or limit on it)."""
+        """The case with another number of records, or limit on it."""
         return self._with(self.adjacency, records)
 
     def under(self, adjacency: Adjacency) -> Self:
-        """The same for another relation; a count is public exactly under replacement."""
+        """The case for another relation; a count is public exactly under replacement."""
         return self._with(adjacency, self.domain.at_most)
 
     def _with(self, adjacency: Adjacency, size: int | None) -> Self:
         """As pricing does it: the exact count where the relation and the bound allow it."""
+        # where neighbours differ in size, the exact count is private
         if not adjacency.replaces or self.bound.withholds_count or size is None:
             domain = attrs.evolve(self.domain, exact=None, limit=size)
         else:
@@ -160,16 +162,17 @@ def conversation(
     Args:
         answers: Values to give, in order; random ones of size `scale` if None.
     """
-    yield from _driven(copy.deepcopy(case.learner), case, answers, rng, scale)
+    # on a copy: whatever the learner keeps in itself does not reach the next conversation
+    yield from _drive(copy.deepcopy(case.learner), case, answers, rng, scale)
 
 
 @singledispatch
-def _driven(learner: AnyLearner, *_: Any) -> Iterator[tuple[Any, Query, Answer]]:
+def _drive(learner: AnyLearner, *_: Any) -> Iterator[tuple[Any, Query, Answer]]:
     """A learner of a function has no state machine."""
     return iter(())
 
 
-@_driven.register
+@_drive.register
 def _(
     learner: Learner,
     case: Case,
@@ -183,6 +186,7 @@ def _(
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1
         value = made_up(query, rng, scale) if answers is None else next(answers)
+        # as a run would answer, number, mechanism and noise law included: only the value is made up
         answer = Answer(
             query=query,
             number=numbers[query.name],
@@ -197,13 +201,13 @@ def _(
 def _spreads(case: Case) -> dict[str, Spread]:
     """The noise of every query whose mechanism is calibrated, by its name."""
     claims = case.safe_claims()
-    found: dict[str, Spread] = {}
+    spreads: dict[str, Spread] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
         if mechanism is not None and mechanism.calibrated:
             spread = mechanism.spread(query, claim)
-            found |= {} if spread is None else {query.name: spread}
-    return found
+            spreads |= {} if spread is None else {query.name: spread}
+    return spreads
 
 
 def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any]:
@@ -211,6 +215,7 @@ def made_up(query: Query, rng: np.random.Generator, scale: float) -> NDArray[Any
     value: NDArray[Any] = scale * rng.normal(size=query.shape)
     if query.field == "complex":
         value = value + 1j * scale * rng.normal(size=query.shape)
+    # such an answer is a matrix of products: positive definite, and a learner may invert it
     if query.distance is Distance.PSD_ROWS and value.ndim == 2:
         value = value @ value.T / value.shape[1] + np.eye(value.shape[0])
     return value
@@ -226,11 +231,13 @@ def asks_of(case: Case, name: str, rng: np.random.Generator) -> list[Query]:
     (planned,) = (query for query in case.learner.queries(case.public) if query.name == name)
     if isinstance(planned, FunctionQuery):
         return [planned]
-    found: list[Query] = []
+    queries: list[Query] = []
     for scale in (0.0, 1.0, 30.0, 1e4):
         asks = [query for _, query, _ in conversation(case, None, rng, scale) if query.name == name]
+        # a single ask without arguments does not depend on answers
         if len(asks) == 1 and asks[0].args is None:
             return asks
-        picked = {0, len(asks) - 1, *rng.integers(len(asks), size=2)} if asks else set()
-        found.extend(asks[index] for index in sorted(picked))
-    return found[:_KEPT]
+        # the first, the last and two at random: arguments drift from ask to ask
+        indices = {0, len(asks) - 1, *rng.integers(len(asks), size=2)} if asks else set()
+        queries.extend(asks[index] for index in sorted(indices))
+    return queries[:_KEPT]

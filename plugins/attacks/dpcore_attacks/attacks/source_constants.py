@@ -33,7 +33,7 @@ _COUNTS = 40  # groups of at most so many records
 
 @attrs.frozen(eq=False)
 class Written:
-    """What was read.
+    """Numbers and files that were read off the code of a component.
 
     Args:
         numbers: Within [-1, 1], of both signs, without 0 and 1: for entries of rows and labels.
@@ -47,27 +47,29 @@ class Written:
 
 
 def written(component: Any, label_bound: float) -> Written:
-    """Of a learner: its classes, the functions they refer to, its fields.
+    """Read numbers off a learner: its classes, the functions they refer to, its fields.
 
     Args:
         label_bound: Numbers up to it are labels in other units.
     """
-    found: dict[float, None] = {}
+    values: dict[float, None] = {}
     files: set[str] = set()
     for number in _fields(component):
-        found[number] = None
+        values[number] = None
     for function in _functions(type(component)):
         files.add(function.__code__.co_filename)
-        for number in (*_of_code(function.__code__), *_closed_over(function)):
-            found[number] = None
+        for number in (*_of_code(function.__code__), *_closure_numbers(function)):
+            values[number] = None
+    # a number may be in units of rows or of labels, and stand for either sign; order is kept
     numbers = dict.fromkeys(
         sign * number / unit
-        for number in found
+        for number in values
         for unit in (1.0, label_bound)
         for sign in (1.0, -1.0)
         if 0 < abs(number) / unit < 1
     )
-    counts = sorted({int(n) for n in found if 2 <= n <= _LARGEST and n == int(n)})
+    # an integer may be compared with a number of records
+    counts = sorted({int(n) for n in values if 2 <= n <= _LARGEST and n == int(n)})
     return Written(
         numbers=np.array([*numbers][:_MOST], dtype=np.float64),
         counts=tuple(counts[:_MOST]),
@@ -81,6 +83,7 @@ def _fields(component: Any) -> Iterator[float]:
 
 
 def _plain(value: Any) -> Iterator[float]:
+    # flags count as integers in Python, and are no thresholds
     if isinstance(value, bool) or not isinstance(value, int | float):
         if isinstance(value, tuple | list | frozenset):
             for part in value:
@@ -90,27 +93,35 @@ def _plain(value: Any) -> Iterator[float]:
         yield float(value)
 
 
-def _own(module: str | None) -> bool:
+def _is_authors_code(module: str | None) -> bool:
+    # constants of libraries say nothing about where this statistic behaves differently
     root = (module or "").partition(".")[0]
     return bool(root) and root not in _LIBRARIES and root not in sys.stdlib_module_names
 
 
 def _functions(cls: type[Any]) -> Iterator[FunctionType]:
     """Methods of a class's own, and the functions that these refer to, however deep."""
-    waiting: list[Any] = [
+    queue: list[Any] = [
         value for base in cls.__mro__ if base is not object for value in vars(base).values()
     ]
-    seen: set[int] = set()
-    while waiting and len(seen) < _FUNCTIONS:
-        found = waiting.pop(0)
-        found = getattr(found, "__func__", None) or getattr(found, "fget", None) or found
-        if not isinstance(found, FunctionType) or id(found) in seen or not _own(found.__module__):
+    identities: set[int] = set()
+    while queue and len(identities) < _FUNCTIONS:
+        function = queue.pop(0)
+        # class methods and properties wrap the function that has the code
+        function = (
+            getattr(function, "__func__", None) or getattr(function, "fget", None) or function
+        )
+        if (
+            not isinstance(function, FunctionType)
+            or id(function) in identities
+            or not _is_authors_code(function.__module__)
+        ):
             continue
-        seen.add(id(found))
-        yield found
-        cells = [*_inside(found)]
-        named = [found.__globals__.get(name) for name in _names(found.__code__)]
-        waiting += [value for value in (*cells, *named) if callable(value)]
+        identities.add(id(function))
+        yield function
+        cells = [*_inside(function)]
+        global_values = [function.__globals__.get(name) for name in _names(function.__code__)]
+        queue += [value for value in (*cells, *global_values) if callable(value)]
 
 
 def _inside(function: FunctionType) -> Iterator[Any]:
@@ -120,10 +131,10 @@ def _inside(function: FunctionType) -> Iterator[Any]:
             yield cell.cell_contents
 
 
-def _closed_over(function: FunctionType) -> Iterator[float]:
+def _closure_numbers(function: FunctionType) -> Iterator[float]:
     """Numbers in its closure, its defaults, and under the global names that it reads."""
-    for held in _inside(function):
-        yield from _plain(held)
+    for cell in _inside(function):
+        yield from _plain(cell)
     for value in (function.__defaults__ or ()) + tuple((function.__kwdefaults__ or {}).values()):
         yield from _plain(value)
     for name in _names(function.__code__):
@@ -152,12 +163,13 @@ def written_rows(
     values = np.concatenate([given.numbers, _USUAL])
 
     def draw(shape: tuple[int, ...]) -> NDArray[np.float64]:
-        picked = rng.choice(values, shape) + rng.choice(_HAIR, shape)
-        return np.where(rng.random(shape) < 0.8, picked, rng.uniform(-1, 1, shape))
+        # a hair to either side of a number: there a comparison changes its answer
+        numbers = rng.choice(values, shape) + rng.choice(_HAIR, shape)
+        return np.where(rng.random(shape) < 0.8, numbers, rng.uniform(-1, 1, shape))
 
     raw = draw((count, rows.width))
-    one = rng.integers(4) == 0  # one number for all entries
-    raw = np.where(one, raw[:, :1], raw)
+    is_uniform = rng.integers(4) == 0  # one number for all entries
+    raw = np.where(is_uniform, raw[:, :1], raw)
     return np.clip(raw, -1, 1), np.clip(draw((count,)), -1, 1)
 
 
@@ -178,6 +190,7 @@ def written_starts(
             raw[-1] = raw[0]
             labels[-1] = labels[0]
         counts = np.array([base] if kinds == 1 else [base - base // 2, base // 2][:kinds])
+        # groups of as many records as the code counts, or one fewer: the next record completes them
         near = [c + d for c in given.counts for d in (-1, 0) if 0 < c + d < base]
         if kinds == 2 and near and rng.integers(4):
             first = int(rng.choice(near))
@@ -198,15 +211,16 @@ def written_path(given: Written, rows: Rows, size: int, rng: np.random.Generator
     kinds = max(1, min(size, _COUNTS))
     raw, labels = written_rows(given, rows, rng, kinds)
     plain = np.repeat(rng.choice((1.0, -1.0, 0.3), (1, rows.width)), kinds, axis=0)
-    others = np.repeat(rng.choice((1.0, -1.0), 1), kinds)
+    plain_labels = np.repeat(rng.choice((1.0, -1.0), 1), kinds)
     old = np.resize(np.arange(kinds), size)
     new, kinds_of = old + kinds, [plain, raw]
-    both = [others, labels]
+    label_parts = [plain_labels, labels]
+    # or the way back, so that the first step leaves the code's numbers
     if rng.integers(2):
-        kinds_of, both = kinds_of[::-1], both[::-1]
+        kinds_of, label_parts = kinds_of[::-1], label_parts[::-1]
     return Path(
         raw=np.vstack(kinds_of),
-        labels=np.concatenate(both),
+        labels=np.concatenate(label_parts),
         old=old,
         new=new,
         rest=old[:0],

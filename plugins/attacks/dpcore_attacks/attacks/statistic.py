@@ -21,6 +21,7 @@ def compute(
 ) -> Statistic:
     """The value of `ask` on made-up records."""
     value = learner.compute(ask, records, public, secret)
+    # a copy: a learner may reuse its own array at the next ask
     return value if isinstance(value, Expansion) else np.array(value)
 
 
@@ -34,6 +35,7 @@ def same(first: Statistic, second: Statistic) -> bool:
             and same(first.points, second.points)
             and same(first.coefficients, second.coefficients)
         )
+    # numpy looks for NaN in numbers only, and raises on text
     numbers = is_numeric(first) and is_numeric(second)
     return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=numbers))
 

@@ -54,20 +54,25 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
     Args:
         seed: Of the constructions.
     """
-    found = finding.counterexample
-    if found is None or finding.claim is None or finding.worst <= 0:
+    example = finding.counterexample
+    if example is None or finding.claim is None or finding.worst <= 0:
         return None
-    (ask,) = (q for q in finding.case.learner.queries(finding.case.public) if q.name == found.query)
-    ask = attrs.evolve(ask, args=found.arguments)
+    (ask,) = (
+        q for q in finding.case.learner.queries(finding.case.public) if q.name == example.query
+    )
+    ask = attrs.evolve(ask, args=example.arguments)
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
+    # runs draw records or orders anew: the pair must be told apart through that
     if ask.sampling is not None:
-        return _least_random(finding, target, seed)
-    if finding.broken and len(found.pair.before) > 1 and _is_gram(target, found.pair):
-        return _copied(finding.case, target, seed)
-    own = WorstPair(found.pair, finding.worst, found.origin)
-    if not finding.broken or (finding.worst <= _ENOUGH and _steady(target, found.pair)):
-        return own
-    return _steadiest(finding, target, seed)
+        return _least_random_pair(finding, target, seed)
+    # a broken claim about products shows best where the matrix of one neighbour is singular
+    if finding.broken and len(example.pair.before) > 1 and _is_gram(target, example.pair):
+        return _duplicate_pair(finding.case, target, seed)
+    worst = WorstPair(example.pair, finding.worst, example.origin)
+    # a pair that keeps the claim moves no farther than the noise was made for
+    if not finding.broken or (finding.worst <= _ENOUGH and _is_steady(target, example.pair)):
+        return worst
+    return _steadiest_pair(finding, target, seed)
 
 
 def _is_gram(target: Target, pair: Pair) -> bool:
@@ -78,7 +83,7 @@ def _is_gram(target: Target, pair: Pair) -> bool:
     return value.shape == 2 * (len(pair.before),) and np.allclose(value, value.T)
 
 
-def _copied(case: Case, target: Target, seed: int) -> WorstPair:
+def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
     """A record that stands twice, and one copy moved as far as the relation lets it.
 
     Whoever bounds a matrix of products by its movement alone forgets where it is singular.
@@ -87,6 +92,7 @@ def _copied(case: Case, target: Target, seed: int) -> WorstPair:
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     kinds = max(1, size)
     raw = rng.uniform(-0.7, 0.7, (kinds + 2, rows.width))
+    # the changing row starts as a copy of the first row, which stays
     raw[-2] = raw[0]
     raw[-1] = raw[0] + rng.uniform(-0.3, 0.3, rows.width)
     labels = rng.choice((-1.0, 1.0), kinds + 2) * rows.label_bound
@@ -103,41 +109,43 @@ def _copied(case: Case, target: Target, seed: int) -> WorstPair:
     return WorstPair(pair, shot.ratio or 0.0, configuration.origin, singular=True)
 
 
-def _steadiest(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+def _steadiest_pair(finding: Finding, target: Target, seed: int) -> WorstPair | None:
     """The largest ratio up to `_ENOUGH`, else the smallest above."""
     case = finding.case
     best: WorstPair | None = None
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     rows = Rows(case.domain)
     rng = np.random.default_rng(seed)
-    stream = chain(_different(rows, size, rng), starts(rows, size, rng))
+    stream = chain(_distinct_rows(rows, size, rng), starts(rows, size, rng))
     for configuration in islice(stream, _TRIED):
         pair = pair_of(configuration, rows, case.adjacency)
         shot = target.fire(pair)
+        # an unsteady pair would audit the rounding of a solver instead of the claim
         better = shot.ratio is not None and (
             best is None or _worth(shot.ratio) > _worth(best.ratio)
         )
-        if shot.ratio and better and shot.inside is not False and _steady(target, pair):
+        if shot.ratio and better and shot.inside is not False and _is_steady(target, pair):
             best = WorstPair(pair, shot.ratio, configuration.origin)
     return best
 
 
-def _least_random(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+def _least_random_pair(finding: Finding, target: Target, seed: int) -> WorstPair | None:
     """Where the runtime draws records or their order: the most movement for what draws change."""
     case = finding.case
     best: tuple[float, WorstPair] | None = None
-    other = attrs.evolve(target, draw=target.draw + 1)
+    next_target = attrs.evolve(target, draw=target.draw + 1)
     rows = Rows(case.domain)
     size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
     for configuration in islice(starts(rows, size, np.random.default_rng(seed)), 2 * _TRIED):
         pair = pair_of(configuration, rows, case.adjacency)
-        shot, ends = target.fire(pair), (_value(target, pair), _value(other, pair))
+        shot, ends = target.fire(pair), (_value(target, pair), _value(next_target, pair))
         if not shot.ratio or shot.inside is False or not math.isfinite(shot.ratio):
             continue
         if ends[0] is None or ends[1] is None:
             continue
-        moved = float(np.linalg.norm(ends[0] - ends[1]))
-        worth = shot.ratio / (1 + moved / finding.claim.largest) if finding.claim else 0.0
+        # how far another draw alone moves the first neighbour: noise beside the mechanism's
+        disturbance = float(np.linalg.norm(ends[0] - ends[1]))
+        worth = shot.ratio / (1 + disturbance / finding.claim.largest) if finding.claim else 0.0
         if best is None or worth > best[0]:
             best = worth, WorstPair(pair, shot.ratio, configuration.origin)
     return None if best is None else best[1]
@@ -147,11 +155,11 @@ def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
     """Of the first neighbour, at the target's draw."""
     assert target.ask.sampling is not None, "only what is drawn has draws"
     coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
-    found, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
-    return None if found is None or isinstance(found, Expansion) else to_real(found)
+    value, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
+    return None if value is None or isinstance(value, Expansion) else to_real(value)
 
 
-def _different(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
+def _distinct_rows(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
     """No row twice: where duplicates make a system singular, these leave it regular."""
     for _ in range(_REGULAR if size else 0):
         labels = rng.uniform(-1, 1, size + 2)
@@ -170,23 +178,25 @@ def _worth(ratio: float) -> float:
     return min(ratio, _ENOUGH**2 / max(ratio, 1e-300))
 
 
-def _steady(target: Target, pair: Pair) -> bool:
+def _is_steady(target: Target, pair: Pair) -> bool:
     """Whether the statistics of both neighbours depend on the order of their records too little."""
     values = []
     for records in (pair.before, pair.after):
-        (own, _), (turned, _) = target.value(records), target.value(_turned(records))
-        if own is None or turned is None:
+        (value, _), (reversed_value, _) = target.value(records), target.value(_reverse(records))
+        if value is None or reversed_value is None:
             return False
-        if isinstance(own, Expansion) or isinstance(turned, Expansion):
+        # a function has no coordinates to compare, and counts as steady
+        if isinstance(value, Expansion) or isinstance(reversed_value, Expansion):
             return True
-        values.append((to_real(own), to_real(turned)))
-    (first, turned_first), (second, turned_second) = values
-    moved = float(np.linalg.norm(second - first))
-    changed = max(
-        float(np.linalg.norm(turned_first - first)), float(np.linalg.norm(turned_second - second))
+        values.append((to_real(value), to_real(reversed_value)))
+    (first, reversed_first), (second, reversed_second) = values
+    movement = float(np.linalg.norm(second - first))
+    disturbance = max(
+        float(np.linalg.norm(reversed_first - first)),
+        float(np.linalg.norm(reversed_second - second)),
     )
-    return changed <= _STEADY * moved
+    return disturbance <= _STEADY * movement
 
 
-def _turned(records: Records) -> Records:
+def _reverse(records: Records) -> Records:
     return records.take(np.arange(len(records))[::-1])

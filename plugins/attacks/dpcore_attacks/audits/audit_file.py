@@ -51,11 +51,12 @@ class Audited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def refuted(self) -> bool:
-        """Whether any claim was."""
+        """Whether the audit refuted any of its claims."""
         return any(claim.refuted for claim in self.claims)
 
     def describe(self) -> str:
         """`audited: epsilon >= x of claimed y at 95 %, ...`, of the claim it came nearest to."""
+        # nearest in ratio: a bound says little until it is compared with what is claimed
         best = max(self.claims, key=lambda c: c.epsilon_at_least / max(c.claimed_epsilon, 1e-300))
         verdict = ": REFUTED" if self.refuted else ""
         return (
@@ -72,11 +73,12 @@ def audit_path(spec_path: Path) -> Path:
 
 def plan_digest(lock: Lock) -> str:
     """What names a priced plan: spec, versions, key, sensitivities and noise."""
+    # of the whole lock: another spec, version or noise is another plan, with audits of its own
     return hashlib.sha256(lock.encode()).hexdigest()
 
 
 def audited(run: RunAudit, lock: Lock, today: datetime.date) -> Audited:
-    """What a file says of one audit."""
+    """The entry that a file holds for one audit of the plan that `lock` names."""
     return Audited(
         plan=plan_digest(lock),
         date=today.isoformat(),
@@ -87,6 +89,7 @@ def audited(run: RunAudit, lock: Lock, today: datetime.date) -> Audited:
             AuditedClaim(
                 claim=audit.claim.describe(),
                 finding=audit.claim.finding(audit.measured.strength),
+                # a curve claims strength 0, and its violation is no epsilon: 0 stands for none
                 epsilon_at_least=audit.epsilon if audit.claim.claimed > 0 else 0.0,
                 claimed_epsilon=audit.claimed_epsilon,
                 refuted=audit.broken,
@@ -111,13 +114,13 @@ def read_audits(path: Path) -> tuple[Audited, ...]:
 
 
 def of_plan(path: Path, lock: Lock) -> tuple[Audited, ...]:
-    """Those of exactly this plan.
+    """The audits in a file that are of exactly this plan, oldest first.
 
     Raises:
         AuditFileError: as for `read_audits`.
     """
     digest = plan_digest(lock)
-    return tuple(one for one in read_audits(path) if one.plan == digest)
+    return tuple(audit for audit in read_audits(path) if audit.plan == digest)
 
 
 def add(path: Path, found: Audited) -> None:
@@ -126,8 +129,10 @@ def add(path: Path, found: Audited) -> None:
     Raises:
         AuditFileError: the file cannot be read or written.
     """
-    kept: list[Any] = [one for one in read_audits(path) if one.plan == found.plan]
-    text = msgspec.json.format(msgspec.json.encode([*kept, found]), indent=2)
+    # a later audit that refutes less does not replace an earlier one of the same plan
+    audits: list[Any] = [audit for audit in read_audits(path) if audit.plan == found.plan]
+    text = msgspec.json.format(msgspec.json.encode([*audits, found]), indent=2)
+    # renamed into place, so that no reader meets half a file
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
     try:
         fresh.write_bytes(text + b"\n")

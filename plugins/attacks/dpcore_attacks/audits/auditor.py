@@ -71,7 +71,7 @@ class Audit:
         return max(0.0, float(likelihood_epsilon(p, q, delta)[0]))
 
     def describe(self) -> str:
-        """One sentence."""
+        """The claim, its verdict, and what the counts say by which score: one sentence."""
         verdict = "REFUTED" if self.broken else "not refuted"
         return (
             f"{self.claim.describe()} is {verdict}: {self.claim.finding(self.measured.strength)} "
@@ -80,7 +80,7 @@ class Audit:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """Claim, verdict, bounds and counts as plain data, for JSON."""
         return {
             "claim": self.claim.describe(),
             "refuted": self.broken,
@@ -116,18 +116,20 @@ def audit_samples(
     Raises:
         ParameterError: too few samples, shapes that do not fit, or values that are no numbers.
     """
-    asked = (claims,) if isinstance(claims, Claim) else tuple(claims)
+    claim_list = (claims,) if isinstance(claims, Claim) else tuple(claims)
     fraction(Audit, attrs.fields(Audit).confidence, confidence)
     first, second = _rows("before", before), _rows("after", after)
     if first.shape != second.shape:
         raise ParameterError("audit", f"samples of one shape, {first.shape}", "after", second.shape)
     names = tuple(names) or tuple(f"coordinate {k}" for k in range(first.shape[1]))
+    # three disjoint parts: what was learned and chosen never saw the samples that are counted
     learning, choosing = _cuts(first)
-    found = list(distinguishers(first[:learning], second[:learning], names))
-    error = (1 - confidence) / len(asked)
+    candidates = list(distinguishers(first[:learning], second[:learning], names))
+    # a union bound over the claims, so that all of them hold together
+    error = (1 - confidence) / len(claim_list)
     return tuple(
-        _audit(claim, found, (first, second), (learning, choosing), confidence, error)
-        for claim in asked
+        _audit(claim, candidates, (first, second), (learning, choosing), confidence, error)
+        for claim in claim_list
     )
 
 
@@ -136,6 +138,7 @@ def _rows(name: str, samples: ArrayLike) -> NDArray[np.float64]:
     rows = rows[:, None] if rows.ndim == 1 else rows
     if rows.ndim != 2 or len(rows) < _FEWEST or not rows.shape[1]:
         raise ParameterError("audit", f"at least {_FEWEST} samples in rows", name, rows.shape)
+    # a NaN has no place in an order of scores, and no event counts it
     if not bool(np.isfinite(rows).all()):
         raise ParameterError("audit", "finite samples", name, "NaN or infinity")
     return rows
@@ -150,7 +153,7 @@ def _cuts(rows: NDArray[np.float64]) -> tuple[int, int]:
 
 def _audit(
     claim: Claim,
-    found: Sequence[Distinguisher],
+    candidates: Sequence[Distinguisher],
     samples: tuple[NDArray[np.float64], NDArray[np.float64]],
     cuts: tuple[int, int],
     confidence: float,
@@ -158,14 +161,16 @@ def _audit(
 ) -> Audit:
     learning, choosing = cuts
     testing = len(samples[0]) - choosing
+    # distinguisher and event are chosen on the second part, however many were compared
     best: tuple[float, Distinguisher, Threshold] | None = None
-    for distinguisher in found:
+    for distinguisher in candidates:
         scores = [distinguisher.score(rows[learning:choosing]) for rows in samples]
         threshold, hope = choose(scores[0], scores[1], claim, error, testing)
         if best is None or hope > best[0]:
             best = hope, distinguisher, threshold
     assert best is not None, "one column at least is a score"
     _, distinguisher, threshold = best
+    # the third part is looked at once, for one event: its counts need no correction
     fresh = [distinguisher.score(rows[choosing:]) for rows in samples]
     return Audit(
         claim=claim,
@@ -210,7 +215,10 @@ def curve_of_samples(
     first, second = _rows("before", before), _rows("after", after)
     learning, _ = _cuts(first)
     names = tuple(f"coordinate {k}" for k in range(first.shape[1]))
-    found = {d.name: d.score for d in distinguishers(first[:learning], second[:learning], names)}
-    score = found.get("linear discriminant", found[names[0]])
+    score_by_name = {
+        d.name: d.score for d in distinguishers(first[:learning], second[:learning], names)
+    }
+    # the band holds at every epsilon for one score, which is fixed before the rest is counted
+    score = score_by_name.get("linear discriminant", score_by_name[names[0]])
     scores = [score(rows[learning:]) for rows in (first, second)]
     return measured_curve(scores[0], scores[1], np.asarray(epsilons, float), 1 - confidence)

@@ -30,10 +30,12 @@ def measured_curve(
         error: Probability that any of them lies above the truth.
     """
     trials = len(before)
+    # 4: two sides of a distribution function, and half of the error for either neighbour
     width = math.sqrt(math.log(4 / error) / (2 * trials))
     cuts = np.unique(np.concatenate([before, after]))
+    # a maximum over fewer events is a lower end as well
     cuts = cuts[:: max(1, len(cuts) // 4000)]
-    found = np.zeros(len(epsilons))
+    curve = np.zeros(len(epsilons))
     above = [
         1 - np.searchsorted(np.sort(scores), cuts, side="left") / trials
         for scores in (before, after)
@@ -41,7 +43,8 @@ def measured_curve(
     below = [
         np.searchsorted(np.sort(scores), cuts, side="right") / trials for scores in (before, after)
     ]
+    # both half-lines under both orders of the neighbours: the two bands cover them all
     for p, q in (above, above[::-1], below, below[::-1]):
         gain = (p - width)[None] - np.exp(epsilons)[:, None] * np.minimum(q + width, 1.0)[None]
-        found = np.maximum(found, gain.max(axis=1))
-    return found
+        curve = np.maximum(curve, gain.max(axis=1))
+    return curve

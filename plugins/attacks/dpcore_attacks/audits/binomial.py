@@ -19,6 +19,7 @@ def at_least(hits: ArrayLike, trials: float, error: float) -> NDArray[np.float64
         error: Probability that an end lies above the truth, in (0, 1).
     """
     hits = np.asarray(hits, dtype=np.float64)
+    # without a hit the quantile is undefined, and the lower end is 0
     safe = np.maximum(hits, 1e-300)
     return np.where(hits > 0, scipy.special.betaincinv(safe, trials - hits + 1, error), 0.0)
 

@@ -22,15 +22,15 @@ from dpcore.running.schedule import Private
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 
 
-class _Watched:
+class _ReadSpy:
     """Learner coins that notice being read."""
 
     def __init__(self, coins: LearnerCoins) -> None:
-        self._coins, self.read = coins, False
+        self._coins, self.was_read = coins, False
 
     def stream(self, name: str) -> Stream:
-        """The stream."""
-        self.read = True
+        """The learner's stream of that name, after noting that it was asked for."""
+        self.was_read = True
         return self._coins.stream(name)
 
 
@@ -41,13 +41,14 @@ def fixed_statistics(
 
     Each is computed three times: twice on the records, once on them in another order.
     """
-    found: dict[str, NDArray[Any]] = {}
+    statistics: dict[str, NDArray[Any]] = {}
+    # reversed: no order of the records is farther from their own
     shuffled = records.take(np.arange(len(records))[::-1])
     for query in learner.queries(public):
         if query.sampling is not None:
             continue  # the runtime draws anew for every ask
-        watched = _Watched(SecretCoins.rehearsal(0).learner(0, query.name, 1))
-        coins = cast(LearnerCoins, watched)
+        spy = _ReadSpy(SecretCoins.rehearsal(0).learner(0, query.name, 1))
+        coins = cast(LearnerCoins, spy)
         try:
             values = [
                 np.asarray(copy.deepcopy(learner).compute(query, rows, public, coins))
@@ -56,18 +57,20 @@ def fixed_statistics(
         except Exception:  # it needs arguments, or fails: the runs will show it
             continue
         size = _SAME * max(1e-300, float(np.abs(values[0]).max(initial=0.0)))
+        # every bit on equal records, which shows hidden randomness; up to rounding if reordered
         same = np.array_equal(values[0], values[1]) and np.allclose(
             values[0], values[2], rtol=0, atol=size
         )
-        if same and not watched.read:
-            found[query.name] = values[0]
-    return found
+        if same and not spy.was_read:
+            statistics[query.name] = values[0]
+    return statistics
 
 
 def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
     """The learner's private function, with what is `fixed` taken from there."""
 
     def compute(query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        # an ask with arguments is another statistic than the one remembered
         if query.args is None and query.name in fixed:
             return fixed[query.name]
         return copy.deepcopy(learner).compute(query, records, public, secret)

@@ -67,23 +67,23 @@ class ApproximateDP(Claim):
 
     @property
     def claimed(self) -> float:
-        """Epsilon."""
+        """The claimed epsilon, in nats."""
         return self.epsilon
 
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
-        """log((p - delta)/q)."""
+        """log((p - delta)/q): the least epsilon that the event does not refute, in nats."""
         return likelihood_epsilon(p, q, self.delta)
 
     def as_epsilon(self, strength: float) -> float:
-        """The strength."""
+        """The strength itself, in nats, and never below 0."""
         return max(0.0, strength)
 
     def describe(self) -> str:
-        """`(1, 1e-05)-DP`."""
+        """The claim as a phrase, such as `(1, 1e-05)-DP`."""
         return f"({self.epsilon:.6g}, {self.delta:.6g})-DP"
 
     def finding(self, strength: float) -> str:
-        """`epsilon >= 0.6`."""
+        """The bound as a phrase, such as `epsilon >= 0.6 at delta = 1e-05`."""
         return f"epsilon >= {_down(self.as_epsilon(strength))} at delta = {self.delta:.6g}"
 
 
@@ -96,7 +96,7 @@ class GaussianDP(Claim):
 
     @property
     def claimed(self) -> float:
-        """Mu."""
+        """The claimed mu, the distance of two unit Gaussians."""
         return self.mu
 
     def strength(self, p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -104,18 +104,18 @@ class GaussianDP(Claim):
         return gaussian_distance(p, q)
 
     def as_epsilon(self, strength: float) -> float:
-        """Of a Gaussian of that mu at `delta`, its lower end."""
+        """Epsilon of a Gaussian of that mu at `delta`, rounded down; in nats."""
         return gaussian_epsilon(self.delta, strength, lower=True) if strength > 0 else 0.0
 
     def describe(self) -> str:
-        """`0.268-Gaussian DP`."""
+        """The claim as a phrase, such as `0.268-Gaussian DP`."""
         return f"{self.mu:.6g}-Gaussian DP"
 
     def finding(self, strength: float) -> str:
         """`mu >= 0.25, for a Gaussian epsilon >= 0.91 of 1 at delta = 1e-05`."""
-        claimed, found = self.as_epsilon(self.mu), self.as_epsilon(strength)
+        claimed, epsilon = self.as_epsilon(self.mu), self.as_epsilon(strength)
         return (
-            f"mu >= {_down(max(0.0, strength))}, for a Gaussian epsilon >= {_down(found)} of "
+            f"mu >= {_down(max(0.0, strength))}, for a Gaussian epsilon >= {_down(epsilon)} of "
             f"{claimed:.4g} at delta = {self.delta:.6g}"
         )
 
@@ -136,6 +136,7 @@ class Curve(Claim):
     @classmethod
     def of_event(cls, event: Event, delta: float) -> Curve:
         """The curve of one event, the worse direction at each epsilon."""
+        # a claim holds in both directions, and neither neighbour comes first
         curves = [event.curve(_EPSILONS, direction) for direction in Direction]
         return cls(epsilons=_EPSILONS, deltas=np.maximum(*curves), delta=delta)
 
@@ -146,15 +147,16 @@ class Curve(Claim):
         Raises:
             NoClaimError: there is none at all.
         """
-        found = []
-        for one in sorted({*_DELTAS.tolist(), delta}):
+        pairs = []
+        # upper ends only: what is tested is what is claimed, and not the truth below it
+        for grid_delta in sorted({*_DELTAS.tolist(), delta}):
             try:
-                found.append((accountant.epsilon(one).upper, one))
+                pairs.append((accountant.epsilon(grid_delta).upper, grid_delta))
             except NoClaimError:
                 continue
-        if not found:
+        if not pairs:
             raise NoClaimError("the accountant states no epsilon at any delta")
-        epsilons, deltas = np.array(found).T
+        epsilons, deltas = np.array(pairs).T
         return cls(epsilons=epsilons, deltas=deltas, delta=delta)
 
     @property
@@ -165,6 +167,7 @@ class Curve(Claim):
     def allowed(self, q: NDArray[np.float64]) -> NDArray[np.float64]:
         """The largest probability that every pair allows an event of probability q, shape of q."""
         q = np.asarray(q, dtype=np.float64)[..., None]
+        # each pair bounds E, and by the complement of E with the neighbours exchanged once more
         grown = self.deltas + np.exp(self.epsilons) * q
         shrunk = 1 - np.exp(-self.epsilons) * (1 - q - self.deltas)
         return np.asarray(np.minimum(1.0, np.minimum(grown, shrunk).min(axis=-1)))
@@ -175,11 +178,12 @@ class Curve(Claim):
 
     def as_epsilon(self, strength: float) -> float:
         """What the curve itself says at `delta`: a distance from a curve has no epsilon."""
-        kept = self.epsilons[self.deltas <= self.delta]
-        return float(kept.min(initial=math.inf))
+        # the least epsilon whose delta is within the quoted one; infinity if there is none
+        epsilons = self.epsilons[self.deltas <= self.delta]
+        return float(epsilons.min(initial=math.inf))
 
     def describe(self) -> str:
-        """How many pairs."""
+        """The claim as a phrase, with the number of its pairs."""
         return f"a curve of {len(self.epsilons)} pairs"
 
     def finding(self, strength: float) -> str:
@@ -209,6 +213,7 @@ def likelihood_epsilon(
 def gaussian_distance(p: NDArray[np.float64], q: NDArray[np.float64]) -> NDArray[np.float64]:
     """ndtri(p) - ndtri(q), -inf where p = 0 or q = 1."""
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
+    # an event that may never happen, or may always, refutes no mu
     nothing = (p <= 0) | (q >= 1)
     with np.errstate(invalid="ignore"):
         return np.where(nothing, -np.inf, scipy.special.ndtri(p) - scipy.special.ndtri(q))
@@ -222,9 +227,11 @@ def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> Gaussia
             mu = part.gaussian_mu()
             if mu is None:
                 return None
+            # Gaussians compose to one: their squared mu add up
             squared += count * times * mu * mu
     if squared == 0.0:
         return None
+    # rounded up: nothing tighter is tested than what is claimed
     return GaussianDP(mu=up(math.sqrt(squared), roundings=20), delta=max(delta, _FAINTEST))
 
 
@@ -239,5 +246,5 @@ def claims_of(
         accountant: With the events composed already.
     """
     quoted = ApproximateDP(epsilon=epsilon, delta=delta)
-    whole = gaussian_claim(events, delta)
-    return quoted, Curve.of_accountant(accountant, delta) if whole is None else whole
+    gaussian = gaussian_claim(events, delta)
+    return quoted, Curve.of_accountant(accountant, delta) if gaussian is None else gaussian

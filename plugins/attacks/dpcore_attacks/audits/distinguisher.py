@@ -33,10 +33,11 @@ def distinguishers(
     before: NDArray[np.float64], after: NDArray[np.float64], names: tuple[str, ...]
 ) -> Iterator[Distinguisher]:
     """Candidates, learned from these samples, shape (n, k) each."""
+    # a column may be a likelihood already, with nothing left to learn
     for column, name in enumerate(names):
         yield Distinguisher(name, _column(column))
     if len(names) > 1:
-        yield Distinguisher("linear discriminant", _discriminant(before, after, _as_they_are))
+        yield Distinguisher("linear discriminant", _discriminant(before, after, _identity))
     if len(names) <= _SQUARED:
         yield Distinguisher("quadratic discriminant", _discriminant(before, after, _with_squares))
 
@@ -45,7 +46,7 @@ def _column(index: int) -> Score:
     return lambda rows: rows[:, index]
 
 
-def _as_they_are(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def _identity(rows: NDArray[np.float64]) -> NDArray[np.float64]:
     return rows
 
 
@@ -60,21 +61,23 @@ def _discriminant(
 ) -> Score:
     """Fisher's, in standardised columns, with eigenvalues raised to a floor."""
     centre = 0.5 * (before.mean(axis=0) + after.mean(axis=0))
+    # one scale from both sides: a scale of each would hide a difference between them
     spread = np.vstack([before - centre, after - centre]).std(axis=0)
     scale = np.where(spread > 0, spread, 1.0)
 
-    def prepared(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    def prepare(rows: NDArray[np.float64]) -> NDArray[np.float64]:
         return expand((rows - centre) / scale)
 
-    first, second = prepared(before), prepared(after)
-    apart = second.mean(axis=0) - first.mean(axis=0)
+    first, second = prepare(before), prepare(after)
+    mean_difference = second.mean(axis=0) - first.mean(axis=0)
     within = _covariance(first) + _covariance(second)
     values, vectors = np.linalg.eigh(within)
+    # a direction without variance that differs gets a huge weight: it tells all
     floor = _SMALLEST * max(float(values[-1]), 1e-300)
-    weights = vectors @ ((vectors.T @ apart) / np.maximum(values, floor))
-    return lambda rows: prepared(rows) @ weights
+    weights = vectors @ ((vectors.T @ mean_difference) / np.maximum(values, floor))
+    return lambda rows: prepare(rows) @ weights
 
 
 def _covariance(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    moved = rows - rows.mean(axis=0)
-    return np.asarray(moved.T @ moved / len(rows))
+    centred = rows - rows.mean(axis=0)
+    return np.asarray(centred.T @ centred / len(rows))

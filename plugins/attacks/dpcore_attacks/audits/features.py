@@ -41,7 +41,7 @@ class Comparison:
 
     def __init__(self, ask: Ask) -> None:
         self._ask, self._unit, self._weight = ask, ask.sensitivity.largest, strength(ask)
-        self._seen: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+        self._pair: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
         self._inverses = np.empty(0)
 
     def features(
@@ -57,11 +57,12 @@ class Comparison:
         """
         from_before, from_after = value - before, value - after
         step, exact = after - before, _EXACT * self._unit
-        told = np.abs(step) > exact
-        at_after = np.count_nonzero(told & (np.abs(from_after) <= exact))
-        at_before = np.count_nonzero(told & (np.abs(from_before) <= exact))
+        # where the pair agrees, a coordinate without noise tells nothing
+        differs = np.abs(step) > exact
+        at_after = np.count_nonzero(differs & (np.abs(from_after) <= exact))
+        at_before = np.count_nonzero(differs & (np.abs(from_before) <= exact))
         scale = self._weight / self._unit
-        found = np.array(
+        numbers = np.array(
             [
                 scale * scale * (0.5 * (from_before + from_after) @ step),
                 scale * (np.abs(from_before).sum() - np.abs(from_after).sum()),
@@ -70,29 +71,30 @@ class Comparison:
             ]
         )
         # low bits of floating-point noise are out of every claim's scope: they must not decide
-        found[:3] = np.round(found[:3], 9)
-        return found
+        numbers[:3] = np.round(numbers[:3], 9)
+        return numbers
 
     def _samples(
         self,
         value: NDArray[np.float64],
         before: NDArray[np.float64],
         after: NDArray[np.float64],
-        still: float,
+        noise_free: float,
     ) -> tuple[float, float, float, float]:
-        """The inner product above, `still`, the least eigenvalue and the least squared distance.
+        """The inner product above, `noise_free`, the least eigenvalue, the least squared distance.
 
-        All but `still` are 0 unless the statistics are symmetric matrices.
+        All but `noise_free` are 0 unless the statistics are symmetric matrices.
         """
-        if self._seen is None or self._seen[0] is not before or self._seen[1] is not after:
-            self._seen, self._inverses = (before, after), self._learned(before, after)
+        if self._pair is None or self._pair[0] is not before or self._pair[1] is not after:
+            # it depends on the two statistics alone, which are the same arrays in most runs
+            self._pair, self._inverses = (before, after), self._inverse_difference(before, after)
         if not self._inverses.size:
-            return 0.0, still, 0.0, 0.0
+            return 0.0, noise_free, 0.0, 0.0
         matrix = value.reshape(self._ask.query.shape)
-        least = float(np.linalg.eigvalsh(matrix)[0])
-        return float(self._inverses @ value), still, least, _closest(matrix)
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        return float(self._inverses @ value), noise_free, smallest, _closest(matrix)
 
-    def _learned(
+    def _inverse_difference(
         self, before: NDArray[np.float64], after: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """The difference of the inverses, flat; empty where there is none."""
@@ -102,6 +104,7 @@ class Comparison:
         pair = before.reshape(shape), after.reshape(shape)
         if any(not np.allclose(v, v.T) for v in pair):
             return np.empty(0)
+        # samples are drawn with lambda added to the diagonal, if the mechanism has one
         noise = float(getattr(self._ask.mechanism, "lam0", None) or 0.0) * np.eye(shape[0])
         first, second = (np.linalg.pinv(v + noise, hermitian=True) for v in pair)
         return np.asarray((first - second).reshape(-1))
@@ -112,8 +115,8 @@ def _closest(matrix: NDArray[np.float64]) -> float:
     if len(matrix) < 2:
         return 0.0
     squares = np.diag(matrix)
-    apart = squares[:, None] + squares - 2 * matrix
-    return float(apart[np.triu_indices(len(matrix), 1)].min())
+    distances = squares[:, None] + squares - 2 * matrix
+    return float(distances[np.triu_indices(len(matrix), 1)].min())
 
 
 def strength(ask: Ask) -> float:

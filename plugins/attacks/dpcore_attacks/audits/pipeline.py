@@ -69,7 +69,8 @@ class Pipeline:
         seed: int = 0,
     ) -> None:
         schedule = attrs.evolve(  # what is told of a hold-out has no records here
-            schedule, releases=tuple(one for one in schedule.releases if one.release.of is None)
+            schedule,
+            releases=tuple(entry for entry in schedule.releases if entry.release.of is None),
         )
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
@@ -79,6 +80,7 @@ class Pipeline:
             )
             for scheduled in schedule.releases
         ]
+        # a private look is not sampled, though it is claimed: that errs towards no alarm
         self._schedules = tuple(
             attrs.evolve(
                 schedule,
@@ -90,8 +92,10 @@ class Pipeline:
 
     def draw(self, side: int, number: int) -> NDArray[np.float64]:
         """The features of one run: 0 is `before`, 1 `after`. Equal numbers give equal runs."""
+        # coins of its own for each run of each neighbour: samples must be independent
         secret = SecretCoins.rehearsal((self._seed << 40) + 2 * number + side + 1)
         records = self._pair[side]
+        # a run shuffles its records; where every statistic is remembered that changes nothing
         if not all(teller.remembers_all for teller in self._tellers):
             records = records.take(secret.runtime("shuffle").permutation(len(records)))
         schedule = self._schedules[side]
@@ -102,11 +106,11 @@ class Pipeline:
         except ReleaseError:
             return self._row([], failed=True)
         return self._row(
-            [t.features(given) for t, given in zip(self._tellers, answers, strict=True)],
+            [t.features(answer) for t, answer in zip(self._tellers, answers, strict=True)],
             failed=False,
         )
 
-    def sample(self, samples: int, progress: Callable[[int], None] = lambda done: None) -> Samples:
+    def sample(self, samples: int, progress: Callable[[int], None] = lambda count: None) -> Samples:
         """Draw both neighbours in turn until there are `samples` a side.
 
         Args:
@@ -116,12 +120,13 @@ class Pipeline:
             ReleaseError: every run failed.
         """
         rows: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
+        # by turns, so that a run that always fails is noticed early
         while len(rows[0]) < samples:
             for side in (0, 1):
                 rows[side].append(self.draw(side, len(rows[side])))
-            done = len(rows[0])
-            progress(done)
-            if done == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
+            count = len(rows[0])
+            progress(count)
+            if count == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
                 raise ReleaseError("every run on the made-up records failed: nothing to audit")
         return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
 
@@ -137,12 +142,15 @@ class Pipeline:
         return (*NAMES, "whether the run failed", *raw)
 
     def _row(
-        self, told: list[tuple[NDArray[np.float64], NDArray[np.float64]]], *, failed: bool
+        self, by_release: list[tuple[NDArray[np.float64], NDArray[np.float64]]], *, failed: bool
     ) -> NDArray[np.float64]:
-        likelihoods = np.sum([np.zeros(len(NAMES)), *(found for found, _ in told)], axis=0)
+        # logarithms of likelihoods add up over releases; a failed run leaves zeros
+        likelihoods = np.sum(
+            [np.zeros(len(NAMES)), *(numbers for numbers, _ in by_release)], axis=0
+        )
         raw = np.zeros(self._raw)
         if self._raw and not failed:
-            values = np.concatenate([values for _, values in told])
+            values = np.concatenate([values for _, values in by_release])
             raw[: len(values)] = values  # fewer asks than planned leave zeros
         return np.concatenate([likelihoods, [float(failed)], raw])
 
@@ -162,13 +170,14 @@ class _Teller:
         self._changed = changed
         self._public = scheduled.public(coins)
         self._comparisons = {name: Comparison(ask) for name, ask in scheduled.asks.items()}
-        self._fixed = tuple(self._remembered(side) for side in pair)
-        self._told = {
+        self._fixed = tuple(self._fixed_statistics(side) for side in pair)
+        # where both neighbours have a fixed statistic, it is compared with every answer
+        self._known_statistics = {
             name: (self._flat(self._fixed[0][name]), self._flat(self._fixed[1][name]))
             for name in self._fixed[0].keys() & self._fixed[1].keys()
         }
 
-    def _remembered(self, records: Records) -> dict[str, Any]:
+    def _fixed_statistics(self, records: Records) -> dict[str, Any]:
         """By query name, what is the same in every run on one neighbour."""
         return dict(fixed_statistics(self._scheduled.learner, records, self._public))
 
@@ -176,7 +185,7 @@ class _Teller:
         """A value of the private function as the public's coordinates."""
         return to_real(np.asarray(value))
 
-    def _given(self, answer: Answer) -> NDArray[np.float64]:
+    def _coordinates(self, answer: Answer) -> NDArray[np.float64]:
         """An answer's coordinates."""
         return to_real(answer.value)
 
@@ -190,7 +199,7 @@ class _Teller:
     def remembers_all(self) -> bool:
         """Whether no statistic is computed anew, so that the order of the records is idle."""
         unargued = isinstance(self._scheduled.learner, OneShot)
-        return unargued and {*self._scheduled.asks} <= {*self._told}
+        return unargued and {*self._scheduled.asks} <= {*self._known_statistics}
 
     def remembering(self, side: int) -> Scheduled:
         """The release with what can be remembered of one neighbour."""
@@ -203,34 +212,37 @@ class _Teller:
         """Likelihoods summed over the answers, and the answers themselves."""
         total, values = np.zeros(len(NAMES)), []
         for answer in answers:
-            query, value = answer.query, self._given(answer)
+            query, value = answer.query, self._coordinates(answer)
             values.append(value)
-            told = self._told.get(query.name)
-            if told is None or query.args is not None:
-                told = self._statistics(answer)
-            if query.args is None and told is not None:
-                self._told[query.name] = told
-            if told is not None and told[0].shape == value.shape:  # keys may have come or gone
-                total += self._comparisons[query.name].features(value, *told)
+            statistics = self._known_statistics.get(query.name)
+            # arguments come from earlier answers: the neighbours are compared at those of this run
+            if statistics is None or query.args is not None:
+                statistics = self._statistics(answer)
+            if query.args is None and statistics is not None:
+                self._known_statistics[query.name] = statistics
+            # keys may have come or gone
+            if statistics is not None and statistics[0].shape == value.shape:
+                total += self._comparisons[query.name].features(value, *statistics)
         return total, np.concatenate(values) if values else np.empty(0)
 
-    def _seen(self, query: Query) -> Iterator[Records]:
+    def _neighbours(self, query: Query) -> Iterator[Records]:
         """Both neighbours as the private function sees them, at known coins."""
         for records in self._pair:
             if query.sampling is None:
                 yield records
             else:
+                # known coins: a feature is a function of public answers and made-up records alone
                 coins = _REFERENCE.sampling(0, query.name, 1)
                 yield query.sampling.attacked(records, self._changed, coins)
 
     def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Of both neighbours at the answer's own arguments; None where one fails."""
         learner, query = copy.deepcopy(self._scheduled.learner), answer.query
-        own = _REFERENCE.learner(0, query.name, answer.number)
+        coins = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                self._flat(learner.compute(query, seen, self._public, own))
-                for seen in self._seen(query)
+                self._flat(learner.compute(query, records, self._public, coins))
+                for records in self._neighbours(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
             return None
@@ -240,27 +252,27 @@ class _Teller:
 class _FunctionTeller(_Teller):
     """A function, fitted once on either neighbour, and what its oracle answers at the points."""
 
-    def _remembered(self, records: Records) -> dict[str, Any]:
+    def _fixed_statistics(self, records: Records) -> dict[str, Any]:
         (ask,) = self._scheduled.asks.values()
-        own = _REFERENCE.learner(0, ask.query.name, 1)
+        coins = _REFERENCE.learner(0, ask.query.name, 1)
         learner = self._scheduled.learner
-        return {ask.query.name: learner.compute(ask.query, records, self._public, own)}
+        return {ask.query.name: learner.compute(ask.query, records, self._public, coins)}
 
     def _flat(self, value: Any) -> NDArray[np.float64]:
         assert self._points is not None, "a function is asked about points"
         return np.asarray(value(self._points + 0.0))
 
-    def _given(self, answer: Answer) -> NDArray[np.float64]:
+    def _coordinates(self, answer: Answer) -> NDArray[np.float64]:
         return np.asarray(answer.value[:, -1])
 
     @property
     def size(self) -> int:
-        """One a point."""
+        """One coordinate for each point that is asked about."""
         return 0 if self._points is None else len(self._points)
 
     @property
     def remembers_all(self) -> bool:
-        """It does."""
+        """True: the function was fitted once on either neighbour."""
         return True
 
 

@@ -48,7 +48,7 @@ class RunAudit:
 
     @property
     def refuted(self) -> bool:
-        """Whether any claim is."""
+        """Whether the samples refute any claim."""
         return any(audit.broken for audit in self.audits)
 
     @property
@@ -57,7 +57,7 @@ class RunAudit:
         return max(self.audits, key=_share)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
+        """All audits and the origin of their pair as plain data, for JSON."""
         return {
             "audits": [audit.to_dict() for audit in self.audits],
             "refuted": self.refuted,
@@ -66,6 +66,7 @@ class RunAudit:
 
 
 def _share(audit: Audit) -> float:
+    # a curve claims strength 0: a summary quotes it only if nothing else is there
     claimed = audit.claimed_epsilon
     return audit.epsilon / claimed if claimed > 0 and audit.claim.claimed > 0 else 0.0
 
@@ -77,7 +78,7 @@ def audit_run(
     confidence: float = 0.95,
     seed: int = 0,
     given: Counterexample | None = None,
-    progress: Callable[[int], None] = lambda done: None,
+    progress: Callable[[int], None] = lambda count: None,
     searched: Callable[[], None] = lambda: None,
 ) -> RunAudit:
     """Sample a priced run on made-up neighbours and test its claims.
@@ -103,26 +104,32 @@ def audit_run(
             "nothing can be audited: the claim is a probability over public coins, and runs at any "
             "one of them are no evidence about it"
         )
+    # equal shares: which release moves farthest is not known beforehand
     searching = effort.share(len(plan.schedule.releases))
-    cases = {one.name: Case.of(plan, one) for one in plan.schedule.releases}
-    found: list[WorstPair] = []
+    cases = {scheduled.name: Case.of(plan, scheduled) for scheduled in plan.schedule.releases}
+    pairs: list[WorstPair] = []
     reasons: list[str] = []
+    # a saved pair must be evidence about every release before anything is sampled
     if given is not None:
         for case in cases.values():
-            if wrong := misfit(given.pair, case):
-                raise SpecError(f"the pair says nothing about {case.name}: {wrong}")
-        found = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
+            if reason := misfit(given.pair, case):
+                raise SpecError(f"the pair says nothing about {case.name}: {reason}")
+        pairs = [WorstPair(given.pair, given.moved / given.claimed, given.origin)]
+    # claims that call themselves refuted are searched too, so that audits can show by how much
     for case in cases.values() if given is None else ():
         findings = falsify(case, searching, seed, refuted=True, searched=searched)
-        found += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
+        pairs += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
-    if not found:
+    if not pairs:
         raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
-    best = max(found, key=lambda candidate: (candidate.singular, candidate.ratio))
+    # a pair about a singular matrix comes first: no ratio measures what it tells
+    best = max(pairs, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
-        one.name: question_points(cases[one.name], best.pair, one.most_points, seed)
-        for one in plan.schedule.releases
-        if isinstance(one, Serving)
+        scheduled.name: question_points(
+            cases[scheduled.name], best.pair, scheduled.most_points, seed
+        )
+        for scheduled in plan.schedule.releases
+        if isinstance(scheduled, Serving)
     }
     pipeline = Pipeline(
         plan.schedule,
@@ -133,6 +140,7 @@ def audit_run(
         points=points,
         seed=seed,
     )
+    # nothing of the search is evidence: every sample is drawn anew on the pair that it chose
     progress(0)
     samples = pipeline.sample(effort.samples, progress)
     audits = audit_samples(
@@ -162,6 +170,7 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     A private look is part of the claim and not of what is sampled: that errs towards no alarm.
     """
     asks = plan.schedule.asks
+    # the claim is of all planned asks, and a run may make fewer
     events = [(ask.event(), ask.query.at_most) for ask in asks]
     accountant = compose(asks, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)

@@ -71,10 +71,11 @@ def measure(
         before, after: Scores of fresh samples, equally many, shape (n,).
         error: Probability that the strength exceeds that of the true pair.
     """
-    likely, other = threshold.ordered(before, after)
-    hits = threshold.hits(likely), threshold.hits(other)
+    likely, unlikely = threshold.ordered(before, after)
+    # two ends at half of the error each: both hold together
+    hits = threshold.hits(likely), threshold.hits(unlikely)
     p = at_least(hits[0], len(likely), error / 2)
-    q = at_most(hits[1], len(other), error / 2)
+    q = at_most(hits[1], len(unlikely), error / 2)
     strength = float(claim.strength(p, q))
     return Measured(hits, len(likely), float(p), float(q), strength)
 
@@ -95,23 +96,26 @@ def choose(
     Returns:
         The threshold, and that strength.
     """
-    own = len(before)
-    worth = own * testing / (own + testing)
+    count = len(before)
+    # two frequencies differ with variance 1/n + 1/t, that of nt/(n + t) samples
+    worth = count * testing / (count + testing)
     best = Threshold(np.inf, below=False, reversed=False), -np.inf
-    ranks = np.unique(np.geomspace(1, 2 * own, _CUTS).astype(np.intp)) - 1
+    # geometric from either end: at a small delta the most telling events are rare
+    ranks = np.unique(np.geomspace(1, 2 * count, _CUTS).astype(np.intp)) - 1
     merged = np.sort(np.concatenate([before, after]))
-    cuts = np.unique(merged[np.unique(np.concatenate([ranks, 2 * own - 1 - ranks]))])
+    cuts = np.unique(merged[np.unique(np.concatenate([ranks, 2 * count - 1 - ranks]))])
     sorted_before, sorted_after = np.sort(before), np.sort(after)
     for below in (False, True):
         counts = [_hits(scores, cuts, below) for scores in (sorted_before, sorted_after)]
         for swapped in (False, True):
-            likely, other = counts[::-1] if swapped else counts
-            p = at_least(likely / own * worth, worth, error / 2)
-            q = at_most(np.minimum((other + 0.5) / own, 1.0) * worth, worth, error / 2)
-            found = claim.strength(p, q)
-            place = int(np.argmax(found))
-            if found[place] > best[1]:
-                best = Threshold(float(cuts[place]), below, swapped), float(found[place])
+            likely, unlikely = counts[::-1] if swapped else counts
+            # expected counts stand for counts: they choose, and are no evidence
+            p = at_least(likely / count * worth, worth, error / 2)
+            q = at_most(np.minimum((unlikely + 0.5) / count, 1.0) * worth, worth, error / 2)
+            strengths = claim.strength(p, q)
+            index = int(np.argmax(strengths))
+            if strengths[index] > best[1]:
+                best = Threshold(float(cuts[index]), below, swapped), float(strengths[index])
     return best
 
 

@@ -36,46 +36,48 @@ def audited_spec(
     """Audit a run of a spec, keep and print what was found; whether a claim is refuted."""
     target = attackable(spec, write=True)
     note(target.note)
-    tried = Effort().times(effort)
+    counts = Effort().times(effort)
     if samples is None:
-        samples = max(FEWEST, runs_within(target.plan, tried.samples))
+        samples = max(FEWEST, runs_within(target.plan, counts.samples))
     given = None if pair is None else counterexample(pair)
     with SlowProgress(queries(target.plan), "searching neighbours") as bar:
-        found = audit_run(
+        audit = audit_run(
             target.plan,
-            attrs.evolve(tried, samples=samples),
+            attrs.evolve(counts, samples=samples),
             confidence=confidence,
             seed=seed,
             given=given,
-            progress=lambda done: bar.reach(done, samples, "samples"),
+            progress=lambda count: bar.reach(count, samples, "samples"),
             searched=bar.step,
         )
-    _keep(found, target, path)
+    # kept before it is printed: a closed terminal loses no refutation
+    _keep(audit, target, path)
     if json:
-        told = {**found.to_dict(), "as_printed": target.refusal or None}
-        print(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        report = {**audit.to_dict(), "as_printed": target.refusal or None}
+        print(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        _show(out(), found, target)
-    return found.refuted
+        _show(out(), audit, target)
+    return audit.refuted
 
 
-def _keep(found: RunAudit, target: Attackable, spec: Path) -> None:
+def _keep(audit: RunAudit, target: Attackable, spec: Path) -> None:
     """Beside the spec, for a plan that a run could be locked to."""
+    # without a lock no run can be at this plan, and its audit would be about none
     if target.lock is None:
         return
     today = datetime.datetime.now(datetime.UTC).date()
     try:
-        add(audit_path(spec), audited(found, target.lock, today))
+        add(audit_path(spec), audited(audit, target.lock, today))
     except AuditFileError as error:
         note(str(error))
 
 
-def _show(console: Console, found: RunAudit, target: Attackable) -> None:
+def _show(console: Console, run_audit: RunAudit, target: Attackable) -> None:
     """A line per claim, and what the samples were."""
     if target.refusal:
         console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
     table = columns("claim", "found", "verdict", "told apart by")
-    for audit in found.audits:
+    for audit in run_audit.audits:
         table.add_row(
             audit.claim.describe(),
             audit.claim.finding(audit.measured.strength),
@@ -83,10 +85,10 @@ def _show(console: Console, found: RunAudit, target: Attackable) -> None:
             audit.distinguisher,
         )
     console.print(table)
-    first = found.audits[0]
+    first = run_audit.audits[0]
     console.print(
         f"{100 * first.confidence:g} % confidence for all lines together, {first.samples} sampled "
-        f"runs of either of two made-up neighbours ({found.origin}; they move a statistic by "
-        f"{found.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
+        f"runs of either of two made-up neighbours ({run_audit.origin}; they move a statistic by "
+        f"{run_audit.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
         markup=False,
     )

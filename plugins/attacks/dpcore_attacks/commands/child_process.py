@@ -41,7 +41,7 @@ def apart(
     seconds: int,
     patience: int = PATIENCE,
     *,
-    waiting: Callable[[float], None] = lambda used: None,
+    waiting: Callable[[float], None] = lambda clock: None,
 ) -> Ended:
     """Run `work` in a forked process with limits on memory and processor time.
 
@@ -55,38 +55,40 @@ def apart(
         waiting: Called once a second, once the process is there, with the seconds since then.
     """
     context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe(duplex=False)
-    child = context.Process(target=_inside, args=(work, seconds, theirs), daemon=False)
+    receiver, sender = context.Pipe(duplex=False)
+    child = context.Process(target=_run_child, args=(work, seconds, sender), daemon=False)
     child.start()
-    theirs.close()
-    found: Ended | None = None
-    used: float | None = None
+    sender.close()
+    outcome: Ended | None = None
+    clock: float | None = None
     idle = 0
     began = time.monotonic()
-    while found is None:
+    while outcome is None:
         waiting(time.monotonic() - began)
-        if ours.poll(1.0):
+        if receiver.poll(1.0):
             with contextlib.suppress(EOFError, OSError):
-                found = Ended(*ours.recv())
+                outcome = Ended(*receiver.recv())
             break
         spent = _asleep(child.pid)
-        idle = idle + 1 if spent is not None and spent == used else 0
-        used = spent
+        # only a family that sleeps and uses no time is idle; a waiting or running one is not
+        idle = idle + 1 if spent is not None and spent == clock else 0
+        clock = spent
         if idle >= patience:
             child.kill()
             child.join()
-            told = f"it slept for {patience} s and used no processor time (see --patience)"
-            return Ended(None, "", "", told)
+            reason = f"it slept for {patience} s and used no processor time (see --patience)"
+            return Ended(None, "", "", reason)
     child.join(5)
     if child.is_alive():  # its work is done, and something in it does not let go
         child.kill()
         child.join()
-    return found or Ended(None, "", "", _reason(child.exitcode, seconds))
+    return outcome or Ended(None, "", "", _reason(child.exitcode, seconds))
 
 
-def _inside(work: Callable[[], int], seconds: int, told: Connection) -> None:
+def _run_child(work: Callable[[], int], seconds: int, sender: Connection) -> None:
     _limit(seconds)
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    # a plugin's prints travel as text: it never writes to the user's terminal
     output, errors = io.StringIO(), io.StringIO()
     code: int | None = None
     reason = ""
@@ -97,8 +99,8 @@ def _inside(work: Callable[[], int], seconds: int, told: Connection) -> None:
         reason = f"it needs more than {_MEMORY >> 30} GiB of memory"
     except BaseException as error:  # SystemExit of a component is one
         reason = f"its code raised {type(error).__name__}"
-    told.send((code, output.getvalue(), errors.getvalue(), reason))
-    told.close()
+    sender.send((code, output.getvalue(), errors.getvalue(), reason))
+    sender.close()
     os._exit(0)  # nothing that a component registered runs in the parent's name
 
 
@@ -114,6 +116,7 @@ def _limit(seconds: int) -> None:
         import resource
     except ImportError:  # not on every system
         return
+    # code can catch the first signal, and not the second one, five seconds later
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
@@ -123,19 +126,21 @@ def _asleep(pid: int | None) -> float | None:
     """Ticks that a process and all that it started have used; None if any of them runs, waits for a
     processor or a disk or was stopped, or if nobody can tell.
     """
-    found = _processes()
+    processes = _processes()
     family, ticks = {pid}, 0.0
-    for _ in found:  # as deep as it goes
-        grown = family | {one for one, (parent, *_) in found.items() if parent in family}
+    for _ in processes:  # as deep as it goes
+        grown = family | {
+            process for process, (parent, *_) in processes.items() if parent in family
+        }
         if grown == family:
             break
         family = grown
-    if pid not in found:
+    if pid not in processes:
         return None
-    for one in family:
-        if one not in found:
+    for process in family:
+        if process not in processes:
             continue
-        _, awake, spent = found[one]
+        _, awake, spent = processes[process]
         if awake:
             return None
         ticks += spent
@@ -144,17 +149,23 @@ def _asleep(pid: int | None) -> float | None:
 
 def _processes() -> dict[int | None, tuple[int, bool, float]]:
     """Parent, whether a thread of it is not asleep, and ticks used, by process."""
-    found: dict[int | None, tuple[int, bool, float]] = {}
+    processes: dict[int | None, tuple[int, bool, float]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError, ValueError, IndexError):
-            own = _stat(folder / "stat")
+            fields = _stat(folder / "stat")
+            # a process may sleep in one thread and work in another
             threads = [_stat(path)[0] for path in folder.glob("task/[0-9]*/stat")]
             awake = any(state in _NOT_ASLEEP for state in threads)
-            found[int(folder.name)] = int(own[1]), awake, float(own[11]) + float(own[12])
-    return found
+            processes[int(folder.name)] = (
+                int(fields[1]),
+                awake,
+                float(fields[11]) + float(fields[12]),
+            )
+    return processes
 
 
 def _stat(path: Path) -> list[str]:
+    # a command's name may hold spaces and brackets: fields are counted from its end
     return path.read_text("utf-8").rpartition(")")[2].split()
 
 

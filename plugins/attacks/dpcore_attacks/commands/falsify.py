@@ -39,8 +39,8 @@ def falsify_spec(
         )
 
         if replay is not None:
-            wrong = attacking.replayed(loaded, replay)
+            broken = attacking.replayed(loaded, replay)
         else:
-            wrong = attacking.attacked(loaded, effort, seed, save, json=json)
-        if wrong:
+            broken = attacking.attacked(loaded, effort, seed, save, json=json)
+        if broken:
             raise typer.Exit(1)

@@ -25,8 +25,8 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
     saved = keep(findings, spec.registry, save)
     if json:
         today = datetime.datetime.now(datetime.UTC).date()
-        told = attack_report(findings, releases, target.lock, today)
-        show_json({**told, "counterexamples": [str(path) for path in saved]})
+        report = attack_report(findings, releases, target.lock, today)
+        show_json({**report, "counterexamples": [str(path) for path in saved]})
     else:
         console = out()
         show_findings(console, findings)
@@ -46,16 +46,18 @@ def replayed(spec: Spec, saved: Path) -> bool:
     Raises:
         SpecError: it is no pair, or about a query of another spec.
     """
-    found = counterexample(saved)
+    example = counterexample(saved)
     plan = attackable(spec, write=False).plan
     for scheduled in plan.schedule.releases:
         case = Case.of(plan, scheduled)
         try:
-            shot = found.replay(case)
+            # a file names its query and not its release: the first release that asks it is meant
+            shot = example.replay(case)
         except ValueError:
             continue
         ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
-        out().print(f"{case.name}: {found.query}: movement over claim {ratio}", markup=False)
+        out().print(f"{case.name}: {example.query}: movement over claim {ratio}", markup=False)
         broken = shot.ratio is not None and shot.ratio > 1 + ALLOWANCE
+        # outside its assumptions a claim cannot be broken
         return broken and shot.inside is not False
-    raise SpecError(f"the spec makes no claim about a query {found.query!r}", place=str(saved))
+    raise SpecError(f"the spec makes no claim about a query {example.query!r}", place=str(saved))

@@ -20,8 +20,9 @@ def module_in(folder: Path) -> ModuleType:
     Raises:
         RegistryError: there is none, it cannot be imported, or it has no hook.
     """
-    where, name = _named(folder)
-    sys.path.insert(0, str(where))
+    root, name = _locate(folder)
+    # first, so that an installed copy of the plugin is not tested in its place
+    sys.path.insert(0, str(root))
     try:
         module = importlib.import_module(name)
     except (Exception, SystemExit) as error:
@@ -37,7 +38,7 @@ def module_in(folder: Path) -> ModuleType:
     return module
 
 
-def _named(folder: Path) -> tuple[Path, str]:
+def _locate(folder: Path) -> tuple[Path, str]:
     """Where to import from, and what."""
     project = folder / "pyproject.toml"
     if project.is_file():

@@ -65,34 +65,35 @@ def examine_plugin(
             os.environ |= {"COLUMNS": str(page.width), "FORCE_COLOR": "1"}  # it is shown here
         try:
             with guarded():
-                return _examined(plugin, effort, seed, json, every, save)
+                return _examine(plugin, effort, seed, json, every, save)
         except typer.Exit as end:
             return end.exit_code
 
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as stack:
         bars: list[SlowProgress] = []
 
         def waiting(seconds: float) -> None:
             if not bars:  # after the fork: a bar has a thread
-                bars.append(held.enter_context(SlowProgress(None, f"testing {plugin}")))
+                bars.append(stack.enter_context(SlowProgress(None, f"testing {plugin}")))
 
-        allowed = round(_SECONDS * max(1.0, effort))
-        found = apart(work, allowed, patience, waiting=waiting)
-    typer.echo(found.output, nl=False)
-    typer.echo(found.errors, nl=False, err=True)
-    if found.code is None or found.told:
-        tell(f"{plugin} is not tested: {found.told}")
+        limit = round(_SECONDS * max(1.0, effort))
+        outcome = apart(work, limit, patience, waiting=waiting)
+    typer.echo(outcome.output, nl=False)
+    typer.echo(outcome.errors, nl=False, err=True)
+    if outcome.code is None or outcome.told:
+        tell(f"{plugin} is not tested: {outcome.told}")
         raise typer.Exit(1)
-    if found.code:
-        raise typer.Exit(found.code)
+    if outcome.code:
+        raise typer.Exit(outcome.code)
 
 
-def _examined(
+def _examine(
     plugin: str, effort: float, seed: int, json: bool, every: bool, save: Path | None
 ) -> int:
     """The report, printed; the exit code."""
     registry = Registry.default()
     name = plugin
+    # a folder does not shadow an admitted plugin of its name, unless it is written as a path
     if ("/" in plugin or plugin not in {*registry.entries, *registry.modules}) and Path(
         plugin
     ).is_dir():
@@ -102,8 +103,8 @@ def _examined(
     report = examine(name, registry, Effort().times(effort), seed, known=known)
     files = keep(report.findings, registry, save)
     if json:
-        found = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
-        show_json(found)
+        content = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
+        show_json(content)
     else:
         console = out()
         show_verdicts(console, report.verdicts, everything=every)
@@ -117,9 +118,11 @@ def _examined(
             verdict += f", and {', '.join(untested)} could not be tested"
         elif not broken and not report.passed:
             verdict = "provides nothing that was tested"
-        told = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
+        message = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
         if report.error_rate:
-            told += f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
-            told += " at most."
-        console.print(told, markup=False)
+            message += (
+                f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+            )
+            message += " at most."
+        console.print(message, markup=False)
     return 0 if report.passed else 1

@@ -27,17 +27,17 @@ def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: 
     """A line per law, with its subjects counted; a line per broken subject; or every verdict."""
     table = columns("law", "outcome", "subjects", "detail")
     for law in dict.fromkeys(verdict.law for verdict in verdicts):
-        ours = [verdict for verdict in verdicts if verdict.law == law]
-        for verdict in ours:
+        of_law = [verdict for verdict in verdicts if verdict.law == law]
+        for verdict in of_law:
             if verdict.failed or verdict.untested or everything:
                 table.add_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
-        passed = [verdict for verdict in ours if verdict.outcome is Outcome.PASSED]
-        others = [verdict for verdict in ours if verdict.outcome is Outcome.NOT_APPLICABLE]
+        passed = [verdict for verdict in of_law if verdict.outcome is Outcome.PASSED]
+        inapplicable = [verdict for verdict in of_law if verdict.outcome is Outcome.NOT_APPLICABLE]
         if passed and not everything:
             table.add_row(law.id, "passed", str(len(passed)), _summary(passed))
-        if others and not everything:
-            reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in others))
-            table.add_row(law.id, "not applicable", str(len(others)), reasons)
+        if inapplicable and not everything:
+            reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in inapplicable))
+            table.add_row(law.id, "not applicable", str(len(inapplicable)), reasons)
     console.print(table)
 
 
@@ -75,6 +75,7 @@ def _verdict(finding: Finding) -> str:
 
 def failed(finding: Finding) -> bool:
     """Whether an attack found something wrong."""
+    # a learner that calls itself total must answer for all records of its domain
     not_total = bool(finding.failures) and finding.case.learner.total
     return finding.broken or finding.fallback_broken or not_total
 
@@ -85,6 +86,7 @@ def keep(findings: Sequence[Finding], registry: Registry, folder: Path | None) -
         record(findings, registry, datetime.datetime.now(datetime.UTC).date())
     except AttackRecordError as error:
         note(str(error))
+    # a pair that refutes nothing is no counterexample, and gets no file
     broken = [f for f in findings if f.broken and f.counterexample is not None]
     folder = folder or data_folder() / COUNTEREXAMPLES
     saved = []

@@ -31,9 +31,12 @@ def certified_by_bets(
     """
     count = min(len(p), len(q))
     first, second = p[:count], q[:count]
-    both = int((first & second).sum())
-    alone, other = int(first.sum()) - both, int(second.sum()) - both
-    hits = np.array([alone, both, other, count - alone - both - other], dtype=np.float64)
+    # Z has four values, and a product does not depend on the order of its factors
+    joint = int((first & second).sum())
+    first_only, second_only = int(first.sum()) - joint, int(second.sum()) - joint
+    hits = np.array(
+        [first_only, joint, second_only, count - first_only - joint - second_only], dtype=np.float64
+    )
     values = np.array([1.0, 1.0 - factor, -factor, 0.0])
     shares = 0.5 ** np.arange(_PLAYERS) / (factor + 1.0) * (1 - 1e-9)  # no bet ends in debt
 
@@ -42,6 +45,7 @@ def certified_by_bets(
         top = float(logs.max())
         return top + math.log(float(np.exp(logs - top).mean()))
 
+    # Z lies between -e^epsilon and 1, and so does its mean
     goal, low, high = -math.log(rate), -factor, 1.0
     if capital(low) < goal:
         return low

@@ -23,7 +23,7 @@ _ALIKE = 0.02  # of a frequency
 
 @attrs.frozen(kw_only=True, eq=False)
 class Bench:
-    """What is measured.
+    """A mechanism at one query and sensitivity, to be released many times.
 
     Args:
         mechanism: Set to a scale.
@@ -40,7 +40,7 @@ class Bench:
         return self.mechanism.prepared(self.query, self.sensitivity)
 
     def stream(self, number: int) -> Stream:
-        """Of one ask."""
+        """The noise words of one ask; a release that reads them without end is stopped."""
         return Ending(SecretCoins.rehearsal(20_000 + self.seed).noise(0, self.query.name, number))
 
     def release(self, value: NDArray[np.float64], stream: Stream) -> NDArray[np.float64]:
@@ -50,7 +50,7 @@ class Bench:
     def released(
         self, release: Prepared, value: NDArray[np.float64], stream: Stream
     ) -> NDArray[np.float64]:
-        """The same by what was prepared before."""
+        """One release of real coordinates, by a mechanism that is prepared already."""
         return to_real(np.asarray(release(from_real(value, self.query), self.query, stream)))
 
     def draws(self, value: NDArray[np.float64], count: int, first: int) -> NDArray[np.float64]:
@@ -62,7 +62,7 @@ class Bench:
         release = self.prepared()
         words = asks(SecretCoins.rehearsal(21_000 + self.seed).noise(0, self.query.name, first))
         return np.array(
-            [self.released(release, value, told) for told in itertools.islice(words, count)]
+            [self.released(release, value, stream) for stream in itertools.islice(words, count)]
         )
 
     def takes(self, value: NDArray[np.float64]) -> bool:
@@ -80,6 +80,7 @@ class Bench:
         the others as where none does. Then each coordinate has a law that depends on its own value,
         and all coordinates of one release are draws of such laws.
         """
+        # equal streams show nothing of noise that is drawn elsewhere
         if self.mechanism.draws_elsewhere:
             return False
         if self.query.distance is Distance.HAMMING:
@@ -87,13 +88,14 @@ class Bench:
         release = self.prepared()
         rng = np.random.default_rng(self.seed)
         for number in range(_LOCAL):
-            some = rng.random(before.size) < 0.5
-            mixed = np.where(some, after, before)
-            old, new, found = (
+            mask = rng.random(before.size) < 0.5
+            mixed = np.where(mask, after, before)
+            old, new, mixed_release = (
                 self.released(release, value, self.stream(number))
                 for value in (before, after, mixed)
             )
-            if not np.array_equal(found, np.where(some, new, old), equal_nan=True):
+            # every bit: a coordinate that others reach moves with them, however little
+            if not np.array_equal(mixed_release, np.where(mask, new, old), equal_nan=True):
                 return False
         return True
 
@@ -108,8 +110,8 @@ class Bench:
         mixed[1::2] = 1.0
         alone, among = (self.draws(value, 20, 900)[:, ::2] for value in (zero, mixed))
         kinds = np.unique(np.concatenate([alone.ravel(), among.ravel()]))
-        apart = max(abs(float((alone == k).mean()) - float((among == k).mean())) for k in kinds)
-        return apart < _ALIKE
+        gap = max(abs(float((alone == k).mean()) - float((among == k).mean())) for k in kinds)
+        return gap < _ALIKE
 
 
 def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArray[np.float64]:
@@ -118,7 +120,7 @@ def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArra
     """
     if distance is Distance.HAMMING:
         return np.arange(size, dtype=np.float64) % categories
-    found = np.zeros(size)
+    values = np.zeros(size)
     turns = np.array(
         [
             1.0,
@@ -139,13 +141,14 @@ def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArra
             2.0**36 + 0.25,
         ]
     )
-    odd = found[1::2].size
-    found[1::2] = np.resize(turns, odd)
-    return found * unit
+    odd = values[1::2].size
+    values[1::2] = np.resize(turns, odd)
+    return values * unit
 
 
 def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
     """All coordinates, then those of each value."""
+    # a fault at one value alone would drown among all coordinates
     yield np.ones(value.size, dtype=bool)
     kinds = np.unique(value)
     for kind in kinds if len(kinds) > 1 else ():

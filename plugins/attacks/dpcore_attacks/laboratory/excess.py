@@ -50,7 +50,7 @@ class Sample:
 
 @attrs.frozen(kw_only=True)
 class Excess:
-    """What was certified.
+    """How far one event was certified to lie above a claimed curve.
 
     Args:
         least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
@@ -103,17 +103,19 @@ def excess(
     if epsilons is None:
         pure = event.pure_epsilon()
         epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
+    # if either value may come first, an excess over the smaller curve refutes the claim
     side = max if directed else min
     curve = {e: side(event.delta(e, d) for d in Direction) for e in epsilons if e < _LARGEST}
     ranked: list[tuple[float, _Event]] = []
     for number, sample in enumerate(samples):
         ranked += _candidates(number, sample, curve)
+    # only the best few are tested, so that few share the error rate
     ranked.sort(key=lambda entry: -entry[0])
-    found = [_tested(samples, chosen, curve, rate) for _, chosen in ranked[:_TESTED]]
-    if not found:
+    results = [_test_event(samples, candidate, curve, rate) for _, candidate in ranked[:_TESTED]]
+    if not results:
         return None
-    worst = max(found, key=lambda one: one.least - one.claimed)
-    return attrs.evolve(worst, doubt=max(one.doubt for one in found))
+    worst = max(results, key=lambda result: result.least - result.claimed)
+    return attrs.evolve(worst, doubt=max(result.doubt for result in results))
 
 
 def visible(draws: int, rate: float) -> float:
@@ -130,33 +132,35 @@ def _candidates(
 ) -> list[tuple[float, _Event]]:
     """Events of one sample that exceed the curve by most standard errors, one an epsilon."""
     first, second = sample.part(0, 0.2), sample.part(0.2, 0.4)
-    both = np.unique(np.concatenate([first.p.ravel(), first.q.ravel()]))
-    few = len(both) <= _FEW
-    tails = np.concatenate([np.arange(1, 40), np.linspace(40, max(41, len(both) - 40), _CUTS)])
-    picked = np.unique(np.concatenate([tails, len(both) - tails])).astype(int)
-    cuts = both[np.clip(picked, 0, len(both) - 1)] if len(both) > _CUTS else both
+    outputs = np.unique(np.concatenate([first.p.ravel(), first.q.ravel()]))
+    few = len(outputs) <= _FEW
+    # all outputs near either end and a grid between: leaks hide in tails
+    tails = np.concatenate([np.arange(1, 40), np.linspace(40, max(41, len(outputs) - 40), _CUTS)])
+    picked = np.unique(np.concatenate([tails, len(outputs) - tails])).astype(int)
+    cuts = outputs[np.clip(picked, 0, len(outputs) - 1)] if len(outputs) > _CUTS else outputs
     p, q = np.sort(second.p.ravel()), np.sort(second.q.ravel())
     if not (p.size and q.size):
         return []
     kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
     sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
-    found = []
+    candidates = []
     for epsilon, claimed in curve.items():
         best: tuple[float, _Event] | None = None
-        for side, ours, theirs in sides:
-            for turned, (a, b) in enumerate(((ours, theirs), (theirs, ours))):
+        for side, shares_p, shares_q in sides:
+            for turned, (a, b) in enumerate(((shares_p, shares_q), (shares_q, shares_p))):
                 factor = math.exp(epsilon)
+                # 1/n keeps a frequency of 0 or 1 from looking certain
                 errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
                     (b * (1 - b) + 1 / q.size) / q.size
                 )
                 score = (a - factor * b - claimed) / errors
-                at = int(np.argmax(score))
-                if best is None or score[at] > best[0]:
-                    chosen = _Event(number, bool(turned), side, float(cuts[at]), epsilon)
-                    best = float(score[at]), chosen
+                index = int(np.argmax(score))
+                if best is None or score[index] > best[0]:
+                    candidate = _Event(number, bool(turned), side, float(cuts[index]), epsilon)
+                    best = float(score[index]), candidate
         if best is not None:
-            found.append(best)
-    return sorted(found, key=lambda entry: -entry[0])[:2]
+            candidates.append(best)
+    return sorted(candidates, key=lambda entry: -entry[0])[:2]
 
 
 def _shares(
@@ -168,25 +172,26 @@ def _shares(
     return np.asarray(hits / ordered.size)
 
 
-def _tested(
-    samples: Sequence[Sample], chosen: _Event, curve: dict[float, float], rate: float
+def _test_event(
+    samples: Sequence[Sample], event: _Event, curve: dict[float, float], rate: float
 ) -> Excess:
-    sample = samples[chosen.sample].part(0.4, 1)
-    p, q = (sample.q, sample.p) if chosen.turned else (sample.p, sample.q)
-    inside = [_inside(values, chosen) for values in (p, q)]
-    factor, each = math.exp(chosen.epsilon), rate / _TESTED
+    sample = samples[event.sample].part(0.4, 1)
+    p, q = (sample.q, sample.p) if event.turned else (sample.p, sample.q)
+    inside = [_is_inside(values, event) for values in (p, q)]
+    factor, event_rate = math.exp(event.epsilon), rate / _TESTED
+    # independent pairs allow bets; either end errs with half of the rate, so the larger holds
     if inside[0].shape[1] == inside[1].shape[1] == 1:
-        bets = certified_by_bets(inside[0][:, 0], inside[1][:, 0], factor, each / 2)
-        least = max(bets, _between_ends(inside, factor, each / 2))
+        bets = certified_by_bets(inside[0][:, 0], inside[1][:, 0], factor, event_rate / 2)
+        least = max(bets, _between_ends(inside, factor, event_rate / 2))
     else:
-        least = _between_ends(inside, factor, each)
+        least = _between_ends(inside, factor, event_rate)
     return Excess(
         least=least,
-        claimed=curve[chosen.epsilon],
-        epsilon=chosen.epsilon,
+        claimed=curve[event.epsilon],
+        epsilon=event.epsilon,
         what=sample.what,
         rate=rate,
-        doubt=_estimate(inside, factor, curve[chosen.epsilon]),
+        doubt=_estimate(inside, factor, curve[event.epsilon]),
     )
 
 
@@ -203,10 +208,10 @@ def _estimate(inside: Sequence[NDArray[np.bool_]], factor: float, claimed: float
     return float(p.mean() - factor * q.mean() - claimed) / max(spread, 1e-300)
 
 
-def _inside(values: NDArray[np.float64], chosen: _Event) -> NDArray[np.bool_]:
-    if chosen.side == 0:
-        return np.asarray(values == chosen.cut)
-    return np.asarray(chosen.side * values >= chosen.side * chosen.cut)
+def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
+    if event.side == 0:
+        return np.asarray(values == event.cut)
+    return np.asarray(event.side * values >= event.side * event.cut)
 
 
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
@@ -216,6 +221,7 @@ def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     high = float(scipy.stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
     clusters = len(inside)
     if inside.shape[1] > 1 and clusters > 2:
+        # coordinates of one release may depend on one another, releases do not
         means = inside.mean(axis=1)
         reach = (
             float(scipy.stats.t.isf(level, clusters - 1)) * means.std(ddof=1) / math.sqrt(clusters)

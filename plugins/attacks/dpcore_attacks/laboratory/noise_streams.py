@@ -48,24 +48,29 @@ class Told(Stream):
 
     def __init__(self, inner: Stream, given: NDArray[np.uint64] | None = None) -> None:
         self._inner = inner
-        self._given = np.empty(0, dtype=np.uint64) if given is None else given
-        self._read: list[NDArray[np.uint64]] = []
+        self._prefix = np.empty(0, dtype=np.uint64) if given is None else given
+        self._blocks: list[NDArray[np.uint64]] = []
         self.count = 0
 
     @property
     def seen(self) -> NDArray[np.uint64]:
         """All words that were read."""
-        return np.concatenate([np.empty(0, dtype=np.uint64), *self._read])
+        return np.concatenate([np.empty(0, dtype=np.uint64), *self._blocks])
 
     def words(self, count: int) -> NDArray[np.uint64]:
-        """The next words."""
+        """The next `count` words: those of the prefix first.
+
+        Raises:
+            EndlessReadingError: nobody needs so many.
+        """
         start, self.count = self.count, self.count + count
         if self.count > _LIMIT:
             raise EndlessReadingError(f"it read more than {_LIMIT} words for one release")
-        known = self._given[start : start + count]
-        found = np.concatenate([known, self._inner.words(count - known.size)])
-        self._read.append(found)
-        return found
+        # where the prefix ends, the other stream goes on
+        prefix = self._prefix[start : start + count]
+        block = np.concatenate([prefix, self._inner.words(count - prefix.size)])
+        self._blocks.append(block)
+        return block
 
 
 class Runs(Told):
@@ -77,10 +82,11 @@ class Runs(Told):
 
     def words(self, count: int) -> NDArray[np.uint64]:
         """The next words, and as many to choose the runs."""
-        found = super().words(count)
-        chosen = self._inner.words(count)
-        length = chosen % np.uint64(self._longest + 1)
+        block = super().words(count)
+        choices = self._inner.words(count)
+        length = choices % np.uint64(self._longest + 1)
+        # kind 0 clears the leading bits, kind 1 sets them, the other two leave the word as it is
         mask = np.uint64(0xFFFFFFFFFFFFFFFF) >> length
-        kinds = (chosen >> np.uint64(32)) % np.uint64(4)
-        low = np.where(kinds == 0, found & mask, found)
+        kinds = (choices >> np.uint64(32)) % np.uint64(4)
+        low = np.where(kinds == 0, block & mask, block)
         return np.where(kinds == 1, low | ~mask, low)

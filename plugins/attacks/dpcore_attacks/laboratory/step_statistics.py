@@ -43,35 +43,36 @@ def jumps(bench: Bench, unit: float, most: int) -> list[float]:
     """
     query = attrs.evolve(bench.query, shape=(min(_SIZE, bench.query.real_size),), field="real")
     offsets = _Offsets(attrs.evolve(bench, query=query))
+    # both signs, at growing distances: mechanisms change their tiers with the size of a value
     stations = unit * np.array([-s for s in _STATIONS[::-1]] + [*_STATIONS])
     try:
-        known = [(float(value), offsets(float(value))) for value in stations]
-        found = [_halved(offsets, one, other) for one, other in pairwise(known)]
+        evaluations = [(float(value), offsets(float(value))) for value in stations]
+        changes = [_halve(offsets, start, end) for start, end in pairwise(evaluations)]
     except DpcoreError:
         return []
-    large = sorted((entry for entry in found if entry[0] > _LEAST), reverse=True)
+    large = sorted((entry for entry in changes if entry[0] > _LEAST), reverse=True)
     return [value for _, value in large[:most]]
 
 
-def _halved(
+def _halve(
     offsets: _Offsets,
-    one: tuple[float, NDArray[np.float64]],
-    other: tuple[float, NDArray[np.float64]],
+    start: tuple[float, NDArray[np.float64]],
+    end: tuple[float, NDArray[np.float64]],
 ) -> tuple[float, float]:
     """How large the change is that halving ends at, over the noise, and where it is."""
-    (low, first), (high, last) = one, other
-    if _apart(first, last) <= _LEAST:
+    (low, first), (high, last) = start, end
+    if _relative_change(first, last) <= _LEAST:
         return 0.0, low
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         between = offsets(middle)
-        if _apart(first, between) >= _apart(between, last):
+        if _relative_change(first, between) >= _relative_change(between, last):
             high, last = middle, between
         else:
             low, first = middle, between
-    return _apart(first, last), high
+    return _relative_change(first, last), high
 
 
-def _apart(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
+def _relative_change(first: NDArray[np.float64], second: NDArray[np.float64]) -> float:
     size = float(np.abs(first).mean() + np.abs(second).mean())
     return float(np.abs(first - second).mean()) / max(size, 1e-300)

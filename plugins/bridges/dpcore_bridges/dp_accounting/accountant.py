@@ -52,14 +52,15 @@ class DpcoreAccountant(PrivacyAccountant):
 
     def _maybe_compose(self, event: DpEvent, count: int, do_compose: bool) -> Any:
         """Compose, or (`do_compose` False) only try to: None, or what is at fault, and why."""
+        # accountants are immutable: what is refused half-way leaves this one as it was
         composed, exposed = self._accountant, self._exposed
         nothing = not_private(composed.adjacency)
         try:
-            for one, times in from_dp_event(event, self.neighboring_relation):
-                if one == nothing:
+            for part, times in from_dp_event(event, self.neighboring_relation):
+                if part == nothing:
                     exposed = exposed or count > 0
                 else:
-                    composed = composed.compose(one, times * (count if do_compose else 1))
+                    composed = composed.compose(part, times * (count if do_compose else 1))
         except RefusedDpEventError as refusal:
             return self.CompositionErrorDetails(refusal.dp_event, str(refusal))
         except NoClaimError as refusal:
@@ -96,20 +97,22 @@ class DpcoreAccountant(PrivacyAccountant):
         """
         if not target_epsilon >= 0:
             raise ValueError(f"target_epsilon must be >= 0, got {target_epsilon!r}")
+        # without noise nothing is claimed: delta is 1 at every epsilon
         if self._exposed:
             return 1.0
         if self.get_epsilon(0.0) <= min(target_epsilon, _FAR):
             return 0.0
 
-        def met(log_delta: float) -> bool:
+        # epsilon falls in delta, so bisection finds the least delta; `above` suffices throughout
+        def suffices(log_delta: float) -> bool:
             return self.get_epsilon(math.exp(log_delta)) <= min(target_epsilon, _FAR)
 
         below, above = math.log(_LEAST), 0.0
-        if met(below):
+        if suffices(below):
             return _LEAST
         while above - below > _STEP:
             middle = 0.5 * (below + above)
-            if met(middle):
+            if suffices(middle):
                 above = middle
             else:
                 below = middle

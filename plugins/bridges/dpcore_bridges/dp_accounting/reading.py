@@ -71,7 +71,7 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
 
 @singledispatch
 def read(event: DpEvent, adjacency: Adjacency) -> Counted:
-    """The same for an adjacency. Whoever has DpEvents of their own registers them here.
+    """The events of a DpEvent under an adjacency. Classes of DpEvents are registered here.
 
     For `BLANK_ONE` an event inside a sample must not tell whether a blank record was drawn.
     """
@@ -125,11 +125,13 @@ def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) ->
         # a rate of 0 is noise without end; the peer reads it as none, and so does this
         exposed = event.noise_parameter == 0 and event.sensitivity != 0
         return ((not_private(adjacency), 1),) if exposed else ()
+    # the noise is on integers: sensitivity counts steps, doubled under replacement
     steps = reach(adjacency) * event.sensitivity
     if steps == 1:
         scale = down(1 / event.noise_parameter, roundings=3)
         fields: dict[str, Any] = {"noise_scale": scale, "shift": 1, "adjacency": adjacency}
         return _once(event, DiscreteLaplaceEvent, **fields)
+    # several coordinates may share the shift: only their pure epsilon is a proved bound
     epsilon = up(steps * event.noise_parameter, roundings=3)
     return _once(event, PureEvent, epsilon=epsilon, adjacency=adjacency)
 
@@ -149,9 +151,11 @@ def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacen
         return ()
     if p == 0:
         return ((not_private(adjacency), 1),)
+    # proved in `relations`: the special record gives each of the k answers alike
     if adjacency == BLANK_ONE:
         epsilon = up(max(math.log1p((buckets - 1) * (1 - p)), -math.log(p)), roundings=5)
         return _once(event, PureEvent, epsilon=epsilon, adjacency=adjacency)
+    # e^epsilon = (1 - p + p/k) / (p/k) = 1 + k (1 - p)/p
     epsilon = up(math.log1p(buckets * (1 - p) / p), roundings=5)
     fields = {"epsilon": epsilon, "classes": int(buckets), "adjacency": adjacency}
     return _once(event, RandomizedResponseEvent, **fields)
@@ -163,6 +167,7 @@ def _zcdp(event: dp.ZCDpEvent, adjacency: Adjacency) -> Counted:
         raise RefusedDpEventError(event, f"needs xi >= 0, got {event.xi!r}")
     if event.xi == 0:
         return _once(event, ZcdpEvent, rho=event.rho, adjacency=adjacency) if event.rho else ()
+    # xi + rho * order bounds the divergence at each order
     orders = default_orders()
     bounds = up(event.xi + event.rho * orders, roundings=3)
     return _once(event, RenyiEvent, orders=orders, divergences=bounds, adjacency=adjacency)
@@ -170,22 +175,23 @@ def _zcdp(event: dp.ZCDpEvent, adjacency: Adjacency) -> Counted:
 
 @read.register
 def _composed(event: dp.ComposedDpEvent, adjacency: Adjacency) -> Counted:
-    return tuple(pair for one in event.events for pair in read(one, adjacency))
+    return tuple(pair for part in event.events for pair in read(part, adjacency))
 
 
 @read.register
 def _self_composed(event: dp.SelfComposedDpEvent, adjacency: Adjacency) -> Counted:
     count = event.count
+    # a fraction of an event means nothing, and True is no count
     if isinstance(count, bool) or count != int(count) or count < 0:
         raise RefusedDpEventError(event, f"needs an integer count >= 0, got {count!r}")
     inner = read(event.event, adjacency)
-    return tuple((one, times * int(count)) for one, times in inner if count)
+    return tuple((part, times * int(count)) for part, times in inner if count)
 
 
 def _as_one(inner: Counted) -> Event:
     """What happens on one sample, as one event."""
-    one, count = inner[0]
-    return one if len(inner) == 1 and count == 1 else ComposedEvent(inner)
+    event, count = inner[0]
+    return event if len(inner) == 1 and count == 1 else ComposedEvent(inner)
 
 
 def _answers_for_all(event: DpEvent) -> bool:
@@ -205,10 +211,10 @@ def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> C
     if not inner or q == 0:
         return ()
     if adjacency.membership:
-        one = _as_one(inner)
-        return _once(event, PoissonSampledEvent, event=one, sampling_probability=float(q))
+        part = _as_one(inner)
+        return _once(event, PoissonSampledEvent, event=part, sampling_probability=float(q))
     # with or without the record the sum moves half as far as when it is replaced
-    absent = [(_half(event, one), count) for one, count in inner]
+    absent = [(_half(event, part), count) for part, count in inner]
     pair = {"event": _as_one(inner), "absent": _as_one(tuple(absent))}
     return _once(event, PoissonReplacedEvent, **pair, sampling_probability=float(q))
 
@@ -255,9 +261,11 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
     if not (0 <= q <= 1 and records >= 1 and limit >= 1):
         raise RefusedDpEventError(event, "needs q in [0, 1], records and a largest batch")
     inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
+    # a batch that cannot overflow is a plain Poisson sample
     uncovered = too_large(records, q, limit)
     if not inner or uncovered == 0:
         return inner
+    # in a full batch a record takes another one's place: the sum moves by up to 2 C
     twice = GaussianEvent(mu=2 * _shift_of_one(event), adjacency=adjacency)
     share = up(q * limit / (limit + 1), roundings=3)
     full: Event
@@ -287,7 +295,7 @@ def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjace
     if inner.noise_multiplier == 0:
         return ((not_private(adjacency), 1),)
     try:
-        made = with_replacement(
+        counted = with_replacement(
             adjacency=adjacency,
             size=int(event.sample_size),
             records=int(event.source_dataset_size),
@@ -295,7 +303,7 @@ def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjace
         )
     except ParameterError as error:
         raise RefusedDpEventError(event, str(error)) from None
-    return (made,)
+    return (counted,)
 
 
 @read.register

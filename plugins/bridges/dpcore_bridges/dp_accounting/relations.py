@@ -40,17 +40,18 @@ def adjacency_of(relation: NeighboringRelation) -> Adjacency:
         AdjacencyError: it is none of these.
     """
     if relation not in _SAME:
-        known = ", ".join(one.name for one in _SAME)
-        raise AdjacencyError(f"{relation!r} has no counterpart: use one of {known}")
+        names = ", ".join(candidate.name for candidate in _SAME)
+        raise AdjacencyError(f"{relation!r} has no counterpart: use one of {names}")
     return _SAME[relation]
 
 
 def relation_of(adjacency: Adjacency) -> NeighboringRelation:
-    """The inverse.
+    """The relation of dp-accounting that an adjacency is: the inverse of `adjacency_of`.
 
     Raises:
         AdjacencyError: the relation protects less than a whole record, or a whole person.
     """
+    # no relation that is only similar: the host would state a guarantee that nobody proved
     for relation, same in _SAME.items():
         if same == adjacency:
             return relation

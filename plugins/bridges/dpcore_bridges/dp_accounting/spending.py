@@ -37,6 +37,7 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
             f"the accountant is about {accountant.neighboring_relation}, the event about {relation}"
         )
     parts = [(_counterpart(part, accountant), times * count, part) for part, times in event.parts()]
+    # every part is asked about before any is spent, so that a refusal leaves nothing behind
     for counterpart, _, _ in parts:
         if not accountant.supports(counterpart):
             accountant.compose(counterpart)  # raises, and says why
@@ -47,11 +48,13 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
 def _counterpart(event: Event, accountant: PrivacyAccountant) -> DpEvent:
     if not isinstance(accountant, RdpAccountant):
         return write(event, reach(event.adjacency))
+    # a zCDP claim needs no relation: for a Gaussian it is exact, at rho = mu^2 / 2
     mu = event.gaussian_mu()
     return write(event, 1) if mu is None else ZCDpEvent(up(mu * mu / 2, roundings=3))
 
 
 def _compose(accountant: PrivacyAccountant, counterpart: DpEvent, count: int) -> None:
+    # version 0.6 composes such an event once, whatever its count
     singly = isinstance(accountant, PLDAccountant) and isinstance(
         counterpart, RandomizedResponseDpEvent
     )

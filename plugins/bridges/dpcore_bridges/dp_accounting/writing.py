@@ -38,15 +38,16 @@ def to_dp_event(event: Event) -> DpEvent:
 
 @singledispatch
 def write(event: Event, factor: int) -> DpEvent:
-    """The same for an accountant that takes `factor` C for the sensitivity.
+    """The event for an accountant that takes `factor` C for the sensitivity, rounded up.
 
     With a factor of 1, the event is written as if add/remove moved it as far as its own relation
     does: never for less than it costs, whether or not the accountant doubles it.
     """
-    for known in in_core_terms(event):
-        if known is not event:
+    # an event may have no counterpart and still equal, or be covered by, one that does
+    for equivalent in in_core_terms(event):
+        if equivalent is not event:
             with contextlib.suppress(UnsupportedEventError):  # the next one may have a counterpart
-                return write(known, factor)
+                return write(equivalent, factor)
     rho = event.zcdp_rho()
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(
@@ -56,6 +57,7 @@ def write(event: Event, factor: int) -> DpEvent:
 
 @write.register
 def _gaussian(event: GaussianEvent, factor: int) -> DpEvent:
+    # rounded down: less noise is more loss
     return dp.GaussianDpEvent(down(factor / event.mu, roundings=3))
 
 
@@ -76,8 +78,9 @@ def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
             f"{type(event).__name__} has no counterpart in dp_accounting under add/remove; its "
             f"zCDP claim has one: ZcdpEvent(rho={event.zcdp_rho()!r}, ...)"
         )
-    kept = math.exp(-epsilon)
-    noise = classes * kept / (1 + (classes - 1) * kept)  # k / (e^epsilon + k - 1)
+    # divided by e^epsilon, which may overflow
+    odds = math.exp(-epsilon)
+    noise = classes * odds / (1 + (classes - 1) * odds)  # k / (e^epsilon + k - 1)
     return dp.RandomizedResponseDpEvent(down(noise, roundings=6), classes)
 
 
@@ -99,7 +102,7 @@ def _zcdp(event: ZcdpEvent, factor: int) -> DpEvent:
 @write.register
 def _composed(event: ComposedEvent, factor: int) -> DpEvent:
     return dp.ComposedDpEvent(
-        [dp.SelfComposedDpEvent(write(one, factor), count) for one, count in event.events]
+        [dp.SelfComposedDpEvent(write(part, factor), count) for part, count in event.events]
     )
 
 

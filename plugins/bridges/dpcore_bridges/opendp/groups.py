@@ -29,8 +29,10 @@ def approximate_of_group(epsilon: float, delta: float, steps: int) -> tuple[floa
         return 0.0, 0.0
     if steps == 1 or delta == 0:
         return pure_of_group(epsilon, steps), delta
-    whole = steps * epsilon
-    if whole > 700:
-        return up(whole, roundings=3), 1.0
-    copies = math.expm1(whole) / math.expm1(epsilon) if epsilon > 0 else steps
-    return up(whole, roundings=3), min(1.0, up(delta * copies, roundings=5000))
+    total = steps * epsilon
+    # e^700 is close to the largest float; every delta has reached 1 far below
+    if total > 700:
+        return up(total, roundings=3), 1.0
+    # the geometric sum 1 + e^epsilon + ... + e^((k-1) epsilon)
+    copies = math.expm1(total) / math.expm1(epsilon) if epsilon > 0 else steps
+    return up(total, roundings=3), min(1.0, up(delta * copies, roundings=5000))

@@ -69,7 +69,7 @@ class Published:
         Raises:
             ValueError: there are several.
         """
-        (model,) = [one for one in self.models.values() if isinstance(one, Model)]
+        (model,) = [candidate for candidate in self.models.values() if isinstance(candidate, Model)]
         return model
 
 
@@ -88,15 +88,15 @@ def measurement(
         ParameterError: another measure.
         NoClaimError, AdjacencyError: as of the function for that measure.
     """
-    known = {
+    exporters = {
         "zcdp": zcdp_measurement,
         "renyi": renyi_measurement,
         "approximate": approximate_measurement,
         "pure": pure_measurement,
     }
-    if measure not in known:
-        raise ParameterError("measurement", f"one of {', '.join(known)}", "measure", measure)
-    return known[measure](plan, ledger)
+    if measure not in exporters:
+        raise ParameterError("measurement", f"one of {', '.join(exporters)}", "measure", measure)
+    return exporters[measure](plan, ledger)
 
 
 def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
@@ -124,11 +124,13 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
         AdjacencyError: likewise.
     """
     events = _counted(plan)
+    # a missing divergence is an error of the export, and not of the first invocation
     _divergence(events, 2.0)
 
     def privacy_map(steps: int) -> Callable[[float], float]:
         if steps == 1:
             return lambda order: _divergence(events, order)
+        # groups are proved in zCDP alone: alpha k^2 rho at the order alpha
         rho = zcdp_of_group(_rho(events), steps) if steps else 0.0
         return lambda order: up(_order(order) * rho, roundings=200)
 
@@ -172,6 +174,7 @@ def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
 def _measurement(
     plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
 ) -> Measurement:
+    # questions to an oracle are no invocations, and OpenDP could not count them
     if plan.guarantee.release not in _PUBLISHED_WHOLE:
         raise NoClaimError(
             "only a plan that publishes parameters or statistics is a measurement: a function "
@@ -179,10 +182,12 @@ def _measurement(
         )
 
     def function(table: Table) -> Published:
+        # the whole charge is set aside before a record is opened
         reservation = None if ledger is None else plan.reserve(ledger, "an OpenDP measurement")
         try:
             outcome = plan.run(table, reservation=reservation)
         except Exception:
+            # the text and the cause of an exception may tell about records
             if plan.request.sealed:
                 raise ReleaseError("a sealed run failed") from None
             raise
@@ -217,6 +222,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
                 f"approximate_measurement, one step apart also with renyi_measurement"
             )
         total += count * rho
+    # a sum of many floats has rounded more than once
     return up(total, roundings=200)
 
 
@@ -230,11 +236,11 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
     """The sum at one order, rounded up; infinity where nothing finite is known."""
     total = 0.0
     for event, count in events:
-        one = event.renyi(np.array([_order(order)]))
-        if one is None:
+        values = event.renyi(np.array([_order(order)]))
+        if values is None:
             raise NoClaimError(
                 f"{event.label} has no Rényi divergences: export the plan with "
                 f"approximate_measurement"
             )
-        total += count * float(one[0])
+        total += count * float(values[0])
     return up(total, roundings=200)

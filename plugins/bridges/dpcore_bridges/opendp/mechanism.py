@@ -33,6 +33,7 @@ _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up
 
 def _distance(mechanism: "FromOpenDP") -> Distance:
     """The norm that the measurement's input metric is."""
+    # the metric is part of the measurement: it is looked up once, with no record at hand
     metric = mechanism.make(*_PROBE).input_metric
     for norm, same in (
         (Distance.L1, l1_distance(T=float)),
@@ -94,15 +95,16 @@ class FromOpenDP(Executed):
             NoClaimError: the map says nothing that is an event.
             ParameterError: the measurement does not take every vector of the query's size.
         """
-        made = self.measurement(query)
-        if not any(made.input_domain == domain for domain in _vectors(query.real_size)):
+        measurement = self.measurement(query)
+        # a narrower domain may fail on a statistic, and a failure tells about records
+        if not any(measurement.input_domain == domain for domain in _vectors(query.real_size)):
             raise ParameterError(
                 "FromOpenDP",
                 f"a domain of all vectors of {query.real_size} floats, without bounds",
                 "input_domain",
-                made.input_domain,
+                measurement.input_domain,
             )
-        return event_of(made, sensitivity.unit, sensitivity.adjacency)
+        return event_of(measurement, sensitivity.unit, sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """The measurement, made once.
@@ -110,11 +112,11 @@ class FromOpenDP(Executed):
         It answers with a `ContractError` where it returns something else than as many numbers, and
         with a `ReleaseError` where it fails or overflows. No cause is shown: it may hold a value.
         """
-        return _Made(self.measurement(query))
+        return _PreparedMeasurement(self.measurement(query))
 
 
 @attrs.frozen(eq=False)
-class _Made:
+class _PreparedMeasurement:
     measurement: Measurement
 
     def __call__(self, value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:
@@ -122,6 +124,7 @@ class _Made:
         try:
             answer = np.asarray(self.measurement(exact.tolist()), dtype=np.float64)
         except Exception as error:
+            # its message may quote the value: only the kind of error is public
             raise ReleaseError(
                 f"the OpenDP measurement of {query.name!r} failed ({type(error).__name__})"
             ) from None

@@ -36,6 +36,7 @@ def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency)
     Raises:
         NoClaimError: another measure, or the map says nothing finite.
     """
+    # each event is the worst release with that map, so composing it stays sound
     measure = measurement.output_measure
     if measure == max_divergence():
         return PureEvent(epsilon=_finite(measurement.map(sensitivity)), adjacency=adjacency)
@@ -46,6 +47,7 @@ def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency)
         delta = min(1.0, up(delta, roundings=3))
         return ApproximateEvent(epsilon=_finite(epsilon), delta=delta, adjacency=adjacency)
     if measure == renyi_divergence():
+        # claimed at the default orders, each rounded up, and nowhere between
         curve = measurement.map(sensitivity)
         orders = default_orders()
         bounds = [up(float(curve(float(order))), roundings=3) for order in orders]

@@ -49,7 +49,8 @@ def table_domain(plan: Plan) -> OpenDPDomain:
             return False
         if any(name not in columns for name in declared.rules):
             return False
+        # under `project` any cells are a member's: the run moves them into the domain
         return not (strict and declared.misfits(columns))
 
-    kept = "refused" if strict else "projected"
-    return user_domain(f"dpcore.Table({declared!r}, what does not fit is {kept})", member)
+    treatment = "refused" if strict else "projected"
+    return user_domain(f"dpcore.Table({declared!r}, what does not fit is {treatment})", member)

@@ -41,5 +41,6 @@ def __getattr__(name: str) -> Any:
         if Registry.default().provides(ESTIMATOR, name):
             raise ImportError(str(error)) from None
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: {error}") from None
-    made = globals()[name] = estimator_of(name, declared)
-    return made
+    # made once and kept: pickle finds the class by this name
+    estimator = globals()[name] = estimator_of(name, declared)
+    return estimator

@@ -37,13 +37,13 @@ class OfAnyLearner(PrivateEstimator):
     bound: SensitivityBound | str | Any = None
 
     def _learner(self, registry: Registry) -> AnyLearner:
-        given = _USUAL if self.learner is None else self.learner
-        found: AnyLearner = chosen(given, LEARNER, registry)
-        return found
+        choice = _USUAL if self.learner is None else self.learner
+        learner: AnyLearner = chosen(choice, LEARNER, registry)
+        return learner
 
     def _mechanism(self, registry: Registry) -> Any:
         return self.mechanism
 
     def _bound(self, registry: Registry) -> SensitivityBound | None:
-        found: SensitivityBound | None = chosen(self.bound, BOUND, registry)
-        return found
+        bound: SensitivityBound | None = chosen(self.bound, BOUND, registry)
+        return bound

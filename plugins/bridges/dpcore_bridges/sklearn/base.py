@@ -97,16 +97,17 @@ class PrivateEstimator(BaseEstimator):
         """Whether an array's values are checked before they are looked up in the domain."""
         return self.on_invalid == "refuse" and not isinstance(self.columns, Mapping)
 
-    def _taken(self, X: Any, y: Any, **options: Any) -> tuple[list[Any], Any]:  # noqa: N803
+    def _intake(self, X: Any, y: Any, **options: Any) -> tuple[list[Any], Any]:  # noqa: N803
         """Columns of X, and y; what is declared is looked at before any value is."""
+        # public facts first: their errors must not depend on any record
         require(self.columns, self.on_invalid)
         self._labels()
         X = collected(X)  # noqa: N806
         with no_cell_shown():
             labels = y if is_column(y) else None
             if not is_frame(X):
-                found = self._checked(X, **({} if labels is not None else {"y": y, **options}))
-                rows, checked = (found, labels) if labels is not None else found
+                arrays = self._checked(X, **({} if labels is not None else {"y": y, **options}))
+                rows, checked = (arrays, labels) if labels is not None else arrays
                 columns = columns_of_array(rows, X, strict=self._strict)
             else:
                 checked = labels if labels is not None else validate_data(self, y=y, **options)
@@ -125,6 +126,7 @@ class PrivateEstimator(BaseEstimator):
 
     def _release(self, columns: list[Any], labels: Any) -> Self:
         """Price, charge, and release."""
+        # priced from parameters, names and the number of rows: no value has a say
         registry = Registry.default() if self.registry is None else self.registry
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
@@ -132,6 +134,7 @@ class PrivateEstimator(BaseEstimator):
         book = opened(self.ledger, registry)
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
+            # known coins protect nobody: the ledger notes such a fit, and is not charged
             secret = SecretCoins.rehearsal(self.rehearsal)
             if book is not None:
                 book.note(f"{name}: a rehearsal with known coins")
@@ -141,6 +144,7 @@ class PrivateEstimator(BaseEstimator):
         table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
         for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
             delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
+        # a function stays behind an oracle with its records; anything else is published at once
         if isinstance(plan.request.releases[0].learner, FunctionLearner):
             self.predictor_ = plan.open(table, secret=secret, reservation=reservation)
             self.guarantee_, self.domain_ = self.predictor_.guarantee, domain
@@ -158,6 +162,7 @@ class PrivateEstimator(BaseEstimator):
         domain = domain_of(declared, self._labels(), records, adjacency, self.norm)
         budget = PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta))
         learner = predicting(self._learner(registry))
+        # a rehearsal draws the same features again, too
         key = self.rehearsal if self.public_key is None else self.public_key
         return price(
             domain=domain,
@@ -175,8 +180,8 @@ class PrivateEstimator(BaseEstimator):
     def _warn(self) -> None:
         name = type(self).__name__
         if self.rehearsal is not None:
-            told = f"{name} is fitted with known noise (rehearsal): its model is not private"
-            warnings.warn(told, ReleaseWarning, stacklevel=4)
+            message = f"{name} is fitted with known noise (rehearsal): its model is not private"
+            warnings.warn(message, ReleaseWarning, stacklevel=4)
         elif self._is_clone:
             counted = "are charged to its ledger" if self.ledger is not None else "are not counted"
             warnings.warn(
@@ -211,10 +216,10 @@ class PrivateEstimator(BaseEstimator):
 
     def _line(self) -> Line:
         check_is_fitted(self)
-        found = line_of(self.model_) if hasattr(self, "model_") else None
-        if found is None:
+        line = line_of(self.model_) if hasattr(self, "model_") else None
+        if line is None:
             raise AttributeError(f"what {type(self).__name__} published is no line in its columns")
-        return found
+        return line
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
         """Predictions in the units of y, or classes; shape (n,).
@@ -231,6 +236,7 @@ class PrivateEstimator(BaseEstimator):
         return np.asarray(self.predictor_.ask(table) if oracle else self.model_.predict(table))
 
     def __getstate__(self) -> Any:
+        # a second copy of the oracle would answer with the noise of the first
         if hasattr(self, "predictor_"):
             raise ContractError(
                 f"a fitted {type(self).__name__} holds records: it is not pickled or copied"
@@ -238,9 +244,9 @@ class PrivateEstimator(BaseEstimator):
         return super().__getstate__()
 
     def __sklearn_clone__(self) -> Self:
-        made: Self = super().__sklearn_clone__()
-        made._is_clone = True
-        return made
+        clone: Self = super().__sklearn_clone__()
+        clone._is_clone = True
+        return clone
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "domain_")

@@ -64,8 +64,9 @@ class Classifier(ClassifierMixin, PrivateEstimator):
 
         Raises: as a regressor's.
         """
-        columns, labels = self._taken(X, y)
+        columns, labels = self._intake(X, y)
         declared = self._labels()
+        # impossible weights are found before anything is spent
         self._weights(declared)
         self._release(columns, labels)
         self.classes_ = declared.named(np.arange(declared.count))
@@ -76,6 +77,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         if self.threshold is None and self.class_weight is None:
             return super()._predicted(table)
         declared = self._labels()
+        # post-processing of a published model: it costs no budget
         weighed = self._chances(table) * self._weights(declared)
         if self.threshold is None:
             return declared.named(np.argmax(weighed, axis=1))
@@ -83,7 +85,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
 
     def _chances(self, table: Mapping[str, Any]) -> NDArray[np.float64]:
         if hasattr(self, "predictor_"):
-            return of_scores(self._asked(table))
+            return of_scores(self._ask_oracle(table))
         return probabilities(self.model_, self.domain_, table)
 
     @available_if(_scores)
@@ -101,7 +103,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         of each, shape (n, classes)."""
         table = self._table(X)
         if hasattr(self, "predictor_"):
-            return self._asked(table)
+            return self._ask_oracle(table)
         return decision(self.model_, self.domain_, table)
 
     @property
@@ -119,7 +121,7 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         """Of a model that is a line; shape (1,)."""
         return np.array([self._line().intercept])
 
-    def _asked(self, table: Mapping[str, Any]) -> NDArray[np.float64]:
+    def _ask_oracle(self, table: Mapping[str, Any]) -> NDArray[np.float64]:
         """Centred answers of the oracle."""
         encoded = self.domain_.encode(table)
         return np.asarray(self.predictor_.oracle.ask(encoded), dtype=np.float64)
@@ -138,14 +140,15 @@ class Classifier(ClassifierMixin, PrivateEstimator):
                     owner, "a probability in (0, 1) of the second of two classes, and no weights",
                     "threshold", self.threshold,
                 )  # fmt: skip
-        given: Any = {} if self.class_weight is None else self.class_weight
-        if not isinstance(given, Mapping) or not {*given} <= {*declared.values}:
+        # `balanced` would count the labels: only public numbers by class are taken
+        by_class: Any = {} if self.class_weight is None else self.class_weight
+        if not isinstance(by_class, Mapping) or not {*by_class} <= {*declared.values}:
             raise ParameterError(
-                owner, "public weights {class: weight}, not read off y", "class_weight", given
+                owner, "public weights {class: weight}, not read off y", "class_weight", by_class
             )
-        weights = [given.get(value, 1.0) for value in declared.values]
+        weights = [by_class.get(value, 1.0) for value in declared.values]
         if not all(isinstance(w, int | float) and math.isfinite(w) and w > 0 for w in weights):
-            raise ParameterError(owner, "finite weights > 0", "class_weight", given)
+            raise ParameterError(owner, "finite weights > 0", "class_weight", by_class)
         return np.array(weights, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:

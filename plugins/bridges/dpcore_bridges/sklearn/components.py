@@ -43,10 +43,10 @@ def _require_no_fields(name: str, kind: Kind, registry: Registry) -> None:
     """Raise `SpecError` where a name alone is too little, with the mapping to give instead."""
     with below(NAME):
         struct = struct_of(registry.component(kind, name), kind, name)
-    needed = [f.name for f in msgspec.structs.fields(struct) if f.required and f.name != NAME]
-    if needed:
-        told = ", ".join(f'"{field}": ...' for field in needed)
-        raise SpecError(f'needs a mapping with its fields, {{"name": "{name}", {told}}}')
+    required = [f.name for f in msgspec.structs.fields(struct) if f.required and f.name != NAME]
+    if required:
+        entries = ", ".join(f'"{field}": ...' for field in required)
+        raise SpecError(f'needs a mapping with its fields, {{"name": "{name}", {entries}}}')
 
 
 def predicting(learner: AnyLearner) -> AnyLearner:
@@ -71,23 +71,25 @@ def mechanisms(
         SpecError: a name is unknown, or a query's distance needs a mechanism of its own.
     """
     if isinstance(given, Mapping) and NAME not in given:
-        return {query: chosen(one, MECHANISM, registry) for query, one in given.items()}
+        return {query: chosen(choice, MECHANISM, registry) for query, choice in given.items()}
     if given is not None:
-        found: AnyMechanism = chosen(given, MECHANISM, registry)
-        return found
+        mechanism: AnyMechanism = chosen(given, MECHANISM, registry)
+        return mechanism
     if isinstance(learner, FunctionLearner):
-        return _made("gaussian_process", registry)
+        return _default_mechanism("gaussian_process", registry)
     try:
+        # only the distances of the queries are read here: any key will do
         public = Public(domain=domain, coins=PublicCoins(0), mu=budget.mu)
         queries = learner.queries(public)
     except DpcoreError:
-        return _made("gaussian", registry)  # pricing says what is missing
+        return _default_mechanism("gaussian", registry)  # pricing says what is missing
     if all(query.distance is Distance.L2 for query in queries):
-        return _made("gaussian", registry)
+        return _default_mechanism("gaussian", registry)
+    # mixed distances: the usual noise for each query; costs in zCDP need a delta
     concentrated = budget.delta > 0
     return {query.name: usual_mechanism(query, concentrated=concentrated) for query in queries}
 
 
-def _made(name: str, registry: Registry) -> AnyMechanism:
-    made: AnyMechanism = registry.component(MECHANISM, name)()
-    return made
+def _default_mechanism(name: str, registry: Registry) -> AnyMechanism:
+    mechanism: AnyMechanism = registry.component(MECHANISM, name)()
+    return mechanism

@@ -66,12 +66,12 @@ def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
     return {name: Range(low, high) for name, low, high in pairs}
 
 
-def _column(given: object, name: str) -> Column:
-    if isinstance(given, Range | Categories):
-        return given
-    if isinstance(given, Sequence) and all(isinstance(value, str) for value in given):
-        return Categories(tuple(given))
-    return range_of(given, f"columns[{name!r}]")
+def _column(rule: object, name: str) -> Column:
+    if isinstance(rule, Range | Categories):
+        return rule
+    if isinstance(rule, Sequence) and all(isinstance(value, str) for value in rule):
+        return Categories(tuple(rule))
+    return range_of(rule, f"columns[{name!r}]")
 
 
 def range_of(given: Any, owner: str) -> Range:
@@ -90,7 +90,7 @@ def range_of(given: Any, owner: str) -> Range:
 
 
 def classes_of(given: object) -> Classes:
-    """Declared classes.
+    """The public list of classes as declared.
 
     Raises:
         ParameterError: there are not two or more different ones.

@@ -59,6 +59,7 @@ def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[ND
     numpy would give all cells of a list one type, chosen by looking at every record.
     """
     listed = isinstance(given, list | tuple) and not strict
+    # cells keep their own types: a common type would depend on every record
     if listed and all(isinstance(row, list | tuple) for row in given):
         return [cells(list(column)) for column in zip(*given, strict=True)]
     return [rows[:, place] for place in range(rows.shape[1])]
@@ -74,6 +75,7 @@ def no_cell_shown() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
+        # other errors are about shapes and names, and quote no cell
         if not any(sign in str(error) for sign in _CONVERSIONS):
             raise
         raise ParameterError(

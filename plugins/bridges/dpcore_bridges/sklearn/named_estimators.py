@@ -27,49 +27,55 @@ def fields_of(part: type) -> dict[str, Any]:
 
     A feature map is none of them: it is a part of its own.
     """
-    found: tuple[attrs.Attribute[Any], ...] = attrs.fields(part)
+    attributes: tuple[attrs.Attribute[Any], ...] = attrs.fields(part)
     return {
-        one.name: None if _made(one.default) else one.default
-        for one in found
-        if one.name != "features"
+        field.name: None if _is_factory(field.default) else field.default
+        for field in attributes
+        if field.name != "features"
     }
 
 
-def _made(default: object) -> bool:
+def _is_factory(default: object) -> bool:
     return isinstance(default, attrs.Factory)  # type: ignore[arg-type]
 
 
 def given(estimator: PrivateEstimator, part: type) -> dict[str, Any]:
     """What the estimator was given for the fields of one of its components."""
     values = {name: getattr(estimator, name) for name in fields_of(part)}
-    own = {one.name for one in attrs.fields(part) if _made(one.default)}
-    return {name: value for name, value in values.items() if value is not None or name not in own}
+    # None means a default that each component makes for itself
+    factory_fields = {field.name for field in attrs.fields(part) if _is_factory(field.default)}
+    return {
+        name: value
+        for name, value in values.items()
+        if value is not None or name not in factory_fields
+    }
 
 
 def estimator_of(name: str, declared: type[Estimator]) -> type[PrivateEstimator]:
     """The estimator class that a plugin declares, under the name by which it is offered."""
-    own = {n: value for part in declared.parts for n, value in fields_of(part).items()}
-    own |= declared.defaults
-    assert attrs.NOTHING not in own.values(), "every parameter of an estimator has a default"
+    defaults = {n: value for part in declared.parts for n, value in fields_of(part).items()}
+    defaults |= declared.defaults
+    assert attrs.NOTHING not in defaults.values(), "every parameter of an estimator has a default"
 
     def _learner(self: PrivateEstimator, registry: Registry) -> Learner:
         learner, *maps = declared.parts
         fields = given(self, learner)
         if maps:
             fields["features"] = declared.features(given(self, maps[0]))
-        made: Learner = registry.component(LEARNER, declared.learner)(**fields)
-        return made
+        instance: Learner = registry.component(LEARNER, declared.learner)(**fields)
+        return instance
 
     def _mechanism(self: PrivateEstimator, registry: Registry) -> AnyMechanism | None:
-        return declared.mechanism({n: getattr(self, n) for n in own})
+        return declared.mechanism({n: getattr(self, n) for n in defaults})
 
+    # annotations make parameters of a dataclass, and scikit-learn reads those of its `__init__`
     body = {
-        "__annotations__": dict.fromkeys(own, Any),
+        "__annotations__": dict.fromkeys(defaults, Any),
         "__doc__": declared.__doc__,
         "__module__": _HOME,
         "_learner": _learner,
         "_mechanism": _mechanism,
-        **own,
+        **defaults,
     }
     base = Classifier if declared.classifies else Regressor
     return dataclass(kw_only=True, eq=False, repr=False)(type(name, (base,), body))

@@ -31,6 +31,7 @@ def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | P
         ReplayError: the folder is incomplete, was changed, or was made by other versions.
     """
     run = run if isinstance(run, Run) else load_run(run)
+    # published predictions are a table, and no model that could predict a new row
     models = {
         name: model
         for name, model in run.models.items()
@@ -41,21 +42,25 @@ def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | P
     if release not in models:
         listed = ", ".join(models) or "none"
         raise RequestError(f"the run has no model {release!r}; it publishes {listed}")
-    made: Any = _of(run, release)
+    estimator: Any = _estimator_of(run, release)
     domain = run.spec.request.domain
-    made.model_, made.guarantee_, made.domain_ = models[release], run.guarantee, domain
-    made.n_features_in_ = len(domain.columns)
-    made.feature_names_in_ = np.array([*domain.columns], dtype=object)
+    estimator.model_, estimator.guarantee_, estimator.domain_ = (
+        models[release],
+        run.guarantee,
+        domain,
+    )
+    estimator.n_features_in_ = len(domain.columns)
+    estimator.feature_names_in_ = np.array([*domain.columns], dtype=object)
     if isinstance(domain.labels, Classes):
-        made.classes_ = domain.labels.named(np.arange(domain.classes))
-    fitted: PrivateClassifier | PrivateRegressor = made
+        estimator.classes_ = domain.labels.named(np.arange(domain.classes))
+    fitted: PrivateClassifier | PrivateRegressor = estimator
     return fitted
 
 
-def _of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
+def _estimator_of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
     """The estimator whose fit would be that release."""
     request = run.spec.request
-    (asked,) = [one for one in request.releases if one.name == release]
+    (release_request,) = [candidate for candidate in request.releases if candidate.name == release]
     shared: dict[str, Any] = {
         "epsilon": request.budget.epsilon,
         "delta": request.budget.delta,
@@ -64,9 +69,9 @@ def _of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:
         "adjacency": request.adjacency,
         "on_invalid": request.on_invalid,
         "accept_assumptions": request.accept_assumptions,
-        "learner": asked.learner,
-        "mechanism": asked.mechanism,
-        "bound": asked.bound,
+        "learner": release_request.learner,
+        "mechanism": release_request.mechanism,
+        "bound": release_request.bound,
     }
     labels = request.domain.labels
     if isinstance(labels, Classes):

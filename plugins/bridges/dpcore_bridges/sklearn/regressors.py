@@ -41,7 +41,7 @@ class Regressor(RegressorMixin, PrivateEstimator):
             BudgetExceededError: the ledger refuses; nothing was released.
             SourceError: `on_invalid` is `refuse` and a row does not fit.
         """
-        columns, labels = self._taken(X, y, y_numeric=True)
+        columns, labels = self._intake(X, y, y_numeric=True)
         return self._release(columns, labels)
 
     @property

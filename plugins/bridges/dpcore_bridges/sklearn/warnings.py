@@ -37,6 +37,7 @@ def fitted_in_front(estimator: Any) -> list[str]:
     scikit-learn tells a step nothing of the pipeline around it. So it is found by who called `fit`:
     a pipeline whose last step it is, or what transforms its target. No value is looked at.
     """
+    # only who called is looked at; rows in the same frames are not
     for frame, _ in itertools.islice(traceback.walk_stack(None), _DEEPEST):
         owner = frame.f_locals.get("self")
         if isinstance(owner, Pipeline) and owner.steps and owner.steps[-1][1] is estimator:
@@ -59,9 +60,9 @@ def _fitted(step: Any) -> bool:
 
 def warn_of_steps(estimator: Any) -> None:
     """Warn of steps whose fit is not private."""
-    if found := fitted_in_front(estimator):
+    if steps := fitted_in_front(estimator):
         warnings.warn(
-            f"{', '.join(found)} in front of {type(estimator).__name__} was fitted on the same "
+            f"{', '.join(steps)} in front of {type(estimator).__name__} was fitted on the same "
             "private rows: what it learned from them reaches the model and is not covered by "
             "guarantee_. Declare ranges in `columns` and leave it out: they do the scaling",
             ReleaseWarning,
@@ -73,17 +74,18 @@ def warn_of_constant(
     name: str, predict: Callable[[Mapping[str, Any]], NDArray[Any]], domain: Domain
 ) -> None:
     """Warn where a model, which is published, predicts one thing at public points."""
-    said = predict(probes(domain))
+    # a published model at public points: this looks at no record and costs nothing
+    predictions = predict(probes(domain))
     if domain.classes:
-        same = len({*said.tolist()}) == 1
-        more = "; `predict_proba` may still tell rows apart: see `threshold`" if same else ""
+        same = len({*predictions.tolist()}) == 1
+        advice = "; `predict_proba` may still tell rows apart: see `threshold`" if same else ""
     else:
         low, high = domain.uncentre(np.array([-np.inf, np.inf]))
-        same, more = bool(np.ptp(said) <= _SAME * (high - low)), ""
+        same, advice = bool(np.ptp(predictions) <= _SAME * (high - low)), ""
     if same:
         warnings.warn(
             f"the model that {name} published predicts the same at {_PROBES} points all over the "
-            f"declared domain{more}: the budget or the number of rows was too small for more, or "
+            f"declared domain{advice}: the budget or the number of rows was too small for more, or "
             "the declared ranges are much wider than the data",
             ConstantModelWarning,
             stacklevel=4,
@@ -92,15 +94,16 @@ def warn_of_constant(
 
 def probes(domain: Domain) -> Table:
     """Points spread over the declared domain: public, and the same every time."""
-    drawn = np.random.default_rng(0)
-    found: dict[str, Any] = {}
+    rng = np.random.default_rng(0)
+    table: dict[str, Any] = {}
     for name, column in domain.columns.items():
-        share = drawn.permutation((np.arange(_PROBES) + 0.5) / _PROBES)
+        # stratified in each column, so that every part of its range is met
+        share = rng.permutation((np.arange(_PROBES) + 0.5) / _PROBES)
         if isinstance(column, Range):
-            found[name] = column.written(column.low + share * (column.high - column.low))
+            table[name] = column.written(column.low + share * (column.high - column.low))
         elif isinstance(column, Categories):
             places = (share * len(column.values)).astype(int)
-            found[name] = [column.values[place] for place in places]
+            table[name] = [column.values[place] for place in places]
         else:
-            found[name] = [f"{one:.6f}" for one in share]
-    return found
+            table[name] = [f"{number:.6f}" for number in share]
+    return table
