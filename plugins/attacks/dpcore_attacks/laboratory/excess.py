@@ -25,7 +25,6 @@ EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 _CUTS = 300
 _TESTED = 4  # events that go on to the test
 _LARGEST = 20.0  # epsilon at which anything is compared
-_SUSPICIOUS = 2.5
 _FEW = 40  # different outputs, each of which is an event
 
 
@@ -54,7 +53,6 @@ class Excess:
 
     Args:
         least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
-        rate: Chance that any such search certifies too much.
         doubt: By how many standard errors the largest estimate lies above the curve.
     """
 
@@ -63,17 +61,22 @@ class Excess:
     epsilon: float
     what: str
     doubt: float
-    rate: float
-
-    @property
-    def suspicious(self) -> bool:
-        """Whether more draws are worth it: chance does not often explain so much."""
-        return self.doubt > _SUSPICIOUS
 
     @property
     def broken(self) -> bool:
         """Whether the curve lies below."""
         return self.least > self.claimed * (1 + 1e-9) + 1e-15
+
+    def describe(self, where: str, rate: float) -> str:
+        """The evidence, for a message; `rate` is the law's chance of an error."""
+        place = f"{where}: " if where else ""
+        return (
+            f"{place}by {self.what}, delta({self.epsilon:g}) >= {self.least:.4g} was seen (chance "
+            f"{rate:g} of an error), {self.claimed:.4g} is claimed"
+        )
+
+
+_NOTHING = Excess(least=-math.inf, claimed=0.0, epsilon=0.0, what="no event", doubt=-math.inf)
 
 
 @attrs.frozen
@@ -92,8 +95,9 @@ def excess(
     epsilons: tuple[float, ...] | None = None,
     *,
     directed: bool = False,
-) -> Excess | None:
-    """The event with the largest certified excess over the curve, both directions; None of none.
+) -> Excess:
+    """The event with the largest certified excess over the curve, both directions; minus infinity
+    where there is no event.
 
     Args:
         epsilons: Where they are compared; usual ones and the pure epsilon if None.
@@ -112,10 +116,8 @@ def excess(
     # only the best few are tested, so that few share the error rate
     ranked.sort(key=lambda entry: -entry[0])
     results = [_test_event(samples, candidate, curve, rate) for _, candidate in ranked[:_TESTED]]
-    if not results:
-        return None
-    worst = max(results, key=lambda result: result.least - result.claimed)
-    return attrs.evolve(worst, doubt=max(result.doubt for result in results))
+    worst = max(results, key=lambda result: result.least - result.claimed, default=_NOTHING)
+    return attrs.evolve(worst, doubt=max((r.doubt for r in results), default=-math.inf))
 
 
 def visible(draws: int, rate: float) -> float:
@@ -190,7 +192,6 @@ def _test_event(
         claimed=curve[event.epsilon],
         epsilon=event.epsilon,
         what=sample.what,
-        rate=rate,
         doubt=_estimate(inside, factor, curve[event.epsilon]),
     )
 

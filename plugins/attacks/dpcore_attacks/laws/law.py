@@ -84,6 +84,26 @@ class NotApplicableError(Exception):
     """Raised inside a check: the law says nothing about this subject, and this is why."""
 
 
+def fail_if(broken: object, evidence: str) -> None:
+    """Break the law if a condition holds; the evidence is put into words in any case.
+
+    Raises:
+        BrokenLawError: the condition holds.
+    """
+    if broken:
+        raise BrokenLawError(evidence)
+
+
+def skip_if(outside: object, reason: str) -> None:
+    """Say that the law does not apply if a condition holds.
+
+    Raises:
+        NotApplicableError: the condition holds.
+    """
+    if outside:
+        raise NotApplicableError(reason)
+
+
 def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
     """Run one check; it returns what it measured, or raises.
 

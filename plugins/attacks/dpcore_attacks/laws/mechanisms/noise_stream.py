@@ -77,13 +77,14 @@ def tails(trial: Trial) -> str:
 
 def entropy(trial: Trial) -> str:
     """Bits that change the output, of the words that a release reads."""
-    size = 4 if trial.distance is Distance.PSD_ROWS else 256
-    if trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere:
-        raise NotApplicableError("its noise is not drawn from the stream of one release")
-    bench = _of_any_size(trial, size)
-    value = np.zeros(bench.query.real_size)
+    skip_if(
+        trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere,
+        "its noise is not drawn from the stream of one release",
+    )
     if trial.distance is Distance.PSD_ROWS:
-        value = np.eye(size).ravel()
+        bench, value = trial.own_bench(1.0), np.eye(trial.case.query.shape[0]).ravel()
+    else:
+        bench, value = trial.accepted_bench(256, 1.0)[0], np.zeros(256)
     release = bench.prepared()
     stream = Told(bench.stream(1))
     first = bench.released(release, value, stream)
@@ -122,20 +123,6 @@ def changing_bits(
             changed_words[word] ^= np.uint64(1) << np.uint64(bit)
             changing += not np.array_equal(first, released(changed_words))
     return changing
-
-
-def _of_any_size(trial: Trial, size: int) -> Bench:
-    if trial.distance is Distance.PSD_ROWS:
-        case = trial.case
-        return Bench(
-            mechanism=case.at(1.0), query=case.query, sensitivity=case.sensitivity, seed=trial.seed
-        )
-    try:
-        bench = trial.bench(size, 1.0)
-        trial.event(bench)
-    except DpcoreError as refusal:
-        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
-    return bench
 
 
 def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,19 +14,12 @@ from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.draws import Bench, bases
-from dpcore_attacks.laboratory.excess import EPSILONS, Excess
-from dpcore_attacks.laws.law import RATE, NotApplicableError
+from dpcore_attacks.laboratory.excess import EPSILONS
+from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
-STAGES = ((1, -math.inf), (2, 2.5), (6, 2.0))
-"""Times as many draws, where the ones before exceed the curve by so many standard errors: what is
-suspicious by chance seldom is twice.
-"""
-MORE = 6
-"""Times as many draws, at the last stage."""
-
 _RELATIONS: tuple[Adjacency, ...] = (
     ADD_REMOVE,
     REPLACE_LABEL,
@@ -36,6 +28,9 @@ _RELATIONS: tuple[Adjacency, ...] = (
 
 RELEASES = 100
 """Of either value, at the default effort."""
+
+REFUSED_VALUES = "it refuses the values that were made up"
+CATEGORIES = "its outputs are categories"
 
 _WITH_ERROR = SCALES[2]  # scale at which half of the claim is a solver's error
 _DIGITS = 9  # of outputs that are compared: lower ones are outside of claims about real numbers
@@ -81,6 +76,36 @@ class Trial:
             except DpcoreError:
                 pass
         return Bench(mechanism=case.at(scale), query=query, sensitivity=claim, seed=self.seed)
+
+    def accepted_bench(self, size: int, scale: float) -> tuple[Bench, Event]:
+        """The bench, and the event that its mechanism states.
+
+        Raises:
+            NotApplicableError: it refuses so many coordinates.
+        """
+        try:
+            bench = self.bench(size, scale)
+            return bench, self.event(bench)
+        except DpcoreError as refusal:
+            raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+
+    def own_bench(self, scale: float) -> Bench:
+        """The mechanism at a scale, with the query and the claim of the case."""
+        case = self.case
+        return Bench(
+            mechanism=case.at(scale), query=case.query, sensitivity=case.sensitivity, seed=self.seed
+        )
+
+    def require_coordinates(self) -> None:
+        """Outputs must be coordinates in whose distance generic values are known.
+
+        Raises:
+            NotApplicableError: they are matrices or functions.
+        """
+        skip_if(
+            self.distance in (Distance.PSD_ROWS, Distance.RKHS),
+            f"no generic test is known for {self.distance}",
+        )
 
     def event(self, bench: Bench) -> Event:
         """The event that the bench's mechanism states for its query and claim."""
@@ -138,27 +163,15 @@ def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
     Raises:
         NotApplicableError: coordinates depend on each other's values.
     """
-    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS):
-        raise NotApplicableError(f"no generic test is known for {trial.distance}")
-    try:
-        bench = trial.bench(size, scale)
-        trial.event(bench)
-    except DpcoreError as refusal:
-        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    trial.require_coordinates()
+    bench, _ = trial.accepted_bench(size, scale)
     before, after = trial.neighbours(bench)
-    if not bench.takes(before) or not bench.takes(after):
-        raise NotApplicableError("it refuses the values that were made up")
-    if not bench.is_local(before, after):
-        raise NotApplicableError("coordinates of its outputs depend on one another's values")
-    return bench, before, after
-
-
-def told(found: Excess, where: str, rate: float) -> str:
-    """The evidence, for a message; `rate` is the law's chance of an error."""
-    return (
-        f"{where}: by {found.what}, delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-        f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+    skip_if(not bench.takes(before) or not bench.takes(after), REFUSED_VALUES)
+    skip_if(
+        not bench.is_local(before, after),
+        "coordinates of its outputs depend on one another's values",
     )
+    return bench, before, after
 
 
 def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
