@@ -38,7 +38,15 @@ from dpcore_attacks.laws.bounds.amplified import amplified_verdict
 from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, REFUSED_EVERYWHERE, bound_verdicts
 from dpcore_attacks.laws.bounds.person_sums import person_sum_verdicts
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Outcome,
+    Verdict,
+    fail_if,
+    judge,
+)
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.kernels import kernel_verdicts
@@ -58,14 +66,12 @@ from dpcore_attacks.laws.mechanisms.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
-from dpcore_attacks.laws.oracles.far_points import far_points_verdict
-from dpcore_attacks.laws.oracles.few_answers import few_answers_verdict
+from dpcore_attacks.laws.oracles.answers import LAWS as OF_ANSWERS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import (
     interactive_cases,
     interactive_verdicts,
     refuted_evidence,
 )
-from dpcore_attacks.laws.oracles.one_question import one_question_verdict
 from dpcore_attacks.laws.oracles.oracle_words import oracle_entropy_verdict
 from dpcore_attacks.subjects import (
     Example,
@@ -313,9 +319,10 @@ def _judge_cases(
         for function_case in interactive_cases(mechanism):
             verdicts = interactive_verdicts(function_case, seed, effort.transcripts, rate)
             verdicts.append(oracle_entropy_verdict(function_case, seed))
-            verdicts.append(far_points_verdict(function_case, seed, effort.transcripts, rate))
-            verdicts.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
-            verdicts.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
+            verdicts += [
+                answers_verdict(law, function_case, seed, effort.transcripts, rate)
+                for law in OF_ANSWERS
+            ]
             yield function_case.as_mechanism(), verdicts
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
@@ -418,8 +425,7 @@ def _bounded(case: Case, registry: Registry) -> str:
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")
-    if not names:
-        raise BrokenLawError("it has no bound, so that it can never be priced by name")
+    fail_if(not names, "it has no bound, so that it can never be priced by name")
     return ", ".join(names)
 
 

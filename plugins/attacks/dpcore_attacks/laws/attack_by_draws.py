@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
 
 from dpcore.events.base import Event
 from dpcore_attacks.laboratory.excess import Excess, Sample, excess, visible
@@ -106,8 +107,8 @@ class AttackByDraws:
 
 
 def as_one(what: str) -> Score:
-    """All outputs as one sample of that name."""
-    return lambda p, q: [Sample(p=p, q=q, what=what)]
+    """All outputs as one sample of that name, shape (draws, numbers of one)."""
+    return lambda p, q: [Sample(p=np.asarray(p), q=np.asarray(q), what=what)]
 
 
 def describe_limit(draws: int, rate: float) -> str:

@@ -14,7 +14,7 @@ from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
 from dpcore.errors import AdjacencyError, NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, fail_if, judge
 
 COUNTING = Law("accountant.counting", "Composing count times equals composing one at a time.")
 ORDER = Law("accountant.order-irrelevant", "The order of events does not matter.")
@@ -151,8 +151,10 @@ def _require_equal(
     for delta, first in first_ends.items():
         second = second_ends[delta]
         # Two infinities are equal; the first test keeps their difference, nan, out of the second.
-        if first != second and not abs(first - second) <= _ROOM * max(1.0, abs(first)):
-            raise BrokenLawError(f"at delta={delta:g}: {comparison}: {first!r} and {second!r}")
+        fail_if(
+            first != second and not abs(first - second) <= _ROOM * max(1.0, abs(first)),
+            f"at delta={delta:g}: {comparison}: {first!r} and {second!r}",
+        )
 
 
 def _require_at_least(
@@ -161,8 +163,9 @@ def _require_at_least(
     for delta, upper in upper_ends.items():
         lower = lower_bounds[delta]
         # Strict beyond rounding alone: an upper end that is too low understates the privacy loss.
-        if upper < lower * (1 - _ROOM):
-            raise BrokenLawError(f"at delta={delta:g}: {violation}: {upper!r} < {lower!r}")
+        fail_if(
+            upper < lower * (1 - _ROOM), f"at delta={delta:g}: {violation}: {upper!r} < {lower!r}"
+        )
 
 
 def _counting(ladder: _Ladder) -> str:
@@ -200,8 +203,10 @@ def _grows(ladder: _Ladder) -> str:
         _require_at_least(more_costs, fewer_costs, "more events cost less")
     for cost_by_delta in costs:
         for larger, smaller in pairwise(cost_by_delta.values()):
-            if smaller < larger * (1 - _ROOM):
-                raise BrokenLawError(f"a smaller delta costs less: {smaller!r} < {larger!r}")
+            fail_if(
+                smaller < larger * (1 - _ROOM),
+                f"a smaller delta costs less: {smaller!r} < {larger!r}",
+            )
     return ""
 
 
@@ -274,8 +279,12 @@ def _consistent(ladder: _Ladder) -> str:
                 compared += 1
                 name = type(method).__name__
                 # Both intervals must hold the same true epsilon, so that they must overlap.
-                if first.upper < second.lower * (1 - _ROOM):
-                    raise BrokenLawError(f"upper end {first.upper!r} < {second.lower!r} of {name}")
-                if second.upper < first.lower * (1 - _ROOM):
-                    raise BrokenLawError(f"lower end {first.lower!r} > {second.upper!r} of {name}")
+                fail_if(
+                    first.upper < second.lower * (1 - _ROOM),
+                    f"upper end {first.upper!r} < {second.lower!r} of {name}",
+                )
+                fail_if(
+                    second.upper < first.lower * (1 - _ROOM),
+                    f"lower end {first.lower!r} > {second.upper!r} of {name}",
+                )
     return f"{compared} comparisons"

@@ -33,7 +33,9 @@ from dpcore_attacks.laws.law import (
     NotApplicableError,
     Outcome,
     Verdict,
+    fail_if,
     judge,
+    skip_if,
 )
 from dpcore_attacks.laws.learners.learners import TOTAL
 from dpcore_attacks.laws.learners.variants import variants
@@ -126,7 +128,7 @@ def bound_verdicts(
     if applicable and not any(f.worst > 0 for f in applicable):
         reason = f"the statistic never moved in {sum(f.pairs for f in applicable)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
-    verdicts += [_holds(finding) for finding in findings]
+    verdicts += [Verdict(HOLDS, finding.name, *_outcome(finding)) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
     # A bound that copies a number goes wrong only where the number changes.
     variant_findings = _attack_variants(case, effort.share(4), seed, known)
@@ -166,41 +168,36 @@ def _finite_or_refused(case: Case) -> str:
             sized_case = case.under(relation).at_size(size)
             claims = sized_case.claims()
             if isinstance(claims, Refused):
-                if not claims.reason:
-                    raise BrokenLawError(f"{relation}, n={size}: refused without a reason")
+                fail_if(not claims.reason, f"{relation}, n={size}: refused without a reason")
                 continue
             for query, claim in claims:
                 checked += 1
                 # A zero would ask for no noise at all, an infinite one for nothing but noise.
-                if not (math.isfinite(claim.largest) and claim.largest > 0):
-                    raise BrokenLawError(
-                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
-                    )
-    if not checked:
-        raise BrokenLawError(REFUSED_EVERYWHERE)
+                fail_if(
+                    not (math.isfinite(claim.largest) and claim.largest > 0),
+                    f"{relation}, n={size}: {query.name!r} has {claim.largest!r}",
+                )
+    fail_if(not checked, REFUSED_EVERYWHERE)
     return f"{checked} claims"
 
 
 def _pure(case: Case) -> str:
-    if case.claims() != case.claims():
-        raise BrokenLawError("two calls with equal arguments gave different bounds")
+    fail_if(case.claims() != case.claims(), "two calls with equal arguments gave different bounds")
     return ""
 
 
 def _fits_query(case: Case) -> str:
-    if not case.bound.is_about(case.learner):
-        raise BrokenLawError(f"it is not about {type(case.learner).__name__}")
+    fail_if(not case.bound.is_about(case.learner), f"it is not about {type(case.learner).__name__}")
     claims = case.claims()
     if isinstance(claims, Refused):
         raise NotApplicableError(f"refused: {claims.reason}")
     for query, claim in claims:
         # The mechanism scales its noise in the query's distance: another one is another number.
-        if claim.distance is not query.distance:
-            raise BrokenLawError(
-                f"it bounds {claim.distance}, {query.name!r} needs {query.distance}"
-            )
-        if not claim.source:
-            raise BrokenLawError(f"the claim for {query.name!r} names no source")
+        fail_if(
+            claim.distance is not query.distance,
+            f"it bounds {claim.distance}, {query.name!r} needs {query.distance}",
+        )
+        fail_if(not claim.source, f"the claim for {query.name!r} names no source")
     return f"{len(claims)} queries"
 
 
@@ -218,13 +215,12 @@ def _monotone(case: Case) -> str:
                 continue
             for name in small_units.keys() & large_units.keys():
                 compared += 1
-                if small_units[name] > large_units[name] * (1 + 1e-12):
-                    raise BrokenLawError(
-                        f"{name!r}: {small_units[name]!r} for {small}, "
-                        f"but {large_units[name]!r} for {large}"
-                    )
-    if not compared:
-        raise NotApplicableError("it covers no two comparable relations")
+                fail_if(
+                    small_units[name] > large_units[name] * (1 + 1e-12),
+                    f"{name!r}: {small_units[name]!r} for {small}, "
+                    f"but {large_units[name]!r} for {large}",
+                )
+    skip_if(not compared, "it covers no two comparable relations")
     return f"{compared} comparisons"
 
 
@@ -240,10 +236,11 @@ def _any_args(case: Case, seed: int) -> str:
                 continue
             compared += 1
             claim_with_args = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
-            if claim_with_args != claim:
-                raise BrokenLawError(f"{query.name!r}: the bound changes with the args of an ask")
-    if not compared:
-        raise NotApplicableError("no ask carries args")
+            fail_if(
+                claim_with_args != claim,
+                f"{query.name!r}: the bound changes with the args of an ask",
+            )
+    skip_if(not compared, "no ask carries args")
     return f"{compared} asks"
 
 
@@ -258,8 +255,7 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
         if isinstance(claims, Refused)
         else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
     )
-    if not laws:
-        raise NotApplicableError("it states no law")
+    skip_if(not laws, "it states no law")
     closest = 0.0
     for query, claim in laws:
         # Without a claim for each order there is nothing that the law over orders could be held to.
@@ -281,11 +277,11 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
             exceeded = int(np.count_nonzero(movements > level))
             tail = min(1.0, claim.law.beyond(level))
             # sf(k - 1) is the chance of k or more hits, were the stated tail true.
-            if scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)):
-                raise BrokenLawError(
-                    f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
-                    f"{level:.6g}, the law says {tail:.4g}"
-                )
+            fail_if(
+                scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)),
+                f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
+                f"{level:.6g}, the law says {tail:.4g}",
+            )
             if exceeded > draws / 20:
                 closest = max(closest, exceeded / draws / max(tail, 1e-300))
     return f"closest {closest:.3g} of a stated tail"
@@ -340,10 +336,6 @@ def _binomial_tail(successes: int, trials: int, probability: float) -> float:
         math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
         for k in range(successes, trials + 1)
     )
-
-
-def _holds(finding: Finding) -> Verdict:
-    return Verdict(HOLDS, finding.name, *_outcome(finding))
 
 
 def _outcome(finding: Finding) -> tuple[Outcome, str]:
@@ -402,19 +394,15 @@ def _attack_variants(
     return [(change, finding) for change, finding in findings if finding.failures < finding.pairs]
 
 
-def _describe_evidence(finding: Finding) -> str:
-    return f": {finding.counterexample.describe()}" if finding.counterexample else ""
-
-
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
-    if not findings:
-        raise NotApplicableError("the bound is refused for every changed parameter")
+    skip_if(not findings, "the bound is refused for every changed parameter")
     for change, finding in findings:
         # Only this number changed, so that the bound must have used a copy of the old one.
-        if finding.broken:
-            raise BrokenLawError(
-                f"with {change} and nothing else changed, the statistic moves {finding.worst:.4g} "
-                f"times the claim{_describe_evidence(finding)}"
-            )
+        example = finding.counterexample
+        fail_if(
+            finding.broken,
+            f"with {change} and nothing else changed, the statistic moves {finding.worst:.4g} "
+            f"times the claim{f': {example.describe()}' if example else ''}",
+        )
     ratios = ", ".join(f"{change}: {finding.worst:.3g}" for change, finding in findings)
     return f"worst ratios {ratios}"

@@ -25,13 +25,7 @@ from dpcore.records.records import Records
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.law import (
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Verdict,
-    judge,
-)
+from dpcore_attacks.laws.law import Law, NotApplicableError, Verdict, fail_if, judge, skip_if
 
 ADDITIVE = Law(
     "sum.additive",
@@ -156,14 +150,12 @@ def _small_universe(trial: _Sums) -> str:
             movement = _farthest(np.array(rows), query.distance, adjacency.membership)
             limit = claimed[query.name].largest
             # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
-            if movement > limit * (1 + ALLOWANCE):
-                raise BrokenLawError(
-                    f"{query.name!r} moves by {movement:.9g} under {adjacency}, "
-                    f"{limit:.9g} is claimed"
-                )
+            fail_if(
+                movement > limit * (1 + ALLOWANCE),
+                f"{query.name!r} moves by {movement:.9g} under {adjacency}, {limit:.9g} is claimed",
+            )
             shares.append(movement / limit)
-    if not shares:
-        raise NotApplicableError("it claims nothing of any relation")
+    skip_if(not shares, "it claims nothing of any relation")
     return f"{len(records)} records, up to {max(shares):.4g} of the claim"
 
 
@@ -186,16 +178,22 @@ def _additive(trial: _Sums) -> str:
     for query in trial.asks:
         full_sum = trial.total(query, records)
         one_by_one = [trial.total(query, single) for single in singles]
-        if sum(one_by_one[1:], one_by_one[0]) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single records")
+        fail_if(
+            sum(one_by_one[1:], one_by_one[0]) != full_sum,
+            f"{query.name!r}: the whole is not the sum of single records",
+        )
         # Engines sum parts in any order: only exact sums are then the same bits.
         order = rng.permutation(len(records))
-        if trial.total(query, records.take(order)) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: another order gives another sum")
+        fail_if(
+            trial.total(query, records.take(order)) != full_sum,
+            f"{query.name!r}: another order gives another sum",
+        )
         for cut in (1, int(rng.integers(2, len(records) - 1))):
             parts = [trial.total(query, records.take(rows)) for rows in (order[:cut], order[cut:])]
-            if parts[0] + parts[1] != full_sum:
-                raise BrokenLawError(f"{query.name!r}: two parts do not add up to the whole")
+            fail_if(
+                parts[0] + parts[1] != full_sum,
+                f"{query.name!r}: two parts do not add up to the whole",
+            )
         sums += 1
     return f"{sums} sums over {len(records)} records"
 
@@ -218,16 +216,15 @@ def _row_wise(trial: _Sums) -> str:
             if contributions is None:
                 continue
             # NaN equals NaN here: what fails to be a number is for another law.
-            if not np.array_equal(
-                contributions, expected[places], equal_nan=contributions.dtype.kind in "fc"
-            ):
-                raise BrokenLawError(
-                    f"{query.name!r}: a record contributes something else {setting}: it depends on "
-                    f"others, or on its place (a matrix product's rows do)"
-                )
+            fail_if(
+                not np.array_equal(
+                    contributions, expected[places], equal_nan=contributions.dtype.kind in "fc"
+                ),
+                f"{query.name!r}: a record contributes something else {setting}: it depends on "
+                f"others, or on its place (a matrix product's rows do)",
+            )
             compared += len(places)
-    if not compared:
-        raise NotApplicableError("contributions fail on made-up records")
+    skip_if(not compared, "contributions fail on made-up records")
     return f"{compared} contributions"
 
 
@@ -244,13 +241,15 @@ def _clipped(trial: _Sums) -> str:
                 sizes = [abs(n) for n in integers]
                 size = max(sizes) if query.distance is Distance.LINF else sum(sizes)
                 ratio = Fraction(size) / limit
-            if ratio > 1:
-                raise BrokenLawError(
-                    f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
-                    f"times, squared in l2)"
-                )
+            fail_if(
+                ratio > 1,
+                f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
+                f"times, squared in l2)",
+            )
             # A declared sign lowers the bound for replacement, so that it must be true.
-            if query.sum.sign == "non_negative" and min(integers) < 0:
-                raise BrokenLawError(f"{query.name!r}: a contribution is negative")
+            fail_if(
+                query.sum.sign == "non_negative" and min(integers) < 0,
+                f"{query.name!r}: a contribution is negative",
+            )
             longest = max(longest, float(ratio))
     return f"longest: {longest:.6g} of the clip (squared in l2)"

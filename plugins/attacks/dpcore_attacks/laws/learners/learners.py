@@ -22,7 +22,15 @@ from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, is_numeric, same
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge,
+    skip_if,
+)
 from dpcore_attacks.laws.learners import private_side
 
 QUERIES_PURE = Law(
@@ -95,8 +103,10 @@ def _plan_blind(trial: _Trial) -> str:
     for pair in trial.pairs(5):
         for records in (pair.before, pair.after):
             trial.statistic(learner, first, records)
-            if learner.queries(public) != (first,):
-                raise BrokenLawError("the planned function changed once records were seen")
+            fail_if(
+                learner.queries(public) != (first,),
+                "the planned function changed once records were seen",
+            )
     return "10 fits"
 
 
@@ -162,11 +172,14 @@ def _queries_pure(trial: _Trial) -> str:
         learner.queries(public),
         copy.deepcopy(learner).queries(trial.case.public),
     ):
-        if replanned_queries != first:
-            raise BrokenLawError("two calls with equal arguments planned different queries")
+        fail_if(
+            replanned_queries != first, "two calls with equal arguments planned different queries"
+        )
     names = [query.name for query in first]
-    if not names or len(set(names)) < len(names):
-        raise BrokenLawError(f"query names must be there and differ, got {names}")
+    fail_if(
+        not names or len(set(names)) < len(names),
+        f"query names must be there and differ, got {names}",
+    )
     if any(query.args is not None for query in first):
         raise BrokenLawError("a planned query carries args")
     return f"{len(first)} queries"
@@ -184,11 +197,11 @@ def _asks_as_planned(trial: _Trial) -> str:
                 raise BrokenLawError(
                     f"the query {query.name!r} was asked but not planned like this"
                 )
-            if counts[query.name] > planned[query.name].at_most:
-                raise BrokenLawError(
-                    f"the query {query.name!r} was planned for "
-                    f"{planned[query.name].at_most} asks, one more came"
-                )
+            limit = planned[query.name].at_most
+            fail_if(
+                counts[query.name] > limit,
+                f"the query {query.name!r} was planned for {limit} asks, one more came",
+            )
     return f"at most {allowed} asks"
 
 
@@ -203,15 +216,18 @@ def _statistic_pure(trial: _Trial) -> str:
             np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
             repeat = trial.statistic(learner, query, pair.before)
             fresh_instance = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
-            if not same(first, repeat) or not same(first, fresh_instance):
-                raise BrokenLawError(f"{query.name!r}: equal arguments gave different statistics")
+            fail_if(
+                not same(first, repeat) or not same(first, fresh_instance),
+                f"{query.name!r}: equal arguments gave different statistics",
+            )
             compared += 1
     return f"{compared} statistics"
 
 
 def _total(trial: _Trial) -> str:
-    if not trial.case.learner.total:
-        raise NotApplicableError("it is not declared total; its guarantees assume no_failure")
+    skip_if(
+        not trial.case.learner.total, "it is not declared total; its guarantees assume no_failure"
+    )
     count = 0
     queries = trial.asks()
     for pair in trial.pairs(_PAIRS):
@@ -232,10 +248,14 @@ def _inputs_unchanged(trial: _Trial) -> str:
             args_before = copy.deepcopy(query.args)
             features, labels = records.features.tobytes(), records.labels.tobytes()
             trial.statistic(trial.case.learner, query, records)
-            if (features, labels) != (records.features.tobytes(), records.labels.tobytes()):
-                raise BrokenLawError(f"{query.name!r}: the statistic changed its records")
-            if not _equal(args_before, query.args):
-                raise BrokenLawError(f"{query.name!r}: the statistic changed the args of the ask")
+            fail_if(
+                (features, labels) != (records.features.tobytes(), records.labels.tobytes()),
+                f"{query.name!r}: the statistic changed its records",
+            )
+            fail_if(
+                not _equal(args_before, query.args),
+                f"{query.name!r}: the statistic changed the args of the ask",
+            )
     learner = _speaker(trial)
     updates = 0
     for state, query, answer in conversation(trial.case, None, trial.rng(), 1.0):
@@ -244,8 +264,7 @@ def _inputs_unchanged(trial: _Trial) -> str:
         updates += 1
         value = answer.value.copy()
         learner.update(state, answer)
-        if not same(value, answer.value):
-            raise BrokenLawError(f"{query.name!r}: update changed the answer")
+        fail_if(not same(value, answer.value), f"{query.name!r}: update changed the answer")
         # States are values: the one before the update must still ask the same.
         next_ask = learner.ask(state)
         if next_ask is None or next_ask != query or not _equal(query.args, next_ask.args):
@@ -268,15 +287,15 @@ def _public_blind(trial: _Trial) -> str:
         for records in (pair.before, pair.after):
             transcripts.append(_transcript(trial, records, answers))
             # The answers are forced, so that any difference can only come from the records.
-            if not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)):
-                raise BrokenLawError(
-                    "with equal answers, the asks or the model differ between neighbours: the "
-                    "public part has seen records"
-                )
-            if len(transcripts[0]) != len(transcripts[-1]):
-                raise BrokenLawError(
-                    "with equal answers, neighbours lead to different numbers of asks"
-                )
+            fail_if(
+                not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)),
+                "with equal answers, the asks or the model differ between neighbours: the "
+                "public part has seen records",
+            )
+            fail_if(
+                len(transcripts[0]) != len(transcripts[-1]),
+                "with equal answers, neighbours lead to different numbers of asks",
+            )
     return f"{len(transcripts)} runs"
 
 
@@ -313,22 +332,25 @@ def _model_replays(trial: _Trial) -> str:
             raise BrokenLawError("after all answers, it asks once more")
         models.append(learner.model(state))
     first, second = (model.arrays() for model in models)
-    if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
-        raise BrokenLawError("equal answers gave models with different arrays")
+    fail_if(
+        first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first),
+        "equal answers gave models with different arrays",
+    )
     predicting = [model for model in models if isinstance(model, Model)]
     # `predicts` is declared beforehand: what is published must agree with it.
-    if bool(predicting) != trial.case.learner.predicts:
-        raise BrokenLawError("it says otherwise whether it publishes a model")
+    fail_if(
+        bool(predicting) != trial.case.learner.predicts,
+        "it says otherwise whether it publishes a model",
+    )
     if not predicting:
         return f"{len(first)} arrays"
     predictions = [np.asarray(model.predict(table)) for model in predicting]
-    if not same(*predictions):
-        raise BrokenLawError("equal answers gave models that predict differently")
+    fail_if(not same(*predictions), "equal answers gave models that predict differently")
     prediction = predictions[0]
-    if prediction.shape != (7,) or (is_numeric(prediction) and not np.isfinite(prediction).all()):
-        raise BrokenLawError(
-            f"predictions for 7 rows have shape {prediction.shape} or are not finite"
-        )
+    fail_if(
+        prediction.shape != (7,) or (is_numeric(prediction) and not np.isfinite(prediction).all()),
+        f"predictions for 7 rows have shape {prediction.shape} or are not finite",
+    )
     _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
 
@@ -346,10 +368,12 @@ def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Mode
 
     ahead = [outputs_of(first, row) for row in range(7)]
     back = [outputs_of(second, row) for row in range(6, -1, -1)][::-1]
-    if not all(
-        same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
-    ):
-        raise BrokenLawError("a row's prediction or score depends on the rows asked before it")
+    fail_if(
+        not all(
+            same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
+        ),
+        "a row's prediction or score depends on the rows asked before it",
+    )
 
 
 def _table(trial: _Trial) -> dict[str, Any]:

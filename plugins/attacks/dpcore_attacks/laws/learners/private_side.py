@@ -28,7 +28,7 @@ from dpcore_attacks.attacks.neighbours import pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, same
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, fail_if, judge
 
 NOTHING_LEFT = Law(
     "learner.nothing-left-behind",
@@ -87,11 +87,11 @@ def _nothing_left(case: Case, seed: int) -> str:
         for query in queries[:10]:
             _statistic(_copy_case(case), query, records, seed)
             compared += 1
-        if _digest_conversation(case, forced, seed) != first:
-            raise BrokenLawError(
-                "with equal answers, the asks or the model changed after the private function had "
-                "seen records, on instances of their own: a global or a class attribute is shared"
-            )
+        fail_if(
+            _digest_conversation(case, forced, seed) != first,
+            "with equal answers, the asks or the model changed after the private function had "
+            "seen records, on instances of their own: a global or a class attribute is shared",
+        )
     return f"{compared} statistics"
 
 
@@ -125,13 +125,13 @@ def _coins_keep_nothing(case: Case, seed: int) -> str:
     # One instance with its coins serves every dataset, beside a fresh one for each of them.
     for records, query in itertools.product(_datasets(case, seed), queries):
         fresh_case = _copy_case(case)
-        if not same(
-            *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
-        ):
-            raise BrokenLawError(
-                f"{query.name!r}: coins that other records were seen with gave another statistic "
-                f"than fresh ones: something of the records is kept there"
-            )
+        fail_if(
+            not same(
+                *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
+            ),
+            f"{query.name!r}: coins that other records were seen with gave another statistic "
+            f"than fresh ones: something of the records is kept there",
+        )
         compared += 1
     if forced is not None and _digest_conversation(
         case, forced, seed, shared_case.coins

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -156,7 +156,7 @@ def _opposed(trial: Trial, scale: float) -> Iterator[tuple[AttackByDraws, Attemp
                 yield attack, Attempt(draw, _choice, f"at scale {scale:g}, mixed steps")
 
 
-def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
     """The option that either side chose."""
     return as_one(f"the choice among {p.shape[1]}")(_labels(p), _labels(q))
 
@@ -164,5 +164,5 @@ def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
 def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """The number of the largest coordinate where outputs are few, else the first coordinate."""
     if len(np.unique(outputs)) <= 2:
-        return np.argmax(outputs, axis=1).astype(np.float64)[:, None]
+        return np.asarray(np.argmax(outputs, axis=1, keepdims=True), dtype=np.float64)
     return outputs[:, :1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
 
@@ -51,9 +52,7 @@ def together(trial: Trial) -> str:
     as the events are.
     """
     trial.require_coordinates()
-    skip_if(
-        trial.distance is Distance.HAMMING, f"no generic test is known for {trial.distance}"
-    )
+    skip_if(trial.distance is Distance.HAMMING, f"no generic test is known for {trial.distance}")
     bench, event = _bench(trial)
     size = bench.query.real_size
     before = np.zeros(size)
@@ -113,7 +112,7 @@ def _part(trial: Trial, size: int) -> float:
     return trial.unit / math.sqrt(size) if trial.distance is Distance.L2 else trial.unit
 
 
-def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
     """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
     cut = len(p) // 4
     p_scores, q_scores = (

@@ -11,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.noise_streams import Runs, Told
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore_attacks.laws.law import Law, fail_if, skip_if
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial, local, rounded
 
 TAILS = Law(
@@ -40,14 +39,17 @@ def tails(trial: Trial) -> str:
     the largest again and again, whatever the value, outputs beyond it tell neighbours apart.
     """
     bench, _, _ = local(trial, 1.0, 1024)
-    if trial.distance is Distance.HAMMING:
-        raise NotApplicableError("its outputs are categories")
-    if trial.case.mechanism.arithmetic == "exact":
-        raise NotApplicableError("its outputs lie on a grid: the law of any value measures them")
+    skip_if(trial.distance is Distance.HAMMING, "its outputs are categories")
+    skip_if(
+        trial.case.mechanism.arithmetic == "exact",
+        "its outputs lie on a grid: the law of any value measures them",
+    )
     curve = trial.event(bench)
     # A curve that pays for an end of the noise, in delta, owes no tails.
-    if max(curve.delta(500.0, d) for d in Direction) > _NOTHING:
-        raise NotApplicableError("its curve leaves room for noise that ends")
+    skip_if(
+        max(curve.delta(500.0, d) for d in Direction) > _NOTHING,
+        "its curve leaves room for noise that ends",
+    )
     release = bench.prepared()
     tops: list[float] = []
     for base in (0.0, 5.0):
@@ -60,18 +62,20 @@ def tails(trial: Trial) -> str:
         noises += [bench.released(release, value, bench.stream(k)) - value for k in range(100)]
         sizes = np.abs(np.concatenate(noises))
         plain = sizes[-100 * 1024 :]
-        if len(np.unique(rounded(plain))) < 0.9 * len(plain):
-            raise NotApplicableError("its outputs repeat: the law of any value measures them")
+        skip_if(
+            len(np.unique(rounded(plain))) < 0.9 * len(plain),
+            "its outputs repeat: the law of any value measures them",
+        )
         top = float(sizes.max())
         # A largest size that repeats is an end of the noise, not the luck of one draw.
         alike = int((sizes >= top * (1 - 1e-9)).sum())
         tops.append(top if alike >= 10 else math.inf)
     low, high = sorted(tops)
-    if high < math.inf and high <= low * (1 + 1e-6):
-        raise BrokenLawError(
-            f"no noise is larger than {high:.6g} at scale 1, which many draws attain exactly: "
-            f"outputs farther away are impossible for one neighbour and not for the other"
-        )
+    fail_if(
+        high < math.inf and high <= low * (1 + 1e-6),
+        f"no noise is larger than {high:.6g} at scale 1, which many draws attain exactly: "
+        f"outputs farther away are impossible for one neighbour and not for the other",
+    )
     return "no size of noise was the largest twice"
 
 
@@ -92,21 +96,24 @@ def entropy(trial: Trial) -> str:
     references = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
     if stream.count > SEED_WORDS:
         return f"{stream.count} words for {value.size} coordinates"
-    if all(np.array_equal(first, reference) for reference in references):
-        raise NotApplicableError("its outputs do not vary")
-    if len(np.unique(first)) <= 2 and not _erratic(bench, value, words):
-        raise NotApplicableError(f"one choice from {stream.count} words")
+    skip_if(
+        all(np.array_equal(first, reference) for reference in references), "its outputs do not vary"
+    )
+    skip_if(
+        len(np.unique(first)) <= 2 and not _erratic(bench, value, words),
+        f"one choice from {stream.count} words",
+    )
     # Few words: each bit is flipped alone, and what changes nothing is no entropy.
     changing = changing_bits(
         words,
         first,
         lambda changed_words: bench.released(release, value, Told(bench.stream(1), changed_words)),
     )
-    if changing < BITS:
-        raise BrokenLawError(
-            f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
-            f"change anything: whoever tries all seeds knows the noise"
-        )
+    fail_if(
+        changing < BITS,
+        f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
+        f"change anything: whoever tries all seeds knows the noise",
+    )
     return f"{changing} bits of {stream.count} words"
 
 

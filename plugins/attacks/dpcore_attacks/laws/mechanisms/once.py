@@ -18,7 +18,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import SecretCoins
 from dpcore.single_use import Once
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 NOT_DOUBLED = Law(
     "once.not-doubled",
@@ -61,10 +61,10 @@ def _attack(thing: Once, use: Callable[[], object]) -> str:
     # Both before and after: what is spent must not serve again either.
     for when in ("before", "after"):
         for manner, attempt in attempts.items():
-            if _works(attempt):
-                raise BrokenLawError(f"it was {manner}, {when} its use")
-        if hasattr(os, "fork") and _forked(use):
-            raise BrokenLawError(f"a forked process used it, {when} its use here")
+            fail_if(_works(attempt), f"it was {manner}, {when} its use")
+        fail_if(
+            hasattr(os, "fork") and _forked(use), f"a forked process used it, {when} its use here"
+        )
         if when == "before":
             use()
     return f"{len(attempts)} copies and a fork, before and after its use"

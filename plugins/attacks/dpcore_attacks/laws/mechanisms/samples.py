@@ -35,6 +35,7 @@ from dpcore_attacks.laws.law import (
     NotApplicableError,
     Verdict,
     judge,
+    skip_if,
 )
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 
@@ -72,8 +73,10 @@ def curve_audited(
 
 def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
     """Two values at the claimed distance, spread over all coordinates; at two scales."""
-    if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
-        raise NotApplicableError(f"no generic pair is known for {case.query.distance}")
+    skip_if(
+        case.query.distance in (Distance.PSD_ROWS, Distance.RKHS),
+        f"no generic pair is known for {case.query.distance}",
+    )
     sample_counts = []
     for number, scale in enumerate(_SCALES):
         mechanism = case.at(scale)
@@ -160,11 +163,11 @@ def run_verdicts(
 
 def _run_audited(example: Priced, effort: Effort, seed: int, rate: float) -> str:
     samples = runs_within(example.plan, effort.samples)
-    if samples < FEWEST:
-        raise NotApplicableError(
-            f"its runs answer so much that the effort covers {samples} of them, an audit needs "
-            f"{FEWEST}: dpcore audit takes them"
-        )
+    skip_if(
+        samples < FEWEST,
+        f"its runs answer so much that the effort covers {samples} of them, an audit needs "
+        f"{FEWEST}: dpcore audit takes them",
+    )
     effort = attrs.evolve(effort, samples=samples)
     try:
         run_audit = audit_run(
