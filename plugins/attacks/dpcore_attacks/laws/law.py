@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import attrs
+
+from dpcore.errors import UndeclaredError
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -122,3 +128,22 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
     except (Exception, SystemExit) as error:
         lines = str(error).splitlines() or [""]
         return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")
+
+
+def judge_all(
+    checks: Mapping[Law, Callable[..., str]], subject: str, *arguments: Any
+) -> list[Verdict]:
+    """A verdict on each law, in order; every check is called with the same arguments."""
+    return [judge(law, subject, partial(check, *arguments)) for law, check in checks.items()]
+
+
+def if_planned(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` returns for a learner that a plan may refuse.
+
+    Raises:
+        NotApplicableError: the plan refuses it, for it needs something that is not declared.
+    """
+    try:
+        return work(*arguments)
+    except UndeclaredError as error:
+        raise NotApplicableError(f"it is refused by the plan: {error}") from None

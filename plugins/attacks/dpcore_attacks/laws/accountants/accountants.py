@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 
 from dpcore.accountant import Accountant, UnsupportedEventError
@@ -14,7 +14,14 @@ from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
 from dpcore.errors import AdjacencyError, NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, fail_if, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge_all,
+)
 
 COUNTING = Law("accountant.counting", "Composing count times equals composing one at a time.")
 ORDER = Law("accountant.order-irrelevant", "The order of events does not matter.")
@@ -64,13 +71,11 @@ def accountant_verdicts(
         TRUTH: _truth,
         CONSISTENT: _consistent,
     }
-    verdicts = []
+    verdicts: list[Verdict] = []
     for ladder in ladders:
         subject = f"{make.__name__}, {type(ladder[0]).__name__}"
         # One trial for all laws: they ask for the same compositions, which are the slow part.
-        trial = _Ladder(make, ladder)
-        for law, check in checks.items():
-            verdicts.append(judge(law, subject, partial(check, trial)))
+        verdicts += judge_all(checks, subject, _Ladder(make, ladder))
     return verdicts
 
 

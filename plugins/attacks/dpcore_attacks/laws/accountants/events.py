@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
 
 import numpy as np
@@ -15,7 +14,15 @@ from dpcore.events.base import Direction, Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import gaussian_delta
 from dpcore.events.text import read_event, write_event
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, fail_if, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge,
+    judge_all,
+)
 
 PROBABILITY = Law("event.probability", "The curve is a probability at every epsilon >= 0.")
 NONINCREASING = Law("event.nonincreasing", "The curve never rises with epsilon.")
@@ -67,19 +74,21 @@ def _stored(event: Event, catalogue: Catalogue) -> str:
 
 def event_verdicts(event: Event, subject: str) -> list[Verdict]:
     """All laws of one event's curve."""
-    curves = _Curves(event)
-    checks: dict[Law, Callable[[_Curves], str]] = {
-        PROBABILITY: _probability,
-        NONINCREASING: _nonincreasing,
-        CONVEX: _convex,
-        DIRECTIONS: _directions,
-        ONE_CURVE: _one_curve,
-        PURE: _pure,
-        MU: _mu,
-        RHO: _rho,
-        RENYI: _renyi,
-    }
-    return [judge(law, subject, partial(check, curves)) for law, check in checks.items()]
+    return judge_all(
+        {
+            PROBABILITY: _probability,
+            NONINCREASING: _nonincreasing,
+            CONVEX: _convex,
+            DIRECTIONS: _directions,
+            ONE_CURVE: _one_curve,
+            PURE: _pure,
+            MU: _mu,
+            RHO: _rho,
+            RENYI: _renyi,
+        },
+        subject,
+        _Curves(event),
+    )
 
 
 def _one_curve(curves: _Curves) -> str:

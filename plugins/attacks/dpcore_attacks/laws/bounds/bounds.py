@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
@@ -35,6 +36,7 @@ from dpcore_attacks.laws.law import (
     Verdict,
     fail_if,
     judge,
+    judge_all,
     skip_if,
 )
 from dpcore_attacks.laws.learners.learners import TOTAL
@@ -113,15 +115,15 @@ def bound_verdicts(
     sizes 1 and 2, a quarter to changed parameters.
     """
     subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
-    checks: dict[Law, Callable[[], str]] = {
-        FINITE_OR_REFUSED: lambda: _finite_or_refused(case),
-        PURE: lambda: _pure(case),
-        FITS_QUERY: lambda: _fits_query(case),
-        MONOTONE: lambda: _monotone(case),
-        ANY_ARGS: lambda: _any_args(case, seed),
-        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed, rate),
+    checks: dict[Law, Callable[..., str]] = {
+        FINITE_OR_REFUSED: _finite_or_refused,
+        PURE: _pure,
+        FITS_QUERY: _fits_query,
+        MONOTONE: _monotone,
+        ANY_ARGS: partial(_any_args, seed=seed),
+        LAW_COVERS_ORDERS: partial(_law_covers_orders, seed=seed, rate=rate),
     }
-    verdicts = [judge(law, subject, check) for law, check in checks.items()]
+    verdicts = judge_all(checks, subject, case)
     findings = _attack_relations(case, effort, seed, known)
     # A search in which nothing ever moved is no test: say so instead of passing it.
     applicable = [f for f in findings if f.pairs and not f.reason]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -17,7 +16,6 @@ from numpy.typing import NDArray
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
-from dpcore.errors import UndeclaredError
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.query import Query
@@ -25,7 +23,7 @@ from dpcore.records.records import Records
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.law import Law, NotApplicableError, Verdict, fail_if, judge, skip_if
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, if_planned, judge_all, skip_if
 
 ADDITIVE = Law(
     "sum.additive",
@@ -58,14 +56,16 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     if not sums_exactly(case.learner):
         return []
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
-    checks: dict[Law, Callable[[_Sums], str]] = {
-        ADDITIVE: _additive,
-        ROW_WISE: _row_wise,
-        CLIPPED: _clipped,
-        SMALL_UNIVERSE: _small_universe,
-    }
-    trial = _Sums(case, seed)
-    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            ADDITIVE: _additive,
+            ROW_WISE: _row_wise,
+            CLIPPED: _clipped,
+            SMALL_UNIVERSE: _small_universe,
+        },
+        subject,
+        _Sums(case, seed),
+    )
 
 
 class _Sums:
@@ -91,10 +91,7 @@ class _Sums:
 
     @cached_property
     def asks(self) -> list[Query]:
-        try:
-            planned = self.learner.queries(self.case.public)
-        except UndeclaredError as error:
-            raise NotApplicableError(f"it is refused by the plan: {error}") from None
+        planned = if_planned(self.learner.queries, self.case.public)
         asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
         return [ask for asks in asks_by_query for ask in asks]
 

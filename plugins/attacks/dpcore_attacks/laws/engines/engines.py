@@ -21,7 +21,14 @@ from dpcore.randomness import SecretCoins
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import EVERYTHING, Coins, Others, Selection, Smallest
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, fail_if, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge_all,
+)
 
 COUNTED = Law(
     "engine.counted",
@@ -116,16 +123,19 @@ def engine_verdicts(
         seed: Of the records that are made up.
     """
     trial = _Trial(make, disturb, seed)
-    checks: dict[Law, Callable[[_Trial], str]] = {
-        COUNTED: _counted,
-        SAME_BITS: _same_bits,
-        SELECTED: _selected,
-        DERIVED: _derived,
-        SURVIVED: _survived,
-        SILENT: _silent,
-        CLOSED: _closed,
-    }
-    return [judge(law, name, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            COUNTED: _counted,
+            SAME_BITS: _same_bits,
+            SELECTED: _selected,
+            DERIVED: _derived,
+            SURVIVED: _survived,
+            SILENT: _silent,
+            CLOSED: _closed,
+        },
+        name,
+        trial,
+    )
 
 
 @attrs.frozen(eq=False)

@@ -13,7 +13,7 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.randomness import PublicCoins
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.source_constants import written, written_rows
-from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, skip_if
 
 NORM = Law("features.norm", "No row of the domain has features longer than the stated norm.")
 SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
@@ -50,7 +50,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
     )
     encoded = rows.project(raw, np.zeros(len(raw))).features
     # The norm's search alone needs the rows' own units; the others work on encoded rows.
-    checks: dict[Law, Callable[[FeatureMap, Domain, NDArray[np.float64]], str]] = {
+    checks: dict[Law, Callable[..., str]] = {
         NORM: partial(_norm, rows=rows, seed=seed),
         SHAPE: _shape,
         PURE: _pure,
@@ -58,10 +58,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         COLUMNS: _columns,
     }
     subject = f"{type(features).__name__}, {rows.width} columns"
-    return [
-        judge(law, subject, partial(check, features, domain, encoded))
-        for law, check in checks.items()
-    ]
+    return judge_all(checks, subject, features, domain, encoded)
 
 
 def _norm(

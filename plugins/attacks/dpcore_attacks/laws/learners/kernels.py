@@ -6,9 +6,6 @@ its space too small.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.functions.kernels.base import Kernel
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all
 
 NORM = Law("kernel.norm", "No row of the domain has K(x, x) above the square of the stated norm.")
 ERROR = Law("kernel.error", "The stated error is a number >= 0, not infinite.")
@@ -57,15 +54,18 @@ def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdi
     # Rows that are almost equal: there a kernel matrix is singular, and rounding shows.
     near = encoded[:1] + 1e-4 * (encoded[1:20] - encoded[:1])
     trial = _Trial(kernel, domain, np.vstack([encoded, near, np.zeros((1, encoded.shape[1]))]))
-    checks: dict[Law, Callable[[_Trial], str]] = {
-        NORM: _norm,
-        ERROR: _error,
-        SYMMETRIC: _symmetric,
-        PAIRWISE: _pairwise,
-        POSITIVE: _positive,
-    }
     subject = f"{type(kernel).__name__}, {rows.width} columns"
-    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            NORM: _norm,
+            ERROR: _error,
+            SYMMETRIC: _symmetric,
+            PAIRWISE: _pairwise,
+            POSITIVE: _positive,
+        },
+        subject,
+        trial,
+    )
 
 
 def _norm(trial: _Trial) -> str:

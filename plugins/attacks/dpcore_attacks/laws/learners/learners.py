@@ -5,30 +5,29 @@ from __future__ import annotations
 import copy
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore_attacks.attacks.constructions import starts
-from dpcore_attacks.attacks.neighbours import Pair, pair_of
+from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, is_numeric, same
 from dpcore_attacks.laws.law import (
-    BrokenLawError,
     Law,
     NotApplicableError,
     Verdict,
     fail_if,
-    judge,
+    if_planned,
+    judge_all,
     skip_if,
 )
 from dpcore_attacks.laws.learners import private_side
@@ -92,7 +91,9 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     # A function has no state machine: its public part is a plan, and nothing is assembled.
     if isinstance(case.learner, FunctionLearner):
         checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
-    verdicts = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {law: partial(if_planned, check) for law, check in checks.items()}, subject, trial
+    )
     return verdicts + private_side.private_side_verdicts(case, subject, seed)
 
 
@@ -111,17 +112,7 @@ def _plan_blind(trial: _Trial) -> str:
 
 
 def _no_model(trial: _Trial) -> str:
-    raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
-
-
-def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], str]:
-    def run() -> str:
-        try:
-            return check(trial)
-        except UndeclaredError as error:
-            raise NotApplicableError(f"it is refused by the plan: {error}") from None
-
-    return run
+    raise NotApplicableError(private_side.NO_MODEL)
 
 
 class _Trial:
@@ -132,14 +123,11 @@ class _Trial:
         self.rows = Rows(case.domain)
 
     def rng(self) -> np.random.Generator:
-        return np.random.default_rng([self.seed, 1])
+        return private_side.generator(self.seed)
 
     def pairs(self, count: int) -> list[Pair]:
         """Neighbouring datasets of the case's size (20 at most where it is private)."""
-        domain = self.case.domain
-        size = domain.exact or min(domain.limit or 20, 20)
-        entries = itertools.islice(starts(self.rows, size - 1, self.rng()), count)
-        return [pair_of(entry, self.rows, self.case.adjacency) for entry in entries]
+        return [*private_side.neighbours(self.case, self.seed, count)]
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
         """What a made-up run answers, in order of asking."""
@@ -180,8 +168,7 @@ def _queries_pure(trial: _Trial) -> str:
         not names or len(set(names)) < len(names),
         f"query names must be there and differ, got {names}",
     )
-    if any(query.args is not None for query in first):
-        raise BrokenLawError("a planned query carries args")
+    fail_if(any(query.args is not None for query in first), "a planned query carries args")
     return f"{len(first)} queries"
 
 
@@ -193,10 +180,10 @@ def _asks_as_planned(trial: _Trial) -> str:
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
             counts[query.name] = counts.get(query.name, 0) + 1
-            if query.name not in planned or attrs.evolve(query, args=None) != planned[query.name]:
-                raise BrokenLawError(
-                    f"the query {query.name!r} was asked but not planned like this"
-                )
+            fail_if(
+                query.name not in planned or attrs.evolve(query, args=None) != planned[query.name],
+                f"the query {query.name!r} was asked but not planned like this",
+            )
             limit = planned[query.name].at_most
             fail_if(
                 counts[query.name] > limit,
@@ -234,10 +221,8 @@ def _total(trial: _Trial) -> str:
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
             count += 1
-            if reason := query.unfit(value):
-                raise BrokenLawError(
-                    f"{query.name!r}: {reason} on a dataset of {len(records)} records"
-                )
+            reason = query.unfit(value)
+            fail_if(reason, f"{query.name!r}: {reason} on a dataset of {len(records)} records")
     return f"{count} statistics"
 
 
@@ -267,8 +252,10 @@ def _inputs_unchanged(trial: _Trial) -> str:
         fail_if(not same(value, answer.value), f"{query.name!r}: update changed the answer")
         # States are values: the one before the update must still ask the same.
         next_ask = learner.ask(state)
-        if next_ask is None or next_ask != query or not _equal(query.args, next_ask.args):
-            raise BrokenLawError(f"{query.name!r}: update changed the state it was given")
+        fail_if(
+            next_ask is None or next_ask != query or not _equal(query.args, next_ask.args),
+            f"{query.name!r}: update changed the state it was given",
+        )
     return f"{updates} answers"
 
 
@@ -328,8 +315,7 @@ def _model_replays(trial: _Trial) -> str:
         state = learner.start(trial.case.public)
         for _, _, answer in conversation(trial.case, iter(trial.answers()), trial.rng(), 1.0):
             state = learner.update(state, answer)
-        if learner.ask(state) is not None:
-            raise BrokenLawError("after all answers, it asks once more")
+        fail_if(learner.ask(state) is not None, "after all answers, it asks once more")
         models.append(learner.model(state))
     first, second = (model.arrays() for model in models)
     fail_if(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from itertools import islice, pairwise
 from typing import Any
@@ -23,7 +23,7 @@ from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
 from dpcore_attacks.laboratory.noise_streams import asks
-from dpcore_attacks.laws.law import RATE, BrokenLawError, Law, Verdict, fail_if, judge, skip_if
+from dpcore_attacks.laws.law import RATE, BrokenLawError, Law, Verdict, fail_if, judge_all, skip_if
 
 SHAPE = Law("mechanism.shape", "A release has the query's shape and is real where the query is.")
 FINITE = Law("mechanism.finite", "A release of finite values is finite, for values of any size.")
@@ -139,23 +139,27 @@ def mechanism_verdicts(
             if None.
         rate: Chance that a right mechanism fails the law of its event.
     """
-    checks: dict[Law, Callable[[MechanismCase, int], str]] = {
-        SHAPE: _shape,
-        FINITE: _finite,
-        NOISE_ONLY: _noise_only,
-        PREPARED: _prepared,
-        EVERY_COORDINATE: _every_coordinate,
-        ASKS_INDEPENDENT: _asks_independent,
-        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
-    }
-    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {
+            SHAPE: _shape,
+            FINITE: _finite,
+            NOISE_ONLY: _noise_only,
+            PREPARED: _prepared,
+            EVERY_COORDINATE: _every_coordinate,
+            ASKS_INDEPENDENT: _asks_independent,
+            EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
+        },
+        case.name,
+        case,
+        seed,
+    )
     return verdicts + priced_verdicts(case, seed)
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
     """The laws about events alone, which hold for interactive mechanisms too."""
     checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
-    return [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    return judge_all(checks, case.name, case, seed)
 
 
 def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:

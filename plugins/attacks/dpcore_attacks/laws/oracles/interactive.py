@@ -33,7 +33,7 @@ from dpcore_attacks.laws.law import (
     NotApplicableError,
     Verdict,
     fail_if,
-    judge,
+    judge_all,
 )
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, priced_verdicts
 from dpcore_attacks.laws.mechanisms.once import not_doubled
@@ -214,16 +214,20 @@ def interactive_verdicts(
             effort if None.
         rate: Chance that a right mechanism fails either statistical law.
     """
-    checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
-        REPEATS: _repeats,
-        LIMIT: _limit,
-        NOISE_KEYED: _noise_keyed,
-        VALUE_PRIVATE: _value_private,
-        NEVER_RELEASED: _never_released,
-        COVARIANCE: partial(_covariance, rate=rate),
-        EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
-    }
-    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {
+            REPEATS: _repeats,
+            LIMIT: _limit,
+            NOISE_KEYED: _noise_keyed,
+            VALUE_PRIVATE: _value_private,
+            NEVER_RELEASED: _never_released,
+            COVARIANCE: partial(_covariance, rate=rate),
+            EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
+        },
+        case.name,
+        case,
+        seed,
+    )
     oracle, points = case.oracle(seed), _few(case, 1)
     verdicts.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
     return verdicts + priced_verdicts(case.as_mechanism(), seed)
@@ -345,8 +349,8 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
     # Private fields are out of reach of a contract; what is public must not be the function.
     public = {name for name in dir(oracle) if not name.startswith("_")}
     for name in sorted(public):
-        if isinstance(getattr(oracle, name), Expansion):
-            raise BrokenLawError(f"the oracle hands out the function as {name!r}")
+        is_function = isinstance(getattr(oracle, name), Expansion)
+        fail_if(is_function, f"the oracle hands out the function as {name!r}")
     return ""
 
 
@@ -373,8 +377,7 @@ def _never_released(case: InteractiveCase, seed: int) -> str:
 
 def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: float) -> str:
     worst = attack(case.duel(), seed, draws, rate)
-    if worst.broken:
-        raise BrokenLawError(worst.describe())
+    fail_if(worst.broken, worst.describe())
     limit = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
     return (
         f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
