@@ -138,14 +138,12 @@ class Examination:
         self._rate = share(len(self._runs), subjects.bounds, subjects.mechanisms)
         yield from _testable(self._loaded, subjects)
         yield from self._learners(subjects)
-        for maps in subjects.features.values():
-            for features, domain in maps:
-                for where in accepted(features, domain):
-                    yield from feature_verdicts(features, where, self._seed)
-        for kernels in subjects.kernels.values():
-            for kernel, domain in kernels:
-                for where in accepted(kernel, domain):
-                    yield from kernel_verdicts(kernel, where, self._seed)
+        for features, domain in chain.from_iterable(subjects.features.values()):
+            for where in accepted(features, domain):
+                yield from feature_verdicts(features, where, self._seed)
+        for kernel, domain in chain.from_iterable(subjects.kernels.values()):
+            for where in accepted(kernel, domain):
+                yield from kernel_verdicts(kernel, where, self._seed)
         yield from self._bounds(subjects)
         yield from self._mechanisms(subjects)
         yield from self._accountants()
@@ -166,7 +164,7 @@ class Examination:
 
     def _bounds(self, subjects: Subjects) -> Iterator[Verdict]:
         """Runs of examples, then all claims; the pairs are shared."""
-        attacked = [case for cases in subjects.bounds.values() for case in cases]
+        attacked = [*chain.from_iterable(subjects.bounds.values())]
         audits = _audits(self._effort)
         yield from run_verdicts(self._runs, audits, self._seed, self._rate)
         # Audits of runs are paid from the same pairs, before the claims share the rest.
@@ -252,10 +250,9 @@ class Examination:
 def _domains(subjects: Subjects) -> list[Domain]:
     """Of the examples, each once, whatever its number of records."""
     domains: list[Domain] = []
-    for cases in subjects.learners.values():
-        for case in cases:
-            if not any(_encoding(case.domain) == _encoding(domain) for domain in domains):
-                domains.append(case.domain)
+    for case in chain.from_iterable(subjects.learners.values()):
+        if not any(_encoding(case.domain) == _encoding(domain) for domain in domains):
+            domains.append(case.domain)
     return domains
 
 

@@ -22,10 +22,7 @@ from dpcore_attacks.laws.bounds import (
     bounds as bound_laws,
     sums as sum_laws,
 )
-from dpcore_attacks.laws.law import (
-    Outcome,
-    Verdict,
-)
+from dpcore_attacks.laws.law import Outcome, Verdict
 from dpcore_attacks.laws.learners import (
     cells as cell_laws,
     features as feature_laws,

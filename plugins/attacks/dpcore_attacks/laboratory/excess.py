@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
+from dpcore_attacks.laboratory.certify import ends, shares
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
@@ -144,7 +145,7 @@ def _candidates(
     if not (p.size and q.size):
         return []
     kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
-    sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
+    sides = [(side, shares(p, cuts, side), shares(q, cuts, side)) for side in kinds]
     candidates = []
     for epsilon, claimed in curve.items():
         best: tuple[float, _Event] | None = None
@@ -163,15 +164,6 @@ def _candidates(
         if best is not None:
             candidates.append(best)
     return sorted(candidates, key=lambda entry: -entry[0])[:2]
-
-
-def _shares(
-    ordered: NDArray[np.float64], cuts: NDArray[np.float64], side: float
-) -> NDArray[np.float64]:
-    below = np.searchsorted(ordered, cuts, side="left")
-    upto = np.searchsorted(ordered, cuts, side="right")
-    hits = {1.0: ordered.size - below, -1.0: upto, 0.0: upto - below}[side]
-    return np.asarray(hits / ordered.size)
 
 
 def _test_event(
@@ -218,8 +210,7 @@ def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     """The wider of both confidence intervals; each end errs with probability `level`."""
     hits, count = int(inside.sum()), inside.size
-    low = float(scipy.stats.beta.ppf(level, hits, count - hits + 1)) if hits else 0.0
-    high = float(scipy.stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
+    low, high = ends(hits, count, level)
     clusters = len(inside)
     if inside.shape[1] > 1 and clusters > 2:
         # coordinates of one release may depend on one another, releases do not

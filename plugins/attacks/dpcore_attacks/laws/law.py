@@ -137,6 +137,15 @@ def judge_all(
     return [judge(law, subject, partial(check, *arguments)) for law, check in checks.items()]
 
 
+def raises(error: type[BaseException], work: Callable[..., object], *arguments: Any) -> bool:
+    """Whether some work raises an error of a kind; errors of other kinds go through."""
+    try:
+        work(*arguments)
+    except error:
+        return True
+    return False
+
+
 def if_planned(work: Callable[..., T], *arguments: Any) -> T:
     """What `work` returns for a learner that a plan may refuse.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -94,18 +95,14 @@ def event_verdicts(event: Event, subject: str) -> list[Verdict]:
 def _one_curve(curves: _Curves) -> str:
     """An epsilon as an integer, in an array of integers: a curve in integers is rounded to 0."""
     event = curves.event
-    for direction in Direction:
-        for number in _WHOLE:
-            exact = event.delta(float(number), direction)
-            # Within the error of evaluation, which the event itself states.
-            for delta in (
-                event.delta(number, direction),
-                *event.curve(np.array([number]), direction),
-            ):
-                fail_if(
-                    not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error,
-                    f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
-                )
+    for direction, number in product(Direction, _WHOLE):
+        exact = event.delta(float(number), direction)
+        # Within the error of evaluation, which the event itself states.
+        for delta in (event.delta(number, direction), *event.curve(np.array([number]), direction)):
+            fail_if(
+                not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error,
+                f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
+            )
     return f"{len(_WHOLE)} epsilons"
 
 

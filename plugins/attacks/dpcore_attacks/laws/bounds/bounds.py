@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import permutations, product
 
 import attrs
 import numpy as np
@@ -164,21 +165,19 @@ def _movement(claim: AnySensitivity) -> float | HitLaw:
 
 def _finite_or_refused(case: Case) -> str:
     checked = 0
-    for relation in RELATIONS:
-        # At tiny sizes a count in a denominator shows, at huge ones an overflow.
-        for size in (1, 2, 3, 10, 1000, 10**6):
-            sized_case = case.under(relation).at_size(size)
-            claims = sized_case.claims()
-            if isinstance(claims, Refused):
-                fail_if(not claims.reason, f"{relation}, n={size}: refused without a reason")
-                continue
-            for query, claim in claims:
-                checked += 1
-                # A zero would ask for no noise at all, an infinite one for nothing but noise.
-                fail_if(
-                    not (math.isfinite(claim.largest) and claim.largest > 0),
-                    f"{relation}, n={size}: {query.name!r} has {claim.largest!r}",
-                )
+    # At tiny sizes a count in a denominator shows, at huge ones an overflow.
+    for relation, size in product(RELATIONS, (1, 2, 3, 10, 1000, 10**6)):
+        claims = case.under(relation).at_size(size).claims()
+        if isinstance(claims, Refused):
+            fail_if(not claims.reason, f"{relation}, n={size}: refused without a reason")
+            continue
+        for query, claim in claims:
+            checked += 1
+            # A zero would ask for no noise at all, an infinite one for nothing but noise.
+            fail_if(
+                not (math.isfinite(claim.largest) and claim.largest > 0),
+                f"{relation}, n={size}: {query.name!r} has {claim.largest!r}",
+            )
     fail_if(not checked, REFUSED_EVERYWHERE)
     return f"{checked} claims"
 
@@ -211,17 +210,14 @@ def _monotone(case: Case) -> str:
         if not isinstance(claims, Refused):
             units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
-    for small, small_units in units.items():
-        for large, large_units in units.items():
-            if small == large or not small <= large:
-                continue
-            for name in small_units.keys() & large_units.keys():
-                compared += 1
-                fail_if(
-                    small_units[name] > large_units[name] * (1 + 1e-12),
-                    f"{name!r}: {small_units[name]!r} for {small}, "
-                    f"but {large_units[name]!r} for {large}",
-                )
+    for (small, small_units), (large, large_units) in permutations(units.items(), 2):
+        for name in small_units.keys() & large_units.keys() if small <= large else ():
+            compared += 1
+            fail_if(
+                small_units[name] > large_units[name] * (1 + 1e-12),
+                f"{name!r}: {small_units[name]!r} for {small}, but {large_units[name]!r} for "
+                f"{large}",
+            )
     skip_if(not compared, "it covers no two comparable relations")
     return f"{compared} comparisons"
 
@@ -301,11 +297,12 @@ def _attack_relations(
         for target in relations
         if not isinstance((sized := target.at_size(size)).safe_claims(), Refused)
     ]
-    findings: list[Finding] = []
-    for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
-        for target in cases:
-            findings.extend(_attack_keys(target, part.share(len(cases)), seed, known))
-    return tuple(findings)
+    return tuple(
+        finding
+        for cases, part in ((relations, effort.share(2)), (small, effort.share(4)))
+        for target in cases
+        for finding in _attack_keys(target, part.share(len(cases)), seed, known)
+    )
 
 
 def _attack_keys(
@@ -383,10 +380,11 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 def _attack_variants(
     case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
 ) -> list[tuple[str, Finding]]:
-    variant_cases: list[tuple[str, Case]] = []
-    for change, variant in variants(case):
-        if not isinstance(variant.safe_claims(), Refused):
-            variant_cases.append((change, variant))
+    variant_cases = [
+        (change, variant)
+        for change, variant in variants(case)
+        if not isinstance(variant.safe_claims(), Refused)
+    ]
     findings = [
         (change, attrs.evolve(finding, changed=change))
         for change, variant in variant_cases

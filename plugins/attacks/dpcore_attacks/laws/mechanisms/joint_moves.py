@@ -25,7 +25,7 @@ from dpcore_attacks.laws.attack_by_draws import (
     three_stages,
 )
 from dpcore_attacks.laws.law import Law, NotApplicableError, skip_if
-from dpcore_attacks.laws.mechanisms.statistical_trial import REFUSED_VALUES, Trial
+from dpcore_attacks.laws.mechanisms.statistical_trial import REFUSED_VALUES, UNIT, Trial
 
 TOGETHER = Law(
     "mechanism.event-of-all-coordinates",
@@ -57,7 +57,7 @@ def together(trial: Trial) -> str:
     size = bench.query.real_size
     before = np.zeros(size)
     steps: dict[str, tuple[NDArray[np.float64], Score]] = {
-        f"one of {size} coordinates moves": (trial.unit * np.eye(size)[0], _by_loudness),
+        f"one of {size} coordinates moves": (UNIT * np.eye(size)[0], _by_loudness),
         f"all of {size} coordinates move": (np.full(size, _part(trial, size)), _by_likelihood),
     }
     # In l1 a movement over all coordinates is tiny in each: only one coordinate moves.
@@ -109,7 +109,7 @@ def _spread(bench: Bench) -> float:
 
 def _part(trial: Trial, size: int) -> float:
     """What each coordinate moves by, where all do."""
-    return trial.unit / math.sqrt(size) if trial.distance is Distance.L2 else trial.unit
+    return UNIT / math.sqrt(size) if trial.distance is Distance.L2 else UNIT
 
 
 def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:

@@ -33,6 +33,7 @@ from dpcore_attacks.laws.mechanisms.noise_stream import ENTROPY, TAILS, entropy,
 from dpcore_attacks.laws.mechanisms.statistical_trial import (
     CATEGORIES,
     SCALES,
+    UNIT,
     Trial,
     local,
     rounded,
@@ -185,10 +186,10 @@ def _any_value(trial: Trial) -> str:
         draws += _compare_values(trial, variant, before, after, where, kinds * _RELATIONS)
     if trial.distance is not Distance.HAMMING:
         # Where the noise visibly changes with the value, a movement by one unit may cross a jump.
-        for value in jumps(bench, trial.unit, _JUMPS):
-            low = np.full(_WIDE, value - 0.5 * trial.unit)
+        for value in jumps(bench, UNIT, _JUMPS):
+            low = np.full(_WIDE, value - 0.5 * UNIT)
             where = f"between values around {value:.6g}, where the noise changes"
-            draws += _compare_values(trial, bench, low, low + trial.unit, where, kinds * _JUMPS)
+            draws += _compare_values(trial, bench, low, low + UNIT, where, kinds * _JUMPS)
     return f"{draws} draws; {describe_limit(trial.releases() * _WIDE, trial.rate / kinds)}"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import Any
 
 import attrs
@@ -202,13 +202,12 @@ def _finite(case: MechanismCase, seed: int) -> str:
     sizes = {Distance.HAMMING: [0.0, 1.0], Distance.PSD_ROWS: [0.0, 1.0, 1e6]}.get(
         case.query.distance, [0.0, 1.0, -1e6, 1e9]
     )
-    for size in sizes:
-        # Far from 1 in both directions, where scaled noise may underflow or overflow.
-        for scale in (1e-3, 1.0, 1e3):
-            fail_if(
-                not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all(),
-                f"not finite for values of size {size:g} at scale {scale:g}",
-            )
+    # Far from 1 in both directions, where scaled noise may underflow or overflow.
+    for size, scale in product(sizes, (1e-3, 1.0, 1e3)):
+        fail_if(
+            not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all(),
+            f"not finite for values of size {size:g} at scale {scale:g}",
+        )
     return f"values up to {max(sizes):g}"
 
 
@@ -365,18 +364,18 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     unmoved = released(_start(case), 0)  # the same for every movement
     for number, step in enumerate(steps):
         scores = [outputs @ step for outputs in (unmoved, released(_shift_value(case, step), 1))]
-        for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
-            for epsilon in _EPSILONS:
-                low = certified(p, q, epsilon, level)
-                # Either value may come first, so that the curves of both directions must hold.
-                claimed = min(event.delta(epsilon, d) for d in Direction)
-                closest = max(closest, low / claimed if claimed > 0 else 0.0)
-                fail_if(
-                    low > claimed * (1 + 1e-9),
-                    f"movement {number}, epsilon={epsilon:g}: delta >= {low:.4g} was seen "
-                    f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
-                    f"({direction.value})",
-                )
+        sides = zip(Direction, (scores, scores[::-1]), strict=True)
+        for (direction, (p, q)), epsilon in product(sides, _EPSILONS):
+            low = certified(p, q, epsilon, level)
+            # Either value may come first, so that the curves of both directions must hold.
+            claimed = min(event.delta(epsilon, d) for d in Direction)
+            closest = max(closest, low / claimed if claimed > 0 else 0.0)
+            fail_if(
+                low > claimed * (1 + 1e-9),
+                f"movement {number}, epsilon={epsilon:g}: delta >= {low:.4g} was seen "
+                f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
+                f"({direction.value})",
+            )
     limit = smallest(draws, level)
     return (
         f"{draws * (1 + len(steps))} releases, certified up to {closest:.3g} of the claim; a delta "
@@ -386,16 +385,13 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:
     events = list(events_of(case))
-    for (small, small_event), (large, large_event) in pairwise(events):
-        for direction in Direction:
-            for epsilon in _EPSILONS:
-                large_delta, small_delta = (
-                    large_event.delta(epsilon, direction),
-                    small_event.delta(epsilon, direction),
-                )
-                fail_if(
-                    large_delta > small_delta * (1 + 1e-9) + 1e-15,
-                    f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and "
-                    f"{large_delta!r} at scale {large:g}",
-                )
+    for rungs, direction, epsilon in product(pairwise(events), Direction, _EPSILONS):
+        (small, small_event), (large, large_event) = rungs
+        small_delta = small_event.delta(epsilon, direction)
+        large_delta = large_event.delta(epsilon, direction)
+        fail_if(
+            large_delta > small_delta * (1 + 1e-9) + 1e-15,
+            f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and {large_delta!r} at "
+            f"scale {large:g}",
+        )
     return f"{len(events)} scales"

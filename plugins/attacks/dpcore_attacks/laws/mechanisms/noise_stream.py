@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 
 import attrs
 import numpy as np
@@ -124,11 +124,10 @@ def changing_bits(
 ) -> int:
     """How many bits of `words` change what is released, one at a time, from `first`."""
     changing = 0
-    for word in range(len(words)):
-        for bit in range(64):
-            changed_words = words.copy()
-            changed_words[word] ^= np.uint64(1) << np.uint64(bit)
-            changing += not np.array_equal(first, released(changed_words))
+    for word, bit in product(range(len(words)), range(64)):
+        changed_words = words.copy()
+        changed_words[word] ^= np.uint64(1) << np.uint64(bit)
+        changing += not np.array_equal(first, released(changed_words))
     return changing
 
 

@@ -32,6 +32,9 @@ RELEASES = 100
 REFUSED_VALUES = "it refuses the values that were made up"
 CATEGORIES = "its outputs are categories"
 
+UNIT = 1.0
+"""The claimed movement, on every bench."""
+
 _WITH_ERROR = SCALES[2]  # scale at which half of the claim is a solver's error
 _DIGITS = 9  # of outputs that are compared: lower ones are outside of claims about real numbers
 
@@ -53,11 +56,6 @@ class Trial:
     def distance(self) -> Distance:
         """The distance of the query, in which the claim is stated."""
         return self.case.query.distance
-
-    @property
-    def unit(self) -> float:
-        """The claimed movement, 1 on every bench."""
-        return 1.0
 
     def bench(self, size: int, scale: float) -> Bench:
         """The mechanism at a scale, with so many real coordinates and a claim of 1."""
@@ -134,21 +132,22 @@ class Trial:
     def neighbours(self, bench: Bench) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Values of every kind, and the same with each coordinate moved by the whole claim."""
         size, categories = bench.query.real_size, self.categories(bench)
-        before = bases(self.distance, self.unit, size, max(1, categories))
+        before = bases(self.distance, UNIT, size, max(1, categories))
         if categories:
             return before, (before + 1) % categories
         # Integers, then no huge values, then zeros alone: the first that the mechanism accepts.
-        if not bench.takes(before):
-            before = np.rint(before)
-        if not bench.takes(before):
-            before = np.where(np.abs(before) > 1e3, 0.0, before)
-        if not bench.takes(before):
-            before = np.zeros(size)
-        return before, before + self.unit
+        for plainer in (np.rint, _without_huge_values, np.zeros_like):
+            if not bench.takes(before):
+                before = plainer(before)
+        return before, before + UNIT
 
     def releases(self, most: int = RELEASES) -> int:
         """How many releases of either value: `most` at the default effort, at least 20."""
         return max(20, round(most * self.effort))
+
+
+def _without_huge_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.abs(values) > 1e3, 0.0, values)
 
 
 def _lower_curve(event: Event) -> NDArray[np.float64]:

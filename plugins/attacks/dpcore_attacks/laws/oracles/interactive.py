@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -28,12 +28,12 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import smallest
 from dpcore_attacks.laws.law import (
     RATE,
-    BrokenLawError,
     Law,
     NotApplicableError,
     Verdict,
     fail_if,
     judge_all,
+    raises,
 )
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, priced_verdicts
 from dpcore_attacks.laws.mechanisms.once import not_doubled
@@ -293,11 +293,7 @@ def _limit(case: InteractiveCase, seed: int) -> str:
 
 
 def _refuses(oracle: Oracle, points: NDArray[np.float64], question: str) -> None:
-    try:
-        oracle.ask(points)
-    except ExhaustedError:
-        return
-    raise BrokenLawError(f"it answered {question}")
+    fail_if(not raises(ExhaustedError, oracle.ask, points), f"it answered {question}")
 
 
 def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
@@ -337,9 +333,12 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
     fail_if(
         (np.abs(oracle.ask(points) - exact) <= 1e-12).any(), "an answer is the function's own value"
     )
-    for manner, attempt in (("copied", copy.copy), ("deep-copied", copy.deepcopy)):
-        _forbidden(oracle, attempt, manner)
-    _forbidden(oracle, pickle.dumps, "pickled")
+    attempts: tuple[Any, ...] = (copy.copy, copy.deepcopy, pickle.dumps)
+    for attempt, manner in zip(attempts, ("copied", "deep-copied", "pickled"), strict=True):
+        fail_if(
+            not raises(Exception, attempt, oracle),
+            f"an oracle was {manner}: two of a kind share their noise",
+        )
     printed_text = repr(oracle) + str(oracle)
     numbers = (*case.before.coefficients.tolist(), *case.before.points.ravel().tolist())
     fail_if(
@@ -354,25 +353,15 @@ def _value_private(case: InteractiveCase, seed: int) -> str:
     return ""
 
 
-def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], manner: str) -> None:
-    try:
-        attempt(oracle)
-    except Exception:
-        return
-    raise BrokenLawError(f"an oracle was {manner}: two of a kind share their noise")
-
-
 def _never_released(case: InteractiveCase, seed: int) -> str:
     duel = case.duel()
     release = getattr(duel.mechanism, "release", None)
     if release is None:
         return ""
     noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, 1)
-    try:
-        release(np.zeros(1), case.query, case.sensitivity, noise)
-    except DpcoreError:
-        return ""
-    raise BrokenLawError("release gave an array for a function")
+    refused = raises(DpcoreError, release, np.zeros(1), case.query, case.sensitivity, noise)
+    fail_if(not refused, "release gave an array for a function")
+    return ""
 
 
 def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: float) -> str:
