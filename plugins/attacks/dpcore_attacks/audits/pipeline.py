@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from functools import singledispatch
 from typing import Any
 
 import attrs
@@ -75,7 +74,7 @@ class Pipeline:
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
-            _teller(scheduled)(
+            (_FunctionTeller if isinstance(scheduled, Serving) else _Teller)(
                 scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
             )
             for scheduled in schedule.releases
@@ -269,14 +268,3 @@ class _FunctionTeller(_Teller):
     def remembers_all(self) -> bool:
         """True: the function was fitted once on either neighbour."""
         return True
-
-
-@singledispatch
-def _teller(scheduled: Scheduled) -> type[_Teller]:
-    """What tells of a release of one kind."""
-    return _Teller
-
-
-@_teller.register
-def _(scheduled: Serving) -> type[_Teller]:
-    return _FunctionTeller

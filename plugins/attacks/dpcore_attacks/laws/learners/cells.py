@@ -12,7 +12,7 @@ import numpy as np
 
 from dpcore.domain.domain import Domain
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts
 
 ALONE = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
@@ -89,22 +89,19 @@ def _require_same_rows(
     positions: Any,
     second: dict[str, Column] | None = None,
 ) -> None:
-    """Rows `kept` of the first table are those of the second or, without one, of rows alone."""
-    encoded = domain.project({name: container(column) for name, column in first.items()})
-    second_encoded = None
-    if second is not None:
-        second_encoded = domain.project(
-            {name: container(column) for name, column in second.items()}
-        )
+    """Rows of the first table are those of the second or, without one, of rows alone."""
+    beside = "when another record's cell is replaced" if second else "when it stands alone"
+    encoded, reference = (
+        domain.project({name: container(column) for name, column in table.items()})
+        for table in (first, second or first)
+    )
     for i in positions:
-        reference = second_encoded or domain.project(
-            {name: [column[i]] for name, column in first.items()}
-        )
-        j = i if second_encoded is not None else 0
+        expected = reference.take(np.array([i]))
+        if second is None:
+            expected = domain.project({name: [column[i]] for name, column in first.items()})
         # Bytes, not numbers: 0.0 and -0.0 are equal as numbers, and different as inputs.
-        if (
-            reference.features[j].tobytes() != encoded.features[i].tobytes()
-            or reference.labels[j].tobytes() != encoded.labels[i].tobytes()
-        ):
-            beside = "when another record's cell is replaced" if second else "when it stands alone"
-            raise BrokenLawError(f"a record encodes to another row {beside}")
+        fail_if(
+            expected.features[0].tobytes() != encoded.features[i].tobytes()
+            or expected.labels[0].tobytes() != encoded.labels[i].tobytes(),
+            f"a record encodes to another row {beside}",
+        )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any, cast
 
@@ -101,13 +101,12 @@ def _plan_blind(trial: _Trial) -> str:
     """A function's public part is its plan, which the private part must leave alone."""
     learner, public = copy.deepcopy(trial.case.learner), trial.case.public
     (first,) = learner.queries(public)
-    for pair in trial.pairs(5):
-        for records in (pair.before, pair.after):
-            trial.statistic(learner, first, records)
-            fail_if(
-                learner.queries(public) != (first,),
-                "the planned function changed once records were seen",
-            )
+    for records in trial.datasets(5):
+        trial.statistic(learner, first, records)
+        fail_if(
+            learner.queries(public) != (first,),
+            "the planned function changed once records were seen",
+        )
     return "10 fits"
 
 
@@ -128,6 +127,10 @@ class _Trial:
     def pairs(self, count: int) -> list[Pair]:
         """Neighbouring datasets of the case's size (20 at most where it is private)."""
         return [*private_side.neighbours(self.case, self.seed, count)]
+
+    def datasets(self, pairs: int) -> Iterator[Records]:
+        """Both datasets of each of so many pairs."""
+        return private_side.datasets(self.case, self.seed, pairs)
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
         """What a made-up run answers, in order of asking."""
@@ -270,19 +273,18 @@ def _equal(first: Any, second: Any) -> bool:
 def _public_blind(trial: _Trial) -> str:
     """Runs over several neighbours with forced answers, one instance private and public at once."""
     answers, transcripts = trial.answers(), []
-    for pair in trial.pairs(5):
-        for records in (pair.before, pair.after):
-            transcripts.append(_transcript(trial, records, answers))
-            # The answers are forced, so that any difference can only come from the records.
-            fail_if(
-                not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)),
-                "with equal answers, the asks or the model differ between neighbours: the "
-                "public part has seen records",
-            )
-            fail_if(
-                len(transcripts[0]) != len(transcripts[-1]),
-                "with equal answers, neighbours lead to different numbers of asks",
-            )
+    for records in trial.datasets(5):
+        transcripts.append(_transcript(trial, records, answers))
+        # The answers are forced, so that any difference can only come from the records.
+        fail_if(
+            not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)),
+            "with equal answers, the asks or the model differ between neighbours: the "
+            "public part has seen records",
+        )
+        fail_if(
+            len(transcripts[0]) != len(transcripts[-1]),
+            "with equal answers, neighbours lead to different numbers of asks",
+        )
     return f"{len(transcripts)} runs"
 
 

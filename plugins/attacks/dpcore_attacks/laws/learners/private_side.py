@@ -84,7 +84,7 @@ def _nothing_left(case: Case, seed: int) -> str:
         query for _, query, _ in conversation(_copy_case(case), iter(forced), generator(seed), 1.0)
     ]
     first, compared = _digest_conversation(case, forced, seed), 0
-    for records in _datasets(case, seed):
+    for records in datasets(case, seed):
         for query in queries[:10]:
             _statistic(_copy_case(case), query, records, seed)
             compared += 1
@@ -116,7 +116,7 @@ def _coins_keep_nothing(case: Case, seed: int) -> str:
     shared_case, compared = _copy_case(case), 0
     queries, forced = _made_up_run(case, seed)
     # One instance with its coins serves every dataset, beside a fresh one for each of them.
-    for records, query in itertools.product(_datasets(case, seed), queries):
+    for records, query in itertools.product(datasets(case, seed), queries):
         fresh_case = _copy_case(case)
         fail_if(
             not same(
@@ -139,7 +139,7 @@ def _not_kept(case: Case, seed: int) -> str:
     queries, _ = _made_up_run(case, seed)
     for query in queries:
         first: Statistic | None = None
-        for records in _datasets(case, seed, _STARTS):
+        for records in datasets(case, seed, _STARTS):
             statistic = _statistic(_copy_case(case), query, records, seed)
             # Two different statistics are enough: this one was not kept.
             if first is not None and not same(first, statistic):
@@ -172,7 +172,8 @@ def generator(seed: int) -> np.random.Generator:
     return np.random.default_rng([seed, 1])
 
 
-def _datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
+def datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
+    """Both datasets of each of so many pairs of neighbours."""
     for pair in neighbours(case, seed, pairs):
         yield from (pair.before, pair.after)
 
