@@ -339,12 +339,12 @@ def _refusing(
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
-        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
-    if (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
+    elif (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
         reason = f"it answers {kind.__name__} alone, which its plugin tests"
-        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
-    reason = f"it refuses every {mechanism.distance} query that was tried"
-    return Verdict(TESTABLE, name, Outcome.FAILED, reason)
+    else:
+        reason = f"it refuses every {mechanism.distance} query that was tried"
+        return Verdict(TESTABLE, name, Outcome.FAILED, reason)
+    return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
 
 
 def _excused(

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import attrs
 import numpy as np
@@ -148,21 +149,18 @@ def _candidates(
     sides = [(side, shares(p, cuts, side), shares(q, cuts, side)) for side in kinds]
     candidates = []
     for epsilon, claimed in curve.items():
-        best: tuple[float, _Event] | None = None
-        for side, shares_p, shares_q in sides:
-            for turned, (a, b) in enumerate(((shares_p, shares_q), (shares_q, shares_p))):
-                factor = math.exp(epsilon)
-                # 1/n keeps a frequency of 0 or 1 from looking certain
-                errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
-                    (b * (1 - b) + 1 / q.size) / q.size
-                )
-                score = (a - factor * b - claimed) / errors
-                index = int(np.argmax(score))
-                if best is None or score[index] > best[0]:
-                    candidate = _Event(number, bool(turned), side, float(cuts[index]), epsilon)
-                    best = float(score[index]), candidate
-        if best is not None:
-            candidates.append(best)
+        events, factor = [], math.exp(epsilon)
+        for (side, *pair), turned in product(sides, (False, True)):
+            a, b = pair[::-1] if turned else pair
+            # 1/n keeps a frequency of 0 or 1 from looking certain
+            errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
+                (b * (1 - b) + 1 / q.size) / q.size
+            )
+            score = (a - factor * b - claimed) / errors
+            index = int(np.argmax(score))
+            event = _Event(number, turned, side, float(cuts[index]), epsilon)
+            events.append((float(score[index]), event))
+        candidates.append(max(events, key=lambda entry: entry[0]))
     return sorted(candidates, key=lambda entry: -entry[0])[:2]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from itertools import chain, pairwise
 
 from dpcore.accountant import Accountant, UnsupportedEventError
@@ -86,7 +86,6 @@ class _Ladder:
     def __init__(self, make: type[Accountant], events: Sequence[Event]) -> None:
         self.make, self.events = make, events
         self._upper_ends: dict[tuple[int, int, float], float] = {}
-        self._empty: Accountant | None = None
 
     @property
     def deltas(self) -> Sequence[float]:
@@ -101,11 +100,10 @@ class _Ladder:
         )
         return _DELTAS if all(closed_forms) else _MIDDLE
 
+    @cached_property
     def empty(self) -> Accountant:
         """The accountant without events, one for all laws: composing leaves it as it is."""
-        if self._empty is None:
-            self._empty = self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
-        return self._empty
+        return self.make(REPLACE_ONE)  # type: ignore[call-arg]  # the adjacency
 
     def after(self, *charges: tuple[Event, int]) -> Accountant:
         """The accountant after it composed these events, each with its count.
@@ -113,7 +111,7 @@ class _Ladder:
         Raises:
             NotApplicableError: the accountant does not support them.
         """
-        accountant = self.empty()
+        accountant = self.empty
         try:
             for event, count in charges:
                 accountant = accountant.compose(event, count)

@@ -112,9 +112,7 @@ def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, M
             is_integer or (value is None and typed in ("int|None", "None|int"))
         ):
             continue
-        for number in (3, 7):
-            if number == value:
-                continue
+        for number in (whole for whole in (3, 7) if whole != value):
             try:
                 changed = cast(
                     Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: number})
