@@ -82,10 +82,6 @@ class BrokenLawError(Exception):
     """Raised inside a check: the law is broken, and this is the evidence."""
 
 
-class NotTestedError(Exception):
-    """Raised inside a check: the promise was made, and this is why nothing tests it."""
-
-
 class NotApplicableError(Exception):
     """Raised inside a check: the law says nothing about this subject, and this is why."""
 
@@ -120,8 +116,6 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.PASSED, check())
     except NotApplicableError as reason:
         return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
-    except NotTestedError as reason:
-        return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
     # The first line alone: a report shows one line a verdict.

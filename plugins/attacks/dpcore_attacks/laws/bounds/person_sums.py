@@ -12,7 +12,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
@@ -21,6 +20,7 @@ from dpcore.query import Query
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
+from dpcore_attacks.laws.bounds.sums import exact_ratio
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 WHOLE = Law(
@@ -139,13 +139,7 @@ def _clipped(trial: _Trial) -> str:
         limit = Fraction(query.sum.person) / Fraction(2) ** query.sum.unit
         for person in range(_PERSONS):
             integers = trial.sum_of_rows(query, np.flatnonzero(trial.persons == person)).integers()
-            # l2 is compared squared, since the root of a fraction is not exact.
-            if query.distance is Distance.L2:
-                ratio = Fraction(sum(n * n for n in integers)) / limit**2
-            else:
-                sizes = [abs(n) for n in integers]
-                ratio = Fraction(max(sizes) if query.distance is Distance.LINF else sum(sizes))
-                ratio /= limit
+            ratio = exact_ratio(integers, query.distance, limit)
             fail_if(
                 ratio > 1,
                 f"{query.name!r}: a person's sum is longer than the clip ({float(ratio):.4g} "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -232,12 +233,7 @@ def _clipped(trial: _Sums) -> str:
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
             integers = trial.total(query, record).integers()
-            if query.distance is Distance.L2:
-                ratio = Fraction(sum(n * n for n in integers)) / limit**2
-            else:
-                sizes = [abs(n) for n in integers]
-                size = max(sizes) if query.distance is Distance.LINF else sum(sizes)
-                ratio = Fraction(size) / limit
+            ratio = exact_ratio(integers, query.distance, limit)
             fail_if(
                 ratio > 1,
                 f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
@@ -250,3 +246,11 @@ def _clipped(trial: _Sums) -> str:
             )
             longest = max(longest, float(ratio))
     return f"longest: {longest:.6g} of the clip (squared in l2)"
+
+
+def exact_ratio(integers: Sequence[int], distance: Distance, limit: Fraction) -> Fraction:
+    """A vector's length over a limit; squared in l2, since the root of a fraction is not exact."""
+    if distance is Distance.L2:
+        return Fraction(sum(n * n for n in integers)) / limit**2
+    sizes = [abs(n) for n in integers]
+    return Fraction(max(sizes) if distance is Distance.LINF else sum(sizes)) / limit
