@@ -251,13 +251,10 @@ def _domains(subjects: Subjects) -> list[Domain]:
     """Of the examples, each once, whatever its number of records."""
     domains: list[Domain] = []
     for case in chain.from_iterable(subjects.learners.values()):
-        if not any(_encoding(case.domain) == _encoding(domain) for domain in domains):
+        encoding = case.domain.rules, case.domain.norm
+        if not any(encoding == (domain.rules, domain.norm) for domain in domains):
             domains.append(case.domain)
     return domains
-
-
-def _encoding(domain: Domain) -> tuple[Any, ...]:
-    return domain.rules, domain.norm
 
 
 def _audits(effort: Effort) -> Effort:

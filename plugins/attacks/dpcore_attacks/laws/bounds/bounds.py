@@ -324,17 +324,9 @@ def _attack_keys(
     ]
     broken = [findings for findings in attempts if any(f.broken for f in findings)]
     # More broken keys than chance allows: report the first of them.
-    if broken and _binomial_tail(len(broken), _COINS, max(gammas)) < _RARE:
+    if broken and scipy.stats.binom.sf(len(broken) - 1, _COINS, max(gammas)) < _RARE:
         return broken[0]
-    standing = [findings for findings in attempts if not any(f.broken for f in findings)]
-    return standing[0] if standing else attempts[0]
-
-
-def _binomial_tail(successes: int, trials: int, probability: float) -> float:
-    return math.fsum(
-        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
-        for k in range(successes, trials + 1)
-    )
+    return next((findings for findings in attempts if findings not in broken), attempts[0])
 
 
 def _outcome(finding: Finding) -> tuple[Outcome, str]:

@@ -59,8 +59,9 @@ def curve_audited(
         rate: Chance that a right mechanism fails.
     """
     draws = (draws or Effort().draws) // 3
-    check = partial(_curve_audited, case, seed, draws, rate)
-    return judge(CURVE_AUDITED, f"{case.name}, audited", check)
+    return judge(
+        CURVE_AUDITED, f"{case.name}, audited", partial(_curve_audited, case, seed, draws, rate)
+    )
 
 
 def _curve_audited(case: MechanismCase, seed: int, draws: int, rate: float) -> str:
