@@ -374,8 +374,8 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
     }
     for kind, instances in subjects_by_kind.items():
         for name in loaded.components[kind]:
-            made = Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
-            yield made if instances[name] else _unmade(name)
+            verdict = Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
+            yield verdict if instances[name] else _unmade(name)
 
 
 def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:

@@ -162,10 +162,10 @@ def starts(
 ) -> Iterator[Configuration]:
     """Every family in turn, for ever."""
     # in turns, so that no family is left out when the pairs run out
-    return in_turns([family(rows, base, rng) for family in families])
+    return take_turns([family(rows, base, rng) for family in families])
 
 
-def in_turns(streams: Sequence[Iterator[T]], count: int = 1) -> Iterator[T]:
+def take_turns(streams: Sequence[Iterator[T]], count: int = 1) -> Iterator[T]:
     """So many of each endless stream, one stream after another, for ever."""
     for stream in cycle(streams):
         yield from islice(stream, count)

@@ -197,7 +197,7 @@ def minimised(
         shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
         return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
 
-    def simplified(configuration: Configuration, **fields: Any) -> Configuration:
+    def simplify(configuration: Configuration, **fields: Any) -> Configuration:
         candidate = attrs.evolve(configuration, **fields)
         return candidate if keeps(candidate) else configuration
 
@@ -215,15 +215,15 @@ def minimised(
             counts = found.counts.copy()
             counts[index] = max(1, int(share * counts[index]))
             if counts[index] < found.counts[index]:
-                found = simplified(found, counts=counts)
+                found = simplify(found, counts=counts)
     if found.position < 1:
-        found = simplified(found, position=1.0)
+        found = simplify(found, position=1.0)
     # what cannot be set to 0 is what the violation needs
     for row in range(len(found.labels)):
         raw, labels = found.raw.copy(), found.labels.copy()
         raw[row], labels[row] = 0.0, 0.0
-        found = simplified(found, raw=raw)
-        found = simplified(found, labels=labels)
+        found = simplify(found, raw=raw)
+        found = simplify(found, labels=labels)
     # rounded rows go through the domain again, so they are still records of it
     for digits in (0, 1, 2, 3, 5):
         candidate = attrs.evolve(

@@ -26,7 +26,7 @@ from dpcore_attacks.attacks.all_pairs import Candidates, attackable
 from dpcore_attacks.attacks.ascent import SearchOverError, climb
 from dpcore_attacks.attacks.branches import Taken, followed
 from dpcore_attacks.attacks.claim import Shot, Target
-from dpcore_attacks.attacks.constructions import FAMILIES, in_turns, starts
+from dpcore_attacks.attacks.constructions import FAMILIES, starts, take_turns
 from dpcore_attacks.attacks.counterexample import Counterexample, minimised
 from dpcore_attacks.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore_attacks.attacks.movement import ALLOWANCE, measurable
@@ -297,7 +297,7 @@ class _Search:
         streams = [
             paths(self._rows, min(n, limit or n), adjacency, self._rng, self._makers) for n in sizes
         ]
-        yield from in_turns(streams, 2)
+        yield from take_turns(streams, 2)
 
     def _starts(self) -> Iterator[Configuration]:
         """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
@@ -307,7 +307,7 @@ class _Search:
             return
         largest = 200 if limit is None else limit - 1
         sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})
-        yield from in_turns([self._of_size(size) for size in sizes], len(self._families))
+        yield from take_turns([self._of_size(size) for size in sizes], len(self._families))
 
     def _of_size(self, base: int) -> Iterator[Configuration]:
         return starts(self._rows, base, self._rng, self._families)

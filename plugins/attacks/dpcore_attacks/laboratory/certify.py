@@ -33,7 +33,7 @@ def certified(
     hits_p = int((side * p[half:] >= side * cut).sum())
     hits_q = int((side * q[half:] >= side * cut).sum())
     trials = len(p) - half
-    low, high = ends(hits_p, trials, level)[0], ends(hits_q, trials, level)[1]
+    low, high = binomial_ends(hits_p, trials, level)[0], binomial_ends(hits_q, trials, level)[1]
     return low - math.exp(epsilon) * high
 
 
@@ -47,7 +47,7 @@ def shares(
     return np.asarray(hits / ordered.size)
 
 
-def ends(hits: int, trials: int, level: float) -> tuple[float, float]:
+def binomial_ends(hits: int, trials: int, level: float) -> tuple[float, float]:
     """Clopper-Pearson ends of a probability; each errs with probability `level`."""
     low = float(scipy.stats.beta.ppf(level, hits, trials - hits + 1)) if hits else 0.0
     high = float(scipy.stats.beta.isf(level, hits + 1, trials - hits)) if hits < trials else 1.0

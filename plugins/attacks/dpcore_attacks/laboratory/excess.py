@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
-from dpcore_attacks.laboratory.certify import ends, shares
+from dpcore_attacks.laboratory.certify import binomial_ends, shares
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
@@ -208,7 +208,7 @@ def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     """The wider of both confidence intervals; each end errs with probability `level`."""
     hits, count = int(inside.sum()), inside.size
-    low, high = ends(hits, count, level)
+    low, high = binomial_ends(hits, count, level)
     clusters = len(inside)
     if inside.shape[1] > 1 and clusters > 2:
         # coordinates of one release may depend on one another, releases do not

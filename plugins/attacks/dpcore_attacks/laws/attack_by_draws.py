@@ -30,25 +30,25 @@ class Stage:
     """One look at two neighbours, on streams of its own.
 
     Args:
-        times: Times as many draws as at the first look.
+        factor: Times as many draws as at the first look.
         start: Names the streams.
-        enough: The attack ends here unless some event lies above the curve by more standard errors:
-            what is suspicious by chance seldom is twice.
+        threshold: Standard errors by which some event must lie above the curve for the attack to
+            go on: what is suspicious by chance seldom is twice.
     """
 
-    times: int
+    factor: int
     start: int
-    enough: float = math.inf
+    threshold: float = math.inf
 
 
 def two_stages(starts: tuple[int, int], times: int) -> tuple[Stage, ...]:
     """A first look, and a second one at so many times as many draws."""
-    return Stage(1, starts[0], enough=2.5), Stage(times, starts[1])
+    return Stage(1, starts[0], threshold=2.5), Stage(times, starts[1])
 
 
 def three_stages(first: int, second: int, third: int) -> tuple[Stage, ...]:
     """A first look, one at twice and one at six times as many draws, from these starts."""
-    return Stage(1, first, enough=2.5), Stage(2, second, enough=2.0), Stage(6, third)
+    return Stage(1, first, threshold=2.5), Stage(2, second, threshold=2.0), Stage(6, third)
 
 
 @attrs.frozen(eq=False)
@@ -89,8 +89,8 @@ class AttackByDraws:
         """
         pending, draws = attempts, 0
         for stage in self.stages:
-            draws += stage.times * count * len(pending)
-            pending = tuple(a for a in pending if self._look(a, stage, count) > stage.enough)
+            draws += stage.factor * count * len(pending)
+            pending = tuple(a for a in pending if self._look(a, stage, count) > stage.threshold)
         return draws
 
     def excess(self, attempt: Attempt, count: int, start: int) -> Excess:
@@ -101,14 +101,14 @@ class AttackByDraws:
 
     def _look(self, attempt: Attempt, stage: Stage, count: int) -> float:
         """By how many standard errors an event lies above the curve."""
-        worst = self.excess(attempt, stage.times * count, stage.start)
+        worst = self.excess(attempt, stage.factor * count, stage.start)
         fail_if(worst.broken, worst.describe(attempt.where, self.rate))
         return worst.doubt
 
 
-def as_one(what: str) -> Score:
+def pool_outputs(label: str) -> Score:
     """All outputs as one sample of that name, shape (draws, numbers of one)."""
-    return lambda p, q: [Sample(p=np.asarray(p), q=np.asarray(q), what=what)]
+    return lambda p, q: [Sample(p=np.asarray(p), q=np.asarray(q), what=label)]
 
 
 def describe_limit(draws: int, rate: float) -> str:

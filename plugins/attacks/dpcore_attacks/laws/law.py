@@ -87,7 +87,9 @@ class NotApplicableError(Exception):
 
 
 def fail_if(broken: object, evidence: str) -> None:
-    """Break the law if a condition holds; the evidence is put into words in any case.
+    """Break the law if a condition holds.
+
+    The evidence is put into words in any case: that is cheap, and cannot fail where the law holds.
 
     Raises:
         BrokenLawError: the condition holds.
@@ -140,7 +142,7 @@ def raises(error: type[BaseException], work: Callable[..., object], *arguments: 
     return False
 
 
-def if_planned(work: Callable[..., T], *arguments: Any) -> T:
+def run_if_planned(work: Callable[..., T], *arguments: Any) -> T:
     """What `work` returns for a learner that a plan may refuse.
 
     Raises:

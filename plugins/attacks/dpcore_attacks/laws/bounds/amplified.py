@@ -32,8 +32,8 @@ from dpcore_attacks.attacks.statistic import compute
 from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
     Attempt,
-    as_one,
     describe_limit,
+    pool_outputs,
     two_stages,
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, judge, skip_if
@@ -156,7 +156,7 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float
     attack = AttackByDraws(
         event=event, rate=rate, parts=_TRIED, stages=two_stages((1, 5), _MORE), directed=True
     )
-    score = as_one("the answers along the movement")
+    score = pool_outputs("the answers along the movement")
     for number, (pair, along) in enumerate(_choose_pairs(sampled, seed)):
         where = f"n={len(pair.after)}, noise at scale {scale:g}"
         attack.run(_DRAWS * draws, Attempt(partial(draw, number, pair, along), score, where))

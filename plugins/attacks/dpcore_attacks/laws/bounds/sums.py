@@ -24,7 +24,7 @@ from dpcore.records.records import Records
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.law import Law, Verdict, fail_if, if_planned, judge_all, skip_if
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, run_if_planned, skip_if
 
 ADDITIVE = Law(
     "sum.additive",
@@ -92,7 +92,7 @@ class _Sums:
 
     @cached_property
     def asks(self) -> list[Query]:
-        planned = if_planned(self.learner.queries, self.case.public)
+        planned = run_if_planned(self.learner.queries, self.case.public)
         asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
         return [ask for asks in asks_by_query for ask in asks]
 

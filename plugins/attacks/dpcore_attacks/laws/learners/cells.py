@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpcore.domain.domain import Domain
+from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts
@@ -91,14 +92,18 @@ def _require_same_rows(
 ) -> None:
     """Rows of the first table are those of the second or, without one, of rows alone."""
     beside = "when another record's cell is replaced" if second else "when it stands alone"
-    encoded, reference = (
-        domain.project({name: container(column) for name, column in table.items()})
-        for table in (first, second or first)
-    )
+
+    def encode(table: dict[str, Column], container: Container) -> Records:
+        return domain.project({name: container(column) for name, column in table.items()})
+
+    encoded = encode(first, container)
+    reference = None if second is None else encode(second, container)
     for i in positions:
-        expected = reference.take(np.array([i]))
-        if second is None:
-            expected = domain.project({name: [column[i]] for name, column in first.items()})
+        expected = (
+            encode({name: [column[i]] for name, column in first.items()}, list)
+            if reference is None
+            else reference.take(np.array([i]))
+        )
         # Bytes, not numbers: 0.0 and -0.0 are equal as numbers, and different as inputs.
         fail_if(
             expected.features[0].tobytes() != encoded.features[i].tobytes()

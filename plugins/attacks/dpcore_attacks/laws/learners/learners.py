@@ -26,8 +26,8 @@ from dpcore_attacks.laws.law import (
     NotApplicableError,
     Verdict,
     fail_if,
-    if_planned,
     judge_all,
+    run_if_planned,
     skip_if,
 )
 from dpcore_attacks.laws.learners import private_side
@@ -92,7 +92,7 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     if isinstance(case.learner, FunctionLearner):
         checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
     verdicts = judge_all(
-        {law: partial(if_planned, check) for law, check in checks.items()}, subject, trial
+        {law: partial(run_if_planned, check) for law, check in checks.items()}, subject, trial
     )
     return verdicts + private_side.private_side_verdicts(case, subject, seed)
 

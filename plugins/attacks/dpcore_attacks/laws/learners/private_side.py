@@ -33,8 +33,8 @@ from dpcore_attacks.laws.law import (
     Law,
     Verdict,
     fail_if,
-    if_planned,
     judge_all,
+    run_if_planned,
     skip_if,
 )
 
@@ -71,7 +71,7 @@ def private_side_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdi
         NOT_KEPT: _not_kept,
     }
     return judge_all(
-        {law: partial(if_planned, check) for law, check in checks.items()}, subject, case, seed
+        {law: partial(run_if_planned, check) for law, check in checks.items()}, subject, case, seed
     )
 
 

@@ -16,8 +16,8 @@ from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
     Attempt,
-    as_one,
     describe_limit,
+    pool_outputs,
     three_stages,
 )
 from dpcore_attacks.laws.law import Law, skip_if
@@ -158,7 +158,7 @@ def _opposed(trial: Trial, scale: float) -> Iterator[tuple[AttackByDraws, Attemp
 
 def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
     """The option that either side chose."""
-    return as_one(f"the choice among {p.shape[1]}")(_labels(p), _labels(q))
+    return pool_outputs(f"the choice among {p.shape[1]}")(_labels(p), _labels(q))
 
 
 def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -20,8 +20,8 @@ from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
     Attempt,
     Score,
-    as_one,
     describe_limit,
+    pool_outputs,
     three_stages,
 )
 from dpcore_attacks.laws.law import Law, NotApplicableError, skip_if
@@ -118,7 +118,7 @@ def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[S
     p_scores, q_scores = (
         _likelihoods(p[:cut], q[:cut], outputs[cut:])[:, None] for outputs in (p, q)
     )
-    return as_one("the likelihood of all outputs")(p_scores, q_scores)
+    return pool_outputs("the likelihood of all outputs")(p_scores, q_scores)
 
 
 def _likelihoods(

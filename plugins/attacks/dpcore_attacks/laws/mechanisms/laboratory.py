@@ -21,8 +21,8 @@ from dpcore_attacks.laboratory.step_statistics import jumps
 from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
     Attempt,
-    as_one,
     describe_limit,
+    pool_outputs,
     three_stages,
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
@@ -235,11 +235,11 @@ def _last_digits(p: list[Any], q: list[Any]) -> list[Sample]:
     """The last binary digits of outputs at 0 and at 1."""
     return [
         Sample(
-            p=_last_digit(moved),
-            q=_last_digit(unmoved),
+            p=_last_digit(after),
+            q=_last_digit(before),
             what=f"the last binary digit of outputs at {base:g}",
         )
-        for base, moved, unmoved in zip(_BASES, p, q, strict=True)
+        for base, after, before in zip(_BASES, p, q, strict=True)
     ]
 
 
@@ -306,11 +306,11 @@ def _not_shared(trial: Trial) -> str:
     difference = np.array([[1.0], [-sign]])
 
     def draw(draws: int, _: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        moved, unmoved = bench.draws(step, draws, 40_000), bench.draws(zero, draws, 50_000)
-        return moved[:, [first, second]] @ difference, unmoved[:, [first, second]] @ difference
+        after, before = bench.draws(step, draws, 40_000), bench.draws(zero, draws, 50_000)
+        return after[:, [first, second]] @ difference, before[:, [first, second]] @ difference
 
     attempt = Attempt(
-        draw, as_one(f"coordinates {first} and {second} together"), f"{size} coordinates"
+        draw, pool_outputs(f"coordinates {first} and {second} together"), f"{size} coordinates"
     )
     AttackByDraws(event=event, rate=trial.rate).run(4 * count, attempt)
     return f"largest correlation {abs(float(correlations[worst])):.2f} of {size} coordinates"

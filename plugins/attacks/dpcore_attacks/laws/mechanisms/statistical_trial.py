@@ -136,9 +136,9 @@ class Trial:
         if categories:
             return before, (before + 1) % categories
         # Integers, then no huge values, then zeros alone: the first that the mechanism accepts.
-        for plainer in (np.rint, _without_huge_values, np.zeros_like):
+        for simplify in (np.rint, _without_huge_values, np.zeros_like):
             if not bench.takes(before):
-                before = plainer(before)
+                before = simplify(before)
         return before, before + UNIT
 
     def releases(self, most: int = RELEASES) -> int:

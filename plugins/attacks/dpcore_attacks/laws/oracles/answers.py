@@ -25,8 +25,8 @@ from dpcore_attacks.laws.attack_by_draws import (
     Attempt,
     Draw,
     Stage,
-    as_one,
     describe_limit,
+    pool_outputs,
     two_stages,
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, judge, skip_if
@@ -109,9 +109,11 @@ def _far_points(case: InteractiveCase, seed: int, transcripts: int, rate: float)
         stages=two_stages(starts, _MORE),
     )
     draw = _drawing(duel, before, after, lambda oracle: oracle.ask(points))
-    drawn = attack.run(first, Attempt(draw, as_one(f"single answers at {len(points)} points")))
+    draws = attack.run(
+        first, Attempt(draw, pool_outputs(f"single answers at {len(points)} points"))
+    )
     limit = describe_limit(first * len(points), rate / 2)
-    return f"{2 * drawn * len(points)} answers; {limit}"
+    return f"{2 * draws * len(points)} answers; {limit}"
 
 
 def _unrelated_points(case: InteractiveCase) -> NDArray[np.float64]:
@@ -165,8 +167,8 @@ def _one_question(case: InteractiveCase, seed: int, transcripts: int, rate: floa
     epsilons = None if duel.mechanism.asks == 1 else _DEAR
     attack = _attack_on_all_asks(duel, 1_000_000 * (1 + seed), rate, epsilons)
     count = max(200, _SUMS * transcripts // asks**2)
-    drawn = attack.run(count, Attempt(draw, as_one("the sum of answers at one point")))
-    return f"{2 * drawn} draws; {describe_limit(count, rate)}"
+    draws = attack.run(count, Attempt(draw, pool_outputs("the sum of answers at one point")))
+    return f"{2 * draws} draws; {describe_limit(count, rate)}"
 
 
 def _few_answers(case: InteractiveCase, seed: int, transcripts: int, rate: float) -> str:
@@ -188,8 +190,8 @@ def _few_answers(case: InteractiveCase, seed: int, transcripts: int, rate: float
     attack = _attack_on_all_asks(duel, 3_000_000 * (1 + seed), rate)
     count = max(400, _COUNTS * transcripts)
     draw = _drawing(duel, flat, raised, partial(_ask_all, points))
-    drawn = attack.run(count, Attempt(draw, partial(_counts, size, half)))
-    return f"{2 * drawn} draws; {describe_limit(count, rate)}"
+    draws = attack.run(count, Attempt(draw, partial(_counts, size, half)))
+    return f"{2 * draws} draws; {describe_limit(count, rate)}"
 
 
 def _ask_all(points: NDArray[np.float64], oracle: Oracle) -> NDArray[np.float64]:
@@ -219,9 +221,9 @@ def _counts(
         Sample(
             p=np.array([[float(score(answers))] for answers in after]),
             q=np.array([[float(score(answers))] for answers in before]),
-            what=f"{what} of {size} questions",
+            what=f"{label} of {size} questions",
         )
-        for what, score in scores.items()
+        for label, score in scores.items()
     ]
 
 
