@@ -106,25 +106,19 @@ def lookup(case: Case, registry: Registry) -> Attack | None:
     """
     attacks = _read_record()
     # The exact relation first: its own attacks say more than those of a larger one.
-    relations = [case.adjacency]
-    if case.adjacency <= REPLACE_ONE:
-        relations.append(REPLACE_ONE)
-    for relation in relations:
-        attack = attacks.get(_key(case, relation, registry))
-        if attack is not None:
-            return attack
-    return None
+    exact = attacks.get(_key(case, case.adjacency, registry))
+    if exact is None and case.adjacency <= REPLACE_ONE:
+        return attacks.get(_key(case, REPLACE_ONE, registry))
+    return exact
 
 
 def _key(case: Case, adjacency: Adjacency, registry: Registry) -> str:
     learner, bound = type(case.learner), type(case.bound)
     # Versions are part of the key: what was attacked in an older version says nothing of this one.
-    parts = [f"{_name(cls)} {_version(cls, registry)}" for cls in (learner, bound)]
+    parts = [
+        f"{cls.__module__}:{cls.__qualname__} {_version(cls, registry)}" for cls in (learner, bound)
+    ]
     return " | ".join([*parts, str(adjacency)])
-
-
-def _name(cls: type[Any]) -> str:
-    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def _version(cls: type[Any], registry: Registry) -> str:

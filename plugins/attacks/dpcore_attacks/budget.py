@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from typing import Any, cast
 
 import attrs
@@ -32,14 +33,12 @@ def share(
         bounds, mechanisms: The subjects by name.
     """
     checks = runs + 2 * sum(len(cases) for cases in bounds.values())
-    for instances in mechanisms.values():
-        for mechanism in instances:
-            # An upper bound on the variants: checks that never run leave budget unused, which is
-            # safe.
-            fields = len(attrs.fields(cast(Any, type(mechanism))))
-            checks += (
-                5 * _KERNELS
-                if isinstance(mechanism, Interactive)
-                else 2 * _QUERIES + _POOLED * (1 + _VARIANTS * fields)
-            )
+    for mechanism in chain.from_iterable(mechanisms.values()):
+        # An upper bound on the variants: checks that never run leave budget unused, which is safe.
+        fields = len(attrs.fields(cast(Any, type(mechanism))))
+        checks += (
+            5 * _KERNELS
+            if isinstance(mechanism, Interactive)
+            else 2 * _QUERIES + _POOLED * (1 + _VARIANTS * fields)
+        )
     return BUDGET / max(1, checks)

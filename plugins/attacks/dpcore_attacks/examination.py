@@ -38,7 +38,15 @@ from dpcore_attacks.laws.bounds.amplified import amplified_verdict
 from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, REFUSED_EVERYWHERE, bound_verdicts
 from dpcore_attacks.laws.bounds.person_sums import person_sum_verdicts
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Outcome, Verdict, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Outcome,
+    Verdict,
+    fail_if,
+    judge,
+)
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.kernels import kernel_verdicts
@@ -58,14 +66,12 @@ from dpcore_attacks.laws.mechanisms.mechanisms import (
     mechanism_verdicts,
 )
 from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
-from dpcore_attacks.laws.oracles.far_points import far_points_verdict
-from dpcore_attacks.laws.oracles.few_answers import few_answers_verdict
+from dpcore_attacks.laws.oracles.answers import LAWS as OF_ANSWERS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import (
     interactive_cases,
     interactive_verdicts,
     refuted_evidence,
 )
-from dpcore_attacks.laws.oracles.one_question import one_question_verdict
 from dpcore_attacks.laws.oracles.oracle_words import oracle_entropy_verdict
 from dpcore_attacks.subjects import (
     Example,
@@ -132,14 +138,12 @@ class Examination:
         self._rate = share(len(self._runs), subjects.bounds, subjects.mechanisms)
         yield from _testable(self._loaded, subjects)
         yield from self._learners(subjects)
-        for maps in subjects.features.values():
-            for features, domain in maps:
-                for where in accepted(features, domain):
-                    yield from feature_verdicts(features, where, self._seed)
-        for kernels in subjects.kernels.values():
-            for kernel, domain in kernels:
-                for where in accepted(kernel, domain):
-                    yield from kernel_verdicts(kernel, where, self._seed)
+        for features, domain in chain.from_iterable(subjects.features.values()):
+            for where in accepted(features, domain):
+                yield from feature_verdicts(features, where, self._seed)
+        for kernel, domain in chain.from_iterable(subjects.kernels.values()):
+            for where in accepted(kernel, domain):
+                yield from kernel_verdicts(kernel, where, self._seed)
         yield from self._bounds(subjects)
         yield from self._mechanisms(subjects)
         yield from self._accountants()
@@ -160,7 +164,7 @@ class Examination:
 
     def _bounds(self, subjects: Subjects) -> Iterator[Verdict]:
         """Runs of examples, then all claims; the pairs are shared."""
-        attacked = [case for cases in subjects.bounds.values() for case in cases]
+        attacked = [*chain.from_iterable(subjects.bounds.values())]
         audits = _audits(self._effort)
         yield from run_verdicts(self._runs, audits, self._seed, self._rate)
         # Audits of runs are paid from the same pairs, before the claims share the rest.
@@ -246,15 +250,11 @@ class Examination:
 def _domains(subjects: Subjects) -> list[Domain]:
     """Of the examples, each once, whatever its number of records."""
     domains: list[Domain] = []
-    for cases in subjects.learners.values():
-        for case in cases:
-            if not any(_encoding(case.domain) == _encoding(domain) for domain in domains):
-                domains.append(case.domain)
+    for case in chain.from_iterable(subjects.learners.values()):
+        encoding = case.domain.rules, case.domain.norm
+        if not any(encoding == (domain.rules, domain.norm) for domain in domains):
+            domains.append(case.domain)
     return domains
-
-
-def _encoding(domain: Domain) -> tuple[Any, ...]:
-    return domain.rules, domain.norm
 
 
 def _audits(effort: Effort) -> Effort:
@@ -313,9 +313,10 @@ def _judge_cases(
         for function_case in interactive_cases(mechanism):
             verdicts = interactive_verdicts(function_case, seed, effort.transcripts, rate)
             verdicts.append(oracle_entropy_verdict(function_case, seed))
-            verdicts.append(far_points_verdict(function_case, seed, effort.transcripts, rate))
-            verdicts.append(one_question_verdict(function_case, seed, effort.transcripts, rate))
-            verdicts.append(few_answers_verdict(function_case, seed, effort.transcripts, rate))
+            verdicts += [
+                answers_verdict(law, function_case, seed, effort.transcripts, rate)
+                for law in OF_ANSWERS
+            ]
             yield function_case.as_mechanism(), verdicts
         return
     for number, case in enumerate(mechanism_cases(cast(Mechanism, mechanism))):
@@ -335,12 +336,12 @@ def _refusing(
         reason = "it refuses whatever the kit makes up, and its example is as printed"
         if isinstance(mechanism, Interactive):
             reason += refuted_evidence(mechanism, effort.transcripts)
-        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
-    if (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
+    elif (kind := mechanism.answers) is not Query and not isinstance(mechanism, Interactive):
         reason = f"it answers {kind.__name__} alone, which its plugin tests"
-        return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
-    reason = f"it refuses every {mechanism.distance} query that was tried"
-    return Verdict(TESTABLE, name, Outcome.FAILED, reason)
+    else:
+        reason = f"it refuses every {mechanism.distance} query that was tried"
+        return Verdict(TESTABLE, name, Outcome.FAILED, reason)
+    return Verdict(TESTABLE, name, Outcome.NOT_APPLICABLE, reason)
 
 
 def _excused(
@@ -373,10 +374,8 @@ def _testable(loaded: Loaded, subjects: Subjects) -> Iterator[Verdict]:
     }
     for kind, instances in subjects_by_kind.items():
         for name in loaded.components[kind]:
-            if instances[name]:
-                yield Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
-            else:
-                yield _unmade(name)
+            verdict = Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
+            yield verdict if instances[name] else _unmade(name)
 
 
 def _untested(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
@@ -418,8 +417,7 @@ def _bounded(case: Case, registry: Registry) -> str:
         )
         if not about:
             raise BrokenLawError(f"{names[-1]} is not about {type(case.learner).__name__}")
-    if not names:
-        raise BrokenLawError("it has no bound, so that it can never be priced by name")
+    fail_if(not names, "it has no bound, so that it can never be priced by name")
     return ", ".join(names)
 
 

@@ -22,10 +22,7 @@ from dpcore_attacks.laws.bounds import (
     bounds as bound_laws,
     sums as sum_laws,
 )
-from dpcore_attacks.laws.law import (
-    Outcome,
-    Verdict,
-)
+from dpcore_attacks.laws.law import Outcome, Verdict
 from dpcore_attacks.laws.learners import (
     cells as cell_laws,
     features as feature_laws,
@@ -39,10 +36,8 @@ from dpcore_attacks.laws.mechanisms import (
     samples as audit_laws,
 )
 from dpcore_attacks.laws.oracles import (
-    far_points as far_points_laws,
-    few_answers as few_answers_laws,
+    answers as answer_laws,
     interactive as interactive_laws,
-    one_question as one_question_laws,
     oracle_words as oracle_words_laws,
 )
 
@@ -59,9 +54,7 @@ LAWS = (
     *laboratory_laws.LAWS,
     *interactive_laws.LAWS,
     *oracle_words_laws.LAWS,
-    *far_points_laws.LAWS,
-    *one_question_laws.LAWS,
-    *few_answers_laws.LAWS,
+    *answer_laws.LAWS,
     *event_laws.LAWS,
     *accountant_laws.LAWS,
     *composition_laws.LAWS,

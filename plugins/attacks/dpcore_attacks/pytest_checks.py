@@ -38,7 +38,7 @@ def checks(
         registry = Registry.of(plugin, *others)
         return examine(plugin.__name__, registry, Effort().times(effort), seed)
 
-    @pytest.mark.parametrize("law", LAWS, ids=_id)
+    @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.id)
     def test_law(law: Law) -> None:
         verdicts = [verdict for verdict in report().verdicts if verdict.law == law]
         broken = [f"{v.subject}: {v.detail}" for v in verdicts if v.failed or v.untested]
@@ -48,7 +48,3 @@ def checks(
             pytest.skip("; ".join(reasons) or "the plugin provides nothing that it is about")
 
     return test_law
-
-
-def _id(law: Law) -> str:
-    return law.id

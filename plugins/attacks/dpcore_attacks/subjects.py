@@ -145,7 +145,6 @@ def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domai
         learner = case.learner
         if not isinstance(learner, FunctionLearner):
             continue
-        field_values = [getattr(learner, f.name) for f in attrs.fields(cast(Any, type(learner)))]
         rows = Rows(case.domain)
         size = case.domain.exact or min(case.domain.at_most or 5, 5)
         raw = np.random.default_rng(seed).uniform(-1, 1, (size, rows.width))
@@ -157,7 +156,7 @@ def kernels_within(cases: Sequence[Case], seed: int) -> list[tuple[Kernel, Domai
         except Exception:  # the laws of learners tell of it
             continue
         # A kernel that a learner builds itself is in no field: the fitted function shows it.
-        if isinstance(value, Expansion) and value.kernel not in field_values:
+        if isinstance(value, Expansion) and value.kernel not in _field_values(learner):
             pair = (value.kernel, case.domain)
             pairs += [] if pair in pairs else [pair]
     return pairs
@@ -273,10 +272,8 @@ def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
     for candidate in candidates:
         if type(candidate) is cls and candidate not in instances:
             instances.append(candidate)
-    default = _build(cls)
-    if default is not None and not instances:
-        instances.append(default)
-    return tuple(instances)
+    default = None if instances else _build(cls)
+    return tuple(instances) if default is None else (default,)
 
 
 def _mechanisms(example: Example) -> list[AnyMechanism]:

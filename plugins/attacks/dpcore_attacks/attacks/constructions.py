@@ -8,7 +8,9 @@ rows, extreme labels. Every family is an endless stream of configurations of one
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from itertools import cycle, islice
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from dpcore_attacks.attacks.neighbours import Configuration
 from dpcore_attacks.attacks.rows import Rows
 
+T = TypeVar("T")
 Family = Callable[[Rows, int, np.random.Generator], Iterator[Configuration]]
 
 # of base rows: which length is worst depends on the learner and on the number of records
@@ -54,7 +57,7 @@ def one_direction(rows: Rows, base: int, rng: np.random.Generator) -> Iterator[C
         sign = rng.choice((1.0, -1.0))
         changing = np.array([reach * first, sign * reach * first])
         label = _label(rng)
-        labels = [1.0, -sign * label if sign < 0 else label, -label]
+        labels = [1.0, label, -label]
         yield _configuration(rows, [length * first], changing, labels, base, rng, "one direction")
 
 
@@ -159,10 +162,13 @@ def starts(
 ) -> Iterator[Configuration]:
     """Every family in turn, for ever."""
     # in turns, so that no family is left out when the pairs run out
-    streams = [family(rows, base, rng) for family in families]
-    while True:
-        for stream in streams:
-            yield next(stream)
+    return take_turns([family(rows, base, rng) for family in families])
+
+
+def take_turns(streams: Sequence[Iterator[T]], count: int = 1) -> Iterator[T]:
+    """So many of each endless stream, one stream after another, for ever."""
+    for stream in cycle(streams):
+        yield from islice(stream, count)
 
 
 def _label(rng: np.random.Generator) -> float:

@@ -197,6 +197,10 @@ def minimised(
         shot = target.fire(pair_of(candidate, rows, target.case.adjacency))
         return shot.ratio is not None and shot.inside is not False and shot.ratio >= least
 
+    def simplify(configuration: Configuration, **fields: Any) -> Configuration:
+        candidate = attrs.evolve(configuration, **fields)
+        return candidate if keeps(candidate) else configuration
+
     # fewer different rows first: every later phase then has less to try
     index = 0
     while index < len(found.counts) and len(found.counts) > 1:
@@ -210,19 +214,16 @@ def minimised(
         for index, share in itertools.product(range(len(found.counts)), (0.02, 0.25, 0.5, 0.8)):
             counts = found.counts.copy()
             counts[index] = max(1, int(share * counts[index]))
-            if counts[index] < found.counts[index] and keeps(attrs.evolve(found, counts=counts)):
-                found = attrs.evolve(found, counts=counts)
-    if found.position < 1 and keeps(attrs.evolve(found, position=1.0)):
-        found = attrs.evolve(found, position=1.0)
+            if counts[index] < found.counts[index]:
+                found = simplify(found, counts=counts)
+    if found.position < 1:
+        found = simplify(found, position=1.0)
     # what cannot be set to 0 is what the violation needs
     for row in range(len(found.labels)):
         raw, labels = found.raw.copy(), found.labels.copy()
-        raw[row] = 0.0
-        if keeps(attrs.evolve(found, raw=raw)):
-            found = attrs.evolve(found, raw=raw)
-        labels[row] = 0.0
-        if keeps(attrs.evolve(found, labels=labels)):
-            found = attrs.evolve(found, labels=labels)
+        raw[row], labels[row] = 0.0, 0.0
+        found = simplify(found, raw=raw)
+        found = simplify(found, labels=labels)
     # rounded rows go through the domain again, so they are still records of it
     for digits in (0, 1, 2, 3, 5):
         candidate = attrs.evolve(

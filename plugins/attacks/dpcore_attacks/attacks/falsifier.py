@@ -26,7 +26,7 @@ from dpcore_attacks.attacks.all_pairs import Candidates, attackable
 from dpcore_attacks.attacks.ascent import SearchOverError, climb
 from dpcore_attacks.attacks.branches import Taken, followed
 from dpcore_attacks.attacks.claim import Shot, Target
-from dpcore_attacks.attacks.constructions import FAMILIES, starts
+from dpcore_attacks.attacks.constructions import FAMILIES, starts, take_turns
 from dpcore_attacks.attacks.counterexample import Counterexample, minimised
 from dpcore_attacks.attacks.function_constructions import FUNCTION_FAMILIES
 from dpcore_attacks.attacks.movement import ALLOWANCE, measurable
@@ -59,6 +59,10 @@ _ALL_PAIRS = 0.1  # candidates of an exact sum for each pair of the budget
 _CANDIDATES = (20, 400)  # at least and at most
 _ALL_PAIRS_ASKS = 4
 _EACH = 4  # constructions of a family between two restarts
+
+
+Attempt = tuple[float, Configuration, Target]
+"""A score, and what it is of."""
 
 
 def falsify(
@@ -118,16 +122,14 @@ def _attack(
         unfit = f"it says itself that it is refuted: {claim.validity.reason}"
     elif isinstance(claim, SensitivityLaw) and not isinstance(case.bound, Pathwise):
         unfit = "it states a law over orders and makes no claim for one order (method `along`)"
+    else:
+        try:
+            asks = asks_of(case, query.name, rng)
+            unfit = "" if asks else "the learner never asks it"
+        except Exception as error:
+            unfit = f"the learner's public part raised {type(error).__name__}"
     if unfit:
         return Finding(case=case, query=query.name, claim=claim, reason=unfit)
-    try:
-        asks = asks_of(case, query.name, rng)
-    except Exception as error:
-        reason = f"the learner's public part raised {type(error).__name__}"
-        return Finding(case=case, query=query.name, claim=claim, reason=reason)
-    if not asks:
-        reason = "the learner never asks it"
-        return Finding(case=case, query=query.name, claim=claim, reason=reason)
     search = _Search(case, asks, claim, max(1, pairs // _weight(case)), rng)
     return search.run(counterexample.pair for counterexample in counterexamples)
 
@@ -175,6 +177,8 @@ class _Search:
         self._worst: tuple[float, Configuration, Target] | None = None
         self._outside: float | None = None
         self._length = 0.0
+        self._stream = self._starts()
+        self._attempts: list[Attempt] = []
 
     def run(self, pairs: Iterable[Pair] = ()) -> Finding:
         """Known pairs, then all phases, as far as the pairs go."""
@@ -185,8 +189,16 @@ class _Search:
                 if start is not None and not self._is_broken():
                     self._limit += 1  # on top of the others
                     self._score(start, self._targets[0])
-            self._all_pairs()
-            self._constructions()
+            for phase in (
+                self._all_pairs,
+                self._constructions,
+                self._positions,
+                self._paths,
+                self._ascents,
+                self._restarts,
+            ):
+                if not self._is_broken():
+                    phase()
         return self._finding()
 
     def _all_pairs(self) -> None:
@@ -206,34 +218,28 @@ class _Search:
                 self._score(start, target)
 
     def _constructions(self) -> None:
-        if self._is_broken():
-            return
-        stream = self._starts()
-        attempts: list[tuple[float, int, Configuration, Target]] = []
+        """As many as their share of the pairs allows."""
         while self._pairs < max(_CONSTRUCTIONS * self._limit, self._round):
-            self._try(stream, attempts)
-        if self._is_broken():
-            return
-        self._positions(attempts)
-        if self._is_broken():
-            return
-        self._paths(attempts)
-        if self._is_broken():
-            return
-        # ascent from the worst starts, then restarts for as long as pairs are left
-        for start, target in _best(attempts, _CLIMBS):
+            self._try(self._attempts)
+
+    def _ascents(self) -> None:
+        """From the worst starts of all phases before."""
+        for start, target in _best(self._attempts, _CLIMBS):
             self._climb(start, target)
+
+    def _restarts(self) -> None:
+        """Constructions with ascent from the worst of them, for as long as pairs are left."""
         while not self._is_broken():
-            attempts = []
+            attempts: list[Attempt] = []
             for _ in range(self._round):
-                self._try(stream, attempts)
+                self._try(attempts)
             for start, target in _best(attempts, 1):
                 self._climb(start, target)
 
-    def _positions(self, attempts: list[tuple[float, int, Configuration, Target]]) -> None:
+    def _positions(self) -> None:
         """The best starts with the changed record elsewhere: at every place, as far as it goes."""
         place_limit = round(_PLACES * self._limit / 2)
-        for start, target in _best(attempts, 2) if place_limit else ():
+        for start, target in _best(self._attempts, 2) if place_limit else ():
             # places next to numbers of the code come first: an index may be compared with them
             places = np.arange(start.base_size + 1)
             counts = np.array([c + d for c in self._written.counts for d in (-1, 0, 1)], dtype=int)
@@ -245,7 +251,7 @@ class _Search:
                     return  # what follows has pairs of its own
                 self._score(attrs.evolve(start, position=position), target)
 
-    def _paths(self, attempts: list[tuple[float, int, Configuration, Target]]) -> None:
+    def _paths(self) -> None:
         """Steps with a jump; two statistics count as a pair."""
         share, spent = _PATHS * self._limit, 0
         for number, path in enumerate(self._ways()):
@@ -258,7 +264,7 @@ class _Search:
             self._pairs += cost
             # six paths, however few pairs there are
             self._limit = max(self._limit, self._pairs + 1)
-            attempts.append((self._score(step, target), len(attempts), step, target))
+            self._attempts.append((self._score(step, target), step, target))
 
     def _step(self, path: Path, target: Target, *, branches: bool) -> tuple[Configuration, int]:
         """One step of a path, with a change of branch or a jump; and the evaluations it took."""
@@ -291,10 +297,7 @@ class _Search:
         streams = [
             paths(self._rows, min(n, limit or n), adjacency, self._rng, self._makers) for n in sizes
         ]
-        while True:
-            for stream in streams:
-                yield next(stream)
-                yield next(stream)
+        yield from take_turns(streams, 2)
 
     def _starts(self) -> Iterator[Configuration]:
         """Constructions of the exact size; where it is private, of sizes from 0 to its limit."""
@@ -304,26 +307,18 @@ class _Search:
             return
         largest = 200 if limit is None else limit - 1
         sizes = sorted({0, 1, 2, 5, 20, 100, largest} & {*range(largest + 1)})
-        streams = [self._of_size(size) for size in sizes]
-        while True:
-            for stream in streams:
-                for _ in self._families:
-                    yield next(stream)
+        yield from take_turns([self._of_size(size) for size in sizes], len(self._families))
 
     def _of_size(self, base: int) -> Iterator[Configuration]:
         return starts(self._rows, base, self._rng, self._families)
 
-    def _try(
-        self,
-        stream: Iterator[Configuration],
-        attempts: list[tuple[float, int, Configuration, Target]],
-    ) -> None:
-        start = next(stream)
+    def _try(self, attempts: list[Attempt]) -> None:
+        start = next(self._stream)
         # a person's records by turns alike, spread or opposed: sums and clipping fail differently
         if self._case.adjacency.of_person:
             start = attrs.evolve(start, several=_SEVERAL.get(len(attempts) % _TURN, "same"))
         target = self._targets[int(self._rng.integers(len(self._targets)))]
-        attempts.append((self._score(start, target), len(attempts), start, target))
+        attempts.append((self._score(start, target), start, target))
 
     def _climb(self, start: Configuration, target: Target) -> None:
         climb(start, lambda configuration: self._score(configuration, target), _EVALUATIONS)
@@ -406,14 +401,12 @@ class _Search:
         return attrs.evolve(finding, worst=ratio, counterexample=example)
 
 
-def _best(
-    attempts: Sequence[tuple[float, int, Configuration, Target]], count: int
-) -> list[tuple[Configuration, Target]]:
+def _best(attempts: Sequence[Attempt], count: int) -> list[tuple[Configuration, Target]]:
     """The highest scores, at most two of a construction."""
     selection: list[tuple[Configuration, Target]] = []
     # at most two of one origin, so that one family does not take all ascents
     counts: dict[str, int] = {}
-    for score, _, configuration, target in sorted(attempts, key=lambda entry: -entry[0]):
+    for score, configuration, target in sorted(attempts, key=lambda entry: -entry[0]):
         if len(selection) == count or not np.isfinite(score):
             break
         counts[configuration.origin] = counts.get(configuration.origin, 0) + 1

@@ -103,9 +103,9 @@ def _equal(first: Records, second: Records) -> bool:
 
 def _assumption_misfit(pair: Pair, case: Case) -> str:
     claims = case.safe_claims()
-    if isinstance(claims, Refused):
-        return ""
-    if not any(isinstance(claim.validity, Conditional) for _, claim in claims):
+    if isinstance(claims, Refused) or not any(
+        isinstance(claim.validity, Conditional) for _, claim in claims
+    ):
         return ""
     bound = case.bound
     if not isinstance(bound, Checkable):

@@ -15,6 +15,8 @@ from dpcore.query import Query
 from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
 from dpcore_attacks.attacks.statistic import Statistic
 
+_ORDERS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
+
 ALLOWANCE = 1e-9
 """Relative excess that is not called a violation: rounding in the statistic and in this file."""
 
@@ -43,15 +45,10 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
         return _row_movement(before, after, changed)
     if distance is Distance.HAMMING:
         return float(np.count_nonzero(before != after))
+    if distance not in _ORDERS:
+        raise ValueError(f"{distance} cannot be measured from arrays")
     # a complex entry counts as two real ones, as it does where noise is added
-    difference = to_real(after - before)
-    if distance is Distance.L1:
-        return float(np.abs(difference).sum())
-    if distance is Distance.L2:
-        return float(np.linalg.norm(difference))
-    if distance is Distance.LINF:
-        return float(np.abs(difference).max())
-    raise ValueError(f"{distance} cannot be measured from arrays")
+    return float(np.linalg.norm(to_real(after - before), ord=_ORDERS[distance]))
 
 
 def span(before: Statistic, after: Statistic) -> float:

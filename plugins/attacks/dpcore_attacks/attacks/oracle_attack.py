@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import islice
+from itertools import islice, product
 
 import attrs
 import numpy as np
@@ -127,25 +127,25 @@ def attack(duel: Duel, seed: int = 0, draws: int | None = None, rate: float = ER
     # a union bound: over games, epsilons, both directions, and the two ends of each test
     level = rate / (len(games) * len(EPSILONS) * 2 * 2)
     claims = {epsilon: duel.claimed(epsilon) for epsilon in EPSILONS}
-    worst: Breach | None = None
-    total = 0
+    breaches: list[Breach] = []
     for number, (name, game) in enumerate(games):
         # seeds of its own for each game: none sees the noise of another
         start = 100_000 * (seed * len(games) + number + 1)
         scores = _scores(duel, game, start, count)
-        total += 2 * count
-        for epsilon, (p, q) in ((e, pair) for e in EPSILONS for pair in (scores, scores[::-1])):
-            seen = max(0.0, certified(p, q, epsilon, level))
-            breach = Breach(
-                game=name, epsilon=epsilon, seen=seen, claimed=claims[epsilon], transcripts=0
+        breaches += [
+            Breach(
+                game=name,
+                epsilon=epsilon,
+                seen=max(0.0, certified(p, q, epsilon, level)),
+                claimed=claims[epsilon],
+                transcripts=2 * count * (number + 1),
             )
-            if worst is None or (breach.broken, breach.ratio) > (worst.broken, worst.ratio):
-                worst = breach
-        assert worst is not None
-        if worst.broken:
+            for epsilon, (p, q) in product(EPSILONS, (scores, scores[::-1]))
+        ]
+        if any(breach.broken for breach in breaches):
             break
-    assert worst is not None  # there is at least one game
-    return attrs.evolve(worst, transcripts=total)
+    worst = max(breaches, key=lambda breach: (breach.broken, breach.ratio))
+    return attrs.evolve(worst, transcripts=breaches[-1].transcripts)
 
 
 def _games(duel: Duel) -> Iterator[tuple[str, Game]]:
@@ -203,10 +203,7 @@ def _last_question(point: NDArray[np.float64], count: int) -> Game:
 
 
 def _repeated_question(point: NDArray[np.float64]) -> Game:
-    def play(oracle: Oracle) -> Transcript:
-        return np.array([oracle.ask(point[None, :])[0] for _ in range(8)]), 0
-
-    return play
+    return lambda oracle: (np.array([oracle.ask(point[None, :])[0] for _ in range(8)]), 0)
 
 
 def _adaptive_questions(

@@ -78,6 +78,12 @@ class Path:
             origin=self.origin,
         )
 
+    def records(self, number: int, rows: Rows, adjacency: Adjacency) -> Records:
+        """Data set `number` of the path."""
+        is_last = number == self.steps
+        pair = pair_of(self.step(number - is_last, rows, adjacency), rows, adjacency)
+        return pair.after if is_last else pair.before
+
 
 Maker = Callable[[Rows, int, np.random.Generator], Path]
 """One kind of path between data sets of a size."""
@@ -217,9 +223,7 @@ def branching_step(
     """The neighbours between which a statistic takes another branch; None if it never seems to."""
 
     def follow(number: int) -> Taken:
-        last = number == path.steps
-        pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
-        return taken(pair.after if last else pair.before)
+        return taken(path.records(number, rows, adjacency))
 
     # a branch that is entered and left again between two stations is not noticed
     stations = sorted({round(share * path.steps) for share in (0.0, 0.25, 0.5, 0.75, 1.0)})
@@ -245,9 +249,7 @@ def largest_step(
     """The neighbours to which halving leads; short paths are sometimes walked as a whole."""
 
     def evaluate(number: int) -> Statistic | None:
-        last = number == path.steps
-        pair = pair_of(path.step(number - last, rows, adjacency), rows, adjacency)
-        return value(pair.after if last else pair.before)
+        return value(path.records(number, rows, adjacency))
 
     if path.steps <= _SCANNED and rng.integers(3) == 0:
         # a short path can be walked: halving may miss the largest of several jumps

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion
+from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
@@ -29,15 +32,19 @@ def question_points(case: Case, pair: Pair, most: int, seed: int = 0) -> NDArray
     # rows of the pair, which its functions are made of, and rows from all over the domain
     candidates = np.unique(np.vstack([pair_rows[: 2 * _CANDIDATES], domain_rows]), axis=0)
     (query,) = case.learner.queries(case.public)
-    # one value of the secret coins for both: the functions differ by the records alone
-    coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
-    first, second = (
-        compute(case.learner, query, records, case.public, coins)
-        for records in (pair.before, pair.after)
-    )
-    assert isinstance(first, Expansion)
-    assert isinstance(second, Expansion)
+    first, second = functions_of(case, query, pair)
     order = np.argsort(-np.abs(first(candidates) - second(candidates)))
     count = min(most, _POINTS, len(candidates))
     near = -(-count // 2)
     return np.asarray(candidates[np.concatenate([order[:near], order[::-1][: count - near]])])
+
+
+def functions_of(case: Case, query: Query, pair: Pair) -> tuple[Expansion, ...]:
+    """What a learner of functions fits on either neighbour."""
+    # one value of the secret coins for both: the functions differ by the records alone
+    coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
+    values = (
+        compute(case.learner, query, records, case.public, coins)
+        for records in (pair.before, pair.after)
+    )
+    return tuple(cast(Expansion, value) for value in values)

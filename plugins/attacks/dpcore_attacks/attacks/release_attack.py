@@ -7,15 +7,13 @@ import numpy as np
 
 from dpcore.bound import Refused
 from dpcore.functions.interactive import Interactive
-from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.attacks.oracle_attack import Breach, Duel, attack
+from dpcore_attacks.attacks.question_points import functions_of
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
-from dpcore_attacks.attacks.statistic import compute
 
 _ANYWHERE = 30  # random rows of the domain to ask at, besides the records of the pair
 
@@ -74,14 +72,7 @@ def attack_release(
         or not isinstance(claim, Sensitivity)
     ):
         return None
-    # the same secret coins for both functions: they differ by the changed record alone
-    secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
-    before, after = (
-        compute(case.learner, query, records, case.public, secret)
-        for records in (example.pair.before, example.pair.after)
-    )
-    assert isinstance(before, Expansion)
-    assert isinstance(after, Expansion)
+    before, after = functions_of(case, query, example.pair)
     rows = Rows(case.domain)
     rng = np.random.default_rng(seed)
     random_rows = rows.project(rows.anywhere(rng, _ANYWHERE), np.zeros(_ANYWHERE)).features

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Mapping
-from functools import partial, singledispatch
+from functools import partial
 from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
@@ -158,23 +158,9 @@ def conversation(
         answers: Values to give, in order; random ones of size `scale` if None.
     """
     # on a copy: whatever the learner keeps in itself does not reach the next conversation
-    yield from _drive(copy.deepcopy(case.learner), case, answers, rng, scale)
-
-
-@singledispatch
-def _drive(learner: AnyLearner, *_: Any) -> Iterator[tuple[Any, Query, Answer]]:
-    """A learner of a function has no state machine."""
-    return iter(())
-
-
-@_drive.register
-def _(
-    learner: Learner,
-    case: Case,
-    answers: Iterator[NDArray[Any]] | None,
-    rng: np.random.Generator,
-    scale: float,
-) -> Iterator[tuple[Any, Query, Answer]]:
+    learner = copy.deepcopy(case.learner)
+    if not isinstance(learner, Learner):
+        return  # a learner of a function has no state machine
     state = learner.start(case.public)
     numbers: dict[str, int] = {}
     spreads = {} if learner.predicts else _spreads(case)

@@ -11,6 +11,7 @@ import math
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -52,14 +53,9 @@ def written(component: Any, label_bound: float) -> Written:
     Args:
         label_bound: Numbers up to it are labels in other units.
     """
-    values: dict[float, None] = {}
-    files: set[str] = set()
-    for number in _fields(component):
-        values[number] = None
-    for function in _functions(type(component)):
-        files.add(function.__code__.co_filename)
-        for number in (*_of_code(function.__code__), *_closure_numbers(function)):
-            values[number] = None
+    functions = [*_functions(type(component))]
+    numbers_of = ((*_of_code(f.__code__), *_closure_numbers(f)) for f in functions)
+    values = dict.fromkeys([*_fields(component), *chain.from_iterable(numbers_of)])
     # a number may be in units of rows or of labels, and stand for either sign; order is kept
     numbers = dict.fromkeys(
         sign * number / unit
@@ -73,7 +69,7 @@ def written(component: Any, label_bound: float) -> Written:
     return Written(
         numbers=np.array([*numbers][:_MOST], dtype=np.float64),
         counts=tuple(counts[:_MOST]),
-        files=frozenset(files),
+        files=frozenset(function.__code__.co_filename for function in functions),
     )
 
 

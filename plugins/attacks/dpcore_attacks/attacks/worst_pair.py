@@ -9,8 +9,8 @@ tell more than one that moves fifty times too far.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from itertools import chain, islice
+from collections.abc import Callable, Iterator
+from itertools import islice
 
 import attrs
 import numpy as np
@@ -20,7 +20,7 @@ from dpcore.functions.kernels.base import Expansion
 from dpcore.mechanism import to_real
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore_attacks.attacks.claim import Target
+from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
 from dpcore_attacks.attacks.result import Finding
@@ -64,7 +64,7 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
     target = Target(case=finding.case, ask=ask, claim=finding.claim)
     # runs draw records or orders anew: the pair must be told apart through that
     if ask.sampling is not None:
-        return _least_random_pair(finding, target, seed)
+        return _least_random_pair(target, seed)
     # a broken claim about products shows best where the matrix of one neighbour is singular
     if finding.broken and len(example.pair.before) > 1 and _is_gram(target, example.pair):
         return _duplicate_pair(finding.case, target, seed)
@@ -72,7 +72,7 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
     # a pair that keeps the claim moves no farther than the noise was made for
     if not finding.broken or (finding.worst <= _ENOUGH and _is_steady(target, example.pair)):
         return worst
-    return _steadiest_pair(finding, target, seed)
+    return _steadiest_pair(target, seed)
 
 
 def _is_gram(target: Target, pair: Pair) -> bool:
@@ -89,8 +89,7 @@ def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
     Whoever bounds a matrix of products by its movement alone forgets where it is singular.
     """
     rows, rng = Rows(case.domain), np.random.default_rng(seed)
-    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
-    kinds = max(1, size)
+    kinds = max(1, _base_size(case))
     raw = rng.uniform(-0.7, 0.7, (kinds + 2, rows.width))
     # the changing row starts as a copy of the first row, which stays
     raw[-2] = raw[0]
@@ -109,46 +108,49 @@ def _duplicate_pair(case: Case, target: Target, seed: int) -> WorstPair:
     return WorstPair(pair, shot.ratio or 0.0, configuration.origin, singular=True)
 
 
-def _steadiest_pair(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+def _steadiest_pair(target: Target, seed: int) -> WorstPair | None:
     """The largest ratio up to `_ENOUGH`, else the smallest above."""
-    case = finding.case
     best: WorstPair | None = None
-    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
-    rows = Rows(case.domain)
-    rng = np.random.default_rng(seed)
-    stream = chain(_distinct_rows(rows, size, rng), starts(rows, size, rng))
-    for configuration in islice(stream, _TRIED):
-        pair = pair_of(configuration, rows, case.adjacency)
-        shot = target.fire(pair)
+    for pair, shot, origin in islice(_constructions(target, seed, _distinct_rows, starts), _TRIED):
         # an unsteady pair would audit the rounding of a solver instead of the claim
-        better = shot.ratio is not None and (
-            best is None or _worth(shot.ratio) > _worth(best.ratio)
-        )
+        better = shot.ratio and (best is None or _worth(shot.ratio) > _worth(best.ratio))
         if shot.ratio and better and shot.inside is not False and _is_steady(target, pair):
-            best = WorstPair(pair, shot.ratio, configuration.origin)
+            best = WorstPair(pair, shot.ratio, origin)
     return best
 
 
-def _least_random_pair(finding: Finding, target: Target, seed: int) -> WorstPair | None:
+def _least_random_pair(target: Target, seed: int) -> WorstPair | None:
     """Where the runtime draws records or their order: the most movement for what draws change."""
-    case = finding.case
     best: tuple[float, WorstPair] | None = None
     next_target = attrs.evolve(target, draw=target.draw + 1)
-    rows = Rows(case.domain)
-    size = case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
-    for configuration in islice(starts(rows, size, np.random.default_rng(seed)), 2 * _TRIED):
-        pair = pair_of(configuration, rows, case.adjacency)
-        shot, ends = target.fire(pair), (_value(target, pair), _value(next_target, pair))
+    for pair, shot, origin in islice(_constructions(target, seed, starts), 2 * _TRIED):
+        ends = _value(target, pair), _value(next_target, pair)
         if not shot.ratio or shot.inside is False or not math.isfinite(shot.ratio):
             continue
         if ends[0] is None or ends[1] is None:
             continue
         # how far another draw alone moves the first neighbour: noise beside the mechanism's
         disturbance = float(np.linalg.norm(ends[0] - ends[1]))
-        worth = shot.ratio / (1 + disturbance / finding.claim.largest) if finding.claim else 0.0
+        worth = shot.ratio / (1 + disturbance / target.claim.largest)
         if best is None or worth > best[0]:
-            best = worth, WorstPair(pair, shot.ratio, configuration.origin)
+            best = worth, WorstPair(pair, shot.ratio, origin)
     return None if best is None else best[1]
+
+
+def _constructions(
+    target: Target, seed: int, *streams: Callable[..., Iterator[Configuration]]
+) -> Iterator[tuple[Pair, Shot, str]]:
+    """Constructed neighbours, what they do to the claim, and where they come from."""
+    rows, rng = Rows(target.case.domain), np.random.default_rng(seed)
+    for stream in streams:
+        for configuration in stream(rows, _base_size(target.case), rng):
+            pair = pair_of(configuration, rows, target.case.adjacency)
+            yield pair, target.fire(pair), configuration.origin
+
+
+def _base_size(case: Case) -> int:
+    """Records beside the changed one, at most 20 where their number is private."""
+    return case.domain.exact - 1 if case.domain.exact else min(case.domain.at_most or 20, 20)
 
 
 def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:

@@ -162,14 +162,11 @@ def _audit(
     learning, choosing = cuts
     testing = len(samples[0]) - choosing
     # distinguisher and event are chosen on the second part, however many were compared
-    best: tuple[float, Distinguisher, Threshold] | None = None
+    choices: list[tuple[Distinguisher, Threshold, float]] = []
     for distinguisher in candidates:
-        scores = [distinguisher.score(rows[learning:choosing]) for rows in samples]
-        threshold, hope = choose(scores[0], scores[1], claim, error, testing)
-        if best is None or hope > best[0]:
-            best = hope, distinguisher, threshold
-    assert best is not None, "one column at least is a score"
-    _, distinguisher, threshold = best
+        before, after = (distinguisher.score(rows[learning:choosing]) for rows in samples)
+        choices.append((distinguisher, *choose(before, after, claim, error, testing)))
+    distinguisher, threshold, _ = max(choices, key=lambda choice: choice[2])
     # the third part is looked at once, for one event: its counts need no correction
     fresh = [distinguisher.score(rows[choosing:]) for rows in samples]
     return Audit(

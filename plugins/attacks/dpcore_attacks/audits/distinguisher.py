@@ -37,21 +37,14 @@ def distinguishers(
     for column, name in enumerate(names):
         yield Distinguisher(name, _column(column))
     if len(names) > 1:
-        yield Distinguisher("linear discriminant", _discriminant(before, after, _identity))
+        yield Distinguisher("linear discriminant", _discriminant(before, after, lambda rows: rows))
     if len(names) <= _SQUARED:
-        yield Distinguisher("quadratic discriminant", _discriminant(before, after, _with_squares))
+        squared = _discriminant(before, after, lambda rows: np.hstack([rows, rows * rows]))
+        yield Distinguisher("quadratic discriminant", squared)
 
 
 def _column(index: int) -> Score:
     return lambda rows: rows[:, index]
-
-
-def _identity(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return rows
-
-
-def _with_squares(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    return np.hstack([rows, rows * rows])
 
 
 def _discriminant(

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping
-from functools import singledispatch
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError, ReleaseError
+from dpcore.errors import ReleaseError
 from dpcore.learner import Answer
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.mechanism import to_real
@@ -75,11 +74,19 @@ class Pipeline:
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
-            _teller(scheduled)(
+            (_FunctionTeller if isinstance(scheduled, Serving) else _Teller)(
                 scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
             )
             for scheduled in schedule.releases
         ]
+        # raw coordinates become features where they are few
+        size = sum(teller.size for teller in self._tellers)
+        self._raw = size if size <= RAW else 0
+        self._names = (
+            *NAMES,
+            "whether the run failed",
+            *(f"coordinate {k}" for k in range(self._raw)),
+        )
         # a private look is not sampled, though it is claimed: that errs towards no alarm
         self._schedules = tuple(
             attrs.evolve(
@@ -101,9 +108,7 @@ class Pipeline:
         schedule = self._schedules[side]
         try:
             answers = release(schedule, records, self._coins, secret, points=self._points)
-        except ContractError:
-            raise  # somebody's mistake, and no outcome of a run
-        except ReleaseError:
+        except ReleaseError:  # a broken contract is somebody's mistake, and no outcome of a run
             return self._row([], failed=True)
         return self._row(
             [t.features(answer) for t, answer in zip(self._tellers, answers, strict=True)],
@@ -129,17 +134,6 @@ class Pipeline:
             if count == min(samples, _EARLY) and all(row[_FAILED] for side in rows for row in side):
                 raise ReleaseError("every run on the made-up records failed: nothing to audit")
         return Samples(before=np.array(rows[0]), after=np.array(rows[1]), names=self._names)
-
-    @property
-    def _raw(self) -> int:
-        """Raw coordinates that become features."""
-        size = sum(teller.size for teller in self._tellers)
-        return size if size <= RAW else 0
-
-    @property
-    def _names(self) -> tuple[str, ...]:
-        raw = tuple(f"coordinate {k}" for k in range(self._raw))
-        return (*NAMES, "whether the run failed", *raw)
 
     def _row(
         self, by_release: list[tuple[NDArray[np.float64], NDArray[np.float64]]], *, failed: bool
@@ -274,14 +268,3 @@ class _FunctionTeller(_Teller):
     def remembers_all(self) -> bool:
         """True: the function was fitted once on either neighbour."""
         return True
-
-
-@singledispatch
-def _teller(scheduled: Scheduled) -> type[_Teller]:
-    """What tells of a release of one kind."""
-    return _Teller
-
-
-@_teller.register
-def _(scheduled: Serving) -> type[_Teller]:
-    return _FunctionTeller

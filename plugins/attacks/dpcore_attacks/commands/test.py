@@ -103,8 +103,7 @@ def _examine(
     report = examine(name, registry, Effort().times(effort), seed, known=known)
     files = keep(report.findings, registry, save)
     if json:
-        content = {**report.to_dict(), "counterexamples": [str(path) for path in files]}
-        show_json(content)
+        show_json({**report.to_dict(), "counterexamples": [str(path) for path in files]})
     else:
         console = out()
         show_verdicts(console, report.verdicts, everything=every)
@@ -121,8 +120,8 @@ def _examine(
         message = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
         if report.error_rate:
             message += (
-                f" A right plugin fails a statistical check with chance {report.error_rate:.2g}"
+                f" A right plugin fails a statistical check with chance {report.error_rate:.2g} at "
+                f"most."
             )
-            message += " at most."
         console.print(message, markup=False)
     return 0 if report.passed else 1

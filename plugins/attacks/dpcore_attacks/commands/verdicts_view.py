@@ -34,15 +34,12 @@ def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: 
         passed = [verdict for verdict in of_law if verdict.outcome is Outcome.PASSED]
         inapplicable = [verdict for verdict in of_law if verdict.outcome is Outcome.NOT_APPLICABLE]
         if passed and not everything:
-            table.add_row(law.id, "passed", str(len(passed)), _summary(passed))
+            summary = passed[0].detail if len(passed) == 1 else ""
+            table.add_row(law.id, "passed", str(len(passed)), summary)
         if inapplicable and not everything:
             reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in inapplicable))
             table.add_row(law.id, "not applicable", str(len(inapplicable)), reasons)
     console.print(table)
-
-
-def _summary(passed: Sequence[Verdict]) -> str:
-    return passed[0].detail if len(passed) == 1 else ""
 
 
 def show_findings(console: Console, findings: Sequence[Finding]) -> None:

@@ -24,7 +24,7 @@ def certified(
     best, event = -math.inf, (cuts[0], 1.0)
     ordered = np.sort(p[:half]), np.sort(q[:half])
     for side in (1.0, -1.0):
-        first, second = (_shares(values, cuts, side) for values in ordered)
+        first, second = (shares(values, cuts, side) for values in ordered)
         gain = first - math.exp(epsilon) * second
         if gain.max() > best:
             best, event = float(gain.max()), (cuts[int(gain.argmax())], side)
@@ -33,22 +33,25 @@ def certified(
     hits_p = int((side * p[half:] >= side * cut).sum())
     hits_q = int((side * q[half:] >= side * cut).sum())
     trials = len(p) - half
-    low = float(scipy.stats.beta.ppf(level, hits_p, trials - hits_p + 1)) if hits_p else 0.0
-    high = (
-        float(scipy.stats.beta.isf(level, hits_q + 1, trials - hits_q)) if hits_q < trials else 1.0
-    )
+    low, high = binomial_ends(hits_p, trials, level)[0], binomial_ends(hits_q, trials, level)[1]
     return low - math.exp(epsilon) * high
 
 
-def _shares(
+def shares(
     ordered: NDArray[np.float64], cuts: NDArray[np.float64], side: float
 ) -> NDArray[np.float64]:
-    """Of the values that are at least each cut (side 1), or at most."""
-    if side > 0:
-        hits = ordered.size - np.searchsorted(ordered, cuts, side="left")
-    else:
-        hits = np.searchsorted(ordered, cuts, side="right")
+    """Of sorted values, those that are at least each cut (side 1), at most (-1) or equal (0)."""
+    below = np.searchsorted(ordered, cuts, side="left")
+    upto = np.searchsorted(ordered, cuts, side="right")
+    hits = {1.0: ordered.size - below, -1.0: upto, 0.0: upto - below}[side]
     return np.asarray(hits / ordered.size)
+
+
+def binomial_ends(hits: int, trials: int, level: float) -> tuple[float, float]:
+    """Clopper-Pearson ends of a probability; each errs with probability `level`."""
+    low = float(scipy.stats.beta.ppf(level, hits, trials - hits + 1)) if hits else 0.0
+    high = float(scipy.stats.beta.isf(level, hits + 1, trials - hits)) if hits < trials else 1.0
+    return low, high
 
 
 def smallest(draws: int, level: float) -> float:

@@ -141,8 +141,7 @@ def bases(distance: Distance, unit: float, size: int, categories: int) -> NDArra
             2.0**36 + 0.25,
         ]
     )
-    odd = values[1::2].size
-    values[1::2] = np.resize(turns, odd)
+    values[1::2] = np.resize(turns, size // 2)
     return values * unit
 
 

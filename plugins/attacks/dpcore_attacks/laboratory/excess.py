@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import product
 
 import attrs
 import numpy as np
@@ -19,13 +20,13 @@ from numpy.typing import NDArray
 
 from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
+from dpcore_attacks.laboratory.certify import binomial_ends, shares
 
 EPSILONS = (0.0, 0.05, 0.3, 0.7, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
 
 _CUTS = 300
 _TESTED = 4  # events that go on to the test
 _LARGEST = 20.0  # epsilon at which anything is compared
-_SUSPICIOUS = 2.5
 _FEW = 40  # different outputs, each of which is an event
 
 
@@ -54,7 +55,6 @@ class Excess:
 
     Args:
         least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
-        rate: Chance that any such search certifies too much.
         doubt: By how many standard errors the largest estimate lies above the curve.
     """
 
@@ -63,17 +63,22 @@ class Excess:
     epsilon: float
     what: str
     doubt: float
-    rate: float
-
-    @property
-    def suspicious(self) -> bool:
-        """Whether more draws are worth it: chance does not often explain so much."""
-        return self.doubt > _SUSPICIOUS
 
     @property
     def broken(self) -> bool:
         """Whether the curve lies below."""
         return self.least > self.claimed * (1 + 1e-9) + 1e-15
+
+    def describe(self, where: str, rate: float) -> str:
+        """The evidence, for a message; `rate` is the law's chance of an error."""
+        place = f"{where}: " if where else ""
+        return (
+            f"{place}by {self.what}, delta({self.epsilon:g}) >= {self.least:.4g} was seen (chance "
+            f"{rate:g} of an error), {self.claimed:.4g} is claimed"
+        )
+
+
+_NOTHING = Excess(least=-math.inf, claimed=0.0, epsilon=0.0, what="no event", doubt=-math.inf)
 
 
 @attrs.frozen
@@ -92,8 +97,9 @@ def excess(
     epsilons: tuple[float, ...] | None = None,
     *,
     directed: bool = False,
-) -> Excess | None:
-    """The event with the largest certified excess over the curve, both directions; None of none.
+) -> Excess:
+    """The event with the largest certified excess over the curve, both directions; minus infinity
+    where there is no event.
 
     Args:
         epsilons: Where they are compared; usual ones and the pure epsilon if None.
@@ -112,10 +118,8 @@ def excess(
     # only the best few are tested, so that few share the error rate
     ranked.sort(key=lambda entry: -entry[0])
     results = [_test_event(samples, candidate, curve, rate) for _, candidate in ranked[:_TESTED]]
-    if not results:
-        return None
-    worst = max(results, key=lambda result: result.least - result.claimed)
-    return attrs.evolve(worst, doubt=max(result.doubt for result in results))
+    worst = max(results, key=lambda result: result.least - result.claimed, default=_NOTHING)
+    return attrs.evolve(worst, doubt=max((r.doubt for r in results), default=-math.inf))
 
 
 def visible(draws: int, rate: float) -> float:
@@ -142,34 +146,22 @@ def _candidates(
     if not (p.size and q.size):
         return []
     kinds = (1.0, -1.0, 0.0) if few else (1.0, -1.0)
-    sides = [(side, _shares(p, cuts, side), _shares(q, cuts, side)) for side in kinds]
+    sides = [(side, shares(p, cuts, side), shares(q, cuts, side)) for side in kinds]
     candidates = []
     for epsilon, claimed in curve.items():
-        best: tuple[float, _Event] | None = None
-        for side, shares_p, shares_q in sides:
-            for turned, (a, b) in enumerate(((shares_p, shares_q), (shares_q, shares_p))):
-                factor = math.exp(epsilon)
-                # 1/n keeps a frequency of 0 or 1 from looking certain
-                errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
-                    (b * (1 - b) + 1 / q.size) / q.size
-                )
-                score = (a - factor * b - claimed) / errors
-                index = int(np.argmax(score))
-                if best is None or score[index] > best[0]:
-                    candidate = _Event(number, bool(turned), side, float(cuts[index]), epsilon)
-                    best = float(score[index]), candidate
-        if best is not None:
-            candidates.append(best)
+        events, factor = [], math.exp(epsilon)
+        for (side, *pair), turned in product(sides, (False, True)):
+            a, b = pair[::-1] if turned else pair
+            # 1/n keeps a frequency of 0 or 1 from looking certain
+            errors = np.sqrt((a * (1 - a) + 1 / p.size) / p.size) + factor * np.sqrt(
+                (b * (1 - b) + 1 / q.size) / q.size
+            )
+            score = (a - factor * b - claimed) / errors
+            index = int(np.argmax(score))
+            event = _Event(number, turned, side, float(cuts[index]), epsilon)
+            events.append((float(score[index]), event))
+        candidates.append(max(events, key=lambda entry: entry[0]))
     return sorted(candidates, key=lambda entry: -entry[0])[:2]
-
-
-def _shares(
-    ordered: NDArray[np.float64], cuts: NDArray[np.float64], side: float
-) -> NDArray[np.float64]:
-    below = np.searchsorted(ordered, cuts, side="left")
-    upto = np.searchsorted(ordered, cuts, side="right")
-    hits = {1.0: ordered.size - below, -1.0: upto, 0.0: upto - below}[side]
-    return np.asarray(hits / ordered.size)
 
 
 def _test_event(
@@ -190,7 +182,6 @@ def _test_event(
         claimed=curve[event.epsilon],
         epsilon=event.epsilon,
         what=sample.what,
-        rate=rate,
         doubt=_estimate(inside, factor, curve[event.epsilon]),
     )
 
@@ -217,8 +208,7 @@ def _is_inside(values: NDArray[np.float64], event: _Event) -> NDArray[np.bool_]:
 def _ends(inside: NDArray[np.bool_], level: float) -> tuple[float, float]:
     """The wider of both confidence intervals; each end errs with probability `level`."""
     hits, count = int(inside.sum()), inside.size
-    low = float(scipy.stats.beta.ppf(level, hits, count - hits + 1)) if hits else 0.0
-    high = float(scipy.stats.beta.isf(level, hits + 1, count - hits)) if hits < count else 1.0
+    low, high = binomial_ends(hits, count, level)
     clusters = len(inside)
     if inside.shape[1] > 1 and clusters > 2:
         # coordinates of one release may depend on one another, releases do not

@@ -6,6 +6,7 @@ values, halving the way between them leads to where that changes: a tier of size
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import attrs
@@ -20,19 +21,6 @@ _HALVINGS = 40
 _LEAST = 0.05  # of the noise's size: a smaller jump is rounding
 _SIZE = 64
 
-_Known = tuple[float, NDArray[np.float64]]
-
-
-@attrs.frozen
-class _Offsets:
-    """What a release adds to a value in every coordinate, at one stream."""
-
-    bench: Bench
-
-    def __call__(self, value: float) -> NDArray[np.float64]:
-        full = np.full(self.bench.query.real_size, value)
-        return np.asarray(self.bench.release(full, self.bench.stream(1)) - full)
-
 
 def jumps(bench: Bench, unit: float, most: int) -> list[float]:
     """The values with the largest changes, at most so many; none where it refuses fractions.
@@ -42,7 +30,13 @@ def jumps(bench: Bench, unit: float, most: int) -> list[float]:
         unit: Of values.
     """
     query = attrs.evolve(bench.query, shape=(min(_SIZE, bench.query.real_size),), field="real")
-    offsets = _Offsets(attrs.evolve(bench, query=query))
+    small = attrs.evolve(bench, query=query)
+
+    def offsets(value: float) -> NDArray[np.float64]:
+        """What a release adds to a value in every coordinate, at one stream."""
+        full = np.full(query.real_size, value)
+        return np.asarray(small.release(full, small.stream(1)) - full)
+
     # both signs, at growing distances: mechanisms change their tiers with the size of a value
     stations = unit * np.array([-s for s in _STATIONS[::-1]] + [*_STATIONS])
     try:
@@ -55,7 +49,7 @@ def jumps(bench: Bench, unit: float, most: int) -> list[float]:
 
 
 def _halve(
-    offsets: _Offsets,
+    offsets: Callable[[float], NDArray[np.float64]],
     start: tuple[float, NDArray[np.float64]],
     end: tuple[float, NDArray[np.float64]],
 ) -> tuple[float, float]:

@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
 
 import attrs
+
+from dpcore.errors import UndeclaredError
+
+T = TypeVar("T")
 
 
 @attrs.frozen
@@ -76,12 +82,30 @@ class BrokenLawError(Exception):
     """Raised inside a check: the law is broken, and this is the evidence."""
 
 
-class NotTestedError(Exception):
-    """Raised inside a check: the promise was made, and this is why nothing tests it."""
-
-
 class NotApplicableError(Exception):
     """Raised inside a check: the law says nothing about this subject, and this is why."""
+
+
+def fail_if(broken: object, evidence: str) -> None:
+    """Break the law if a condition holds.
+
+    The evidence is put into words in any case: that is cheap, and cannot fail where the law holds.
+
+    Raises:
+        BrokenLawError: the condition holds.
+    """
+    if broken:
+        raise BrokenLawError(evidence)
+
+
+def skip_if(outside: object, reason: str) -> None:
+    """Say that the law does not apply if a condition holds.
+
+    Raises:
+        NotApplicableError: the condition holds.
+    """
+    if outside:
+        raise NotApplicableError(reason)
 
 
 def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
@@ -94,11 +118,37 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.PASSED, check())
     except NotApplicableError as reason:
         return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
-    except NotTestedError as reason:
-        return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
     # The first line alone: a report shows one line a verdict.
     except (Exception, SystemExit) as error:
         lines = str(error).splitlines() or [""]
         return Verdict(law, subject, Outcome.FAILED, f"{type(error).__name__}: {lines[0]}")
+
+
+def judge_all(
+    checks: Mapping[Law, Callable[..., str]], subject: str, *arguments: Any
+) -> list[Verdict]:
+    """A verdict on each law, in order; every check is called with the same arguments."""
+    return [judge(law, subject, partial(check, *arguments)) for law, check in checks.items()]
+
+
+def raises(error: type[BaseException], work: Callable[..., object], *arguments: Any) -> bool:
+    """Whether some work raises an error of a kind; errors of other kinds go through."""
+    try:
+        work(*arguments)
+    except error:
+        return True
+    return False
+
+
+def run_if_planned(work: Callable[..., T], *arguments: Any) -> T:
+    """What `work` returns for a learner that a plan may refuse.
+
+    Raises:
+        NotApplicableError: the plan refuses it, for it needs something that is not declared.
+    """
+    try:
+        return work(*arguments)
+    except UndeclaredError as error:
+        raise NotApplicableError(f"it is refused by the plan: {error}") from None

@@ -19,7 +19,7 @@ from dpcore_attacks.laws.mechanisms.choices import choices
 from dpcore_attacks.laws.mechanisms.joint_moves import together
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
-from dpcore_attacks.laws.oracles.few_answers import few_answers_verdict
+from dpcore_attacks.laws.oracles.answers import FEW_ANSWERS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import interactive_cases
 
 from gallery.mutants.noises import MECHANISMS, wrapping
@@ -81,14 +81,14 @@ SPARSE = [
 @pytest.mark.parametrize("single", SPARSE)
 def test_a_sparse_vector_without_its_noise_is_told_by_many_questions(single):
     _, case = interactive_cases(single.component())  # the linear kernel: differences of both signs
-    verdict = few_answers_verdict(case, 0, 300)
+    verdict = answers_verdict(FEW_ANSWERS, case, 0, 300)
     assert verdict.outcome is Outcome.FAILED
     assert "more answers here than there" in verdict.detail
 
 
 def test_an_oracle_of_numbers_is_left_to_other_laws():
     case = next(iter(interactive_cases(GaussianProcess())))
-    assert few_answers_verdict(case, 0, 300).outcome is Outcome.NOT_APPLICABLE
+    assert answers_verdict(FEW_ANSWERS, case, 0, 300).outcome is Outcome.NOT_APPLICABLE
 
 
 @attrs.frozen(kw_only=True)

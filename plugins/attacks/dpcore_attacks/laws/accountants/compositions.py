@@ -18,7 +18,7 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent, RandomizedResponseEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 
 CERTIFIED = Law(
     "accountant.never-below-certified",
@@ -95,17 +95,16 @@ def _certified(make: type[Accountant], relation: Adjacency) -> str:
             compared += 1
             mixture = " and ".join(f"{count} x {event!r}" for event, count in composition)
             # Too cheap: the composition certainly has a larger epsilon than is quoted.
-            if quote.upper < truth.lower * (1 - _ROOM):
-                raise BrokenLawError(
-                    f"{mixture} at delta={delta:g}: it quotes {quote.upper!r}, at least "
-                    f"{truth.lower!r} is certain"
-                )
+            fail_if(
+                quote.upper < truth.lower * (1 - _ROOM),
+                f"{mixture} at delta={delta:g}: it quotes {quote.upper!r}, at least "
+                f"{truth.lower!r} is certain",
+            )
             # The lower end is a claim too: it must not lie above what is certainly enough.
-            if quote.lower > truth.upper * (1 + _ROOM) + _ROOM:
-                raise BrokenLawError(
-                    f"{mixture} at delta={delta:g}: its lower end is {quote.lower!r}, at most "
-                    f"{truth.upper!r} is certain"
-                )
-    if not compared:
-        raise NotApplicableError(f"it composes none of the core's events under {relation}")
+            fail_if(
+                quote.lower > truth.upper * (1 + _ROOM) + _ROOM,
+                f"{mixture} at delta={delta:g}: its lower end is {quote.lower!r}, at most "
+                f"{truth.upper!r} is certain",
+            )
+    skip_if(not compared, f"it composes none of the core's events under {relation}")
     return f"{compared} numbers of {len(list(compositions(relation)))} compositions"

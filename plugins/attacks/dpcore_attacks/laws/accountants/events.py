@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from functools import cached_property, partial
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,15 @@ from dpcore.events.base import Direction, Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import gaussian_delta
 from dpcore.events.text import read_event, write_event
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge,
+    judge_all,
+)
 
 PROBABILITY = Law("event.probability", "The curve is a probability at every epsilon >= 0.")
 NONINCREASING = Law("event.nonincreasing", "The curve never rises with epsilon.")
@@ -58,43 +66,43 @@ def _stored(event: Event, catalogue: Catalogue) -> str:
         raise BrokenLawError(str(error)) from None
     # Through JSON text, as a ledger on disk does; written again, floats must keep all bits.
     restored_event = read_event(json.loads(text), catalogue)
-    if restored_event != event or json.dumps(write_event(restored_event, catalogue)) != text:
-        raise BrokenLawError(f"{event!r} was stored, {restored_event!r} was rebuilt")
+    fail_if(
+        restored_event != event or json.dumps(write_event(restored_event, catalogue)) != text,
+        f"{event!r} was stored, {restored_event!r} was rebuilt",
+    )
     return text if len(text) < 200 else ""
 
 
 def event_verdicts(event: Event, subject: str) -> list[Verdict]:
     """All laws of one event's curve."""
-    curves = _Curves(event)
-    checks: dict[Law, Callable[[_Curves], str]] = {
-        PROBABILITY: _probability,
-        NONINCREASING: _nonincreasing,
-        CONVEX: _convex,
-        DIRECTIONS: _directions,
-        ONE_CURVE: _one_curve,
-        PURE: _pure,
-        MU: _mu,
-        RHO: _rho,
-        RENYI: _renyi,
-    }
-    return [judge(law, subject, partial(check, curves)) for law, check in checks.items()]
+    return judge_all(
+        {
+            PROBABILITY: _probability,
+            NONINCREASING: _nonincreasing,
+            CONVEX: _convex,
+            DIRECTIONS: _directions,
+            ONE_CURVE: _one_curve,
+            PURE: _pure,
+            MU: _mu,
+            RHO: _rho,
+            RENYI: _renyi,
+        },
+        subject,
+        _Curves(event),
+    )
 
 
 def _one_curve(curves: _Curves) -> str:
     """An epsilon as an integer, in an array of integers: a curve in integers is rounded to 0."""
     event = curves.event
-    for direction in Direction:
-        for number in _WHOLE:
-            exact = event.delta(float(number), direction)
-            # Within the error of evaluation, which the event itself states.
-            for delta in (
-                event.delta(number, direction),
-                *event.curve(np.array([number]), direction),
-            ):
-                if not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error:
-                    raise BrokenLawError(
-                        f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}"
-                    )
+    for direction, number in product(Direction, _WHOLE):
+        exact = event.delta(float(number), direction)
+        # Within the error of evaluation, which the event itself states.
+        for delta in (event.delta(number, direction), *event.curve(np.array([number]), direction)):
+            fail_if(
+                not abs(delta - exact) <= _TOLERANCE * exact + 2 * event.delta_error,
+                f"{direction.value}: {delta:.6g} instead of {exact:.6g} at epsilon={number}",
+            )
     return f"{len(_WHOLE)} epsilons"
 
 
@@ -125,8 +133,10 @@ class _Curves:
 def _probability(curves: _Curves) -> str:
     for direction in Direction:
         curve = curves.upper[direction]
-        if not (np.isfinite(curve).all() and (curve >= 0).all() and (curve <= 1).all()):
-            raise BrokenLawError(f"{direction.value}: values from {curve.min()} to {curve.max()}")
+        fail_if(
+            not (np.isfinite(curve).all() and (curve >= 0).all() and (curve <= 1).all()),
+            f"{direction.value}: values from {curve.min()} to {curve.max()}",
+        )
     return f"{len(_EPSILONS)} epsilons"
 
 
@@ -148,8 +158,10 @@ def _convex(curves: _Curves) -> str:
         upper = curves.upper[direction][: len(points)]
         lower = curves.lower[direction][: len(points)] * (1 - _TOLERANCE)
         # delta = sup P(E) - e^eps Q(E) with Q(E) <= 1: in e^eps it never falls faster than 1.
-        if (lower[:-1] - upper[1:] > np.diff(points) * (1 + _TOLERANCE)).any():
-            raise BrokenLawError(f"{direction.value}: it falls faster than 1 in e^epsilon")
+        fail_if(
+            (lower[:-1] - upper[1:] > np.diff(points) * (1 + _TOLERANCE)).any(),
+            f"{direction.value}: it falls faster than 1 in e^epsilon",
+        )
         # The weight of the left neighbour in the chord over the middle point.
         left_weight = (points[2:] - points[1:-1]) / (points[2:] - points[:-2])
         above = lower[1:-1] - (left_weight * upper[:-2] + (1 - left_weight) * upper[2:])
@@ -164,10 +176,10 @@ def _directions(curves: _Curves) -> str:
     remove, add = Direction
     for first, second in ((remove, add), (add, remove)):
         low, high = float(curves.lower[first][0]), float(curves.upper[second][0])
-        if low > high * (1 + _TOLERANCE):
-            raise BrokenLawError(
-                f"at epsilon=0 {first.value} is at least {low!r}, {second.value} at most {high!r}"
-            )
+        fail_if(
+            low > high * (1 + _TOLERANCE),
+            f"at epsilon=0 {first.value} is at least {low!r}, {second.value} at most {high!r}",
+        )
     return f"total variation at most {float(curves.upper[remove][0]):.4g}"
 
 
@@ -179,8 +191,7 @@ def _pure(curves: _Curves) -> str:
     for direction in Direction:
         # A hair beyond epsilon, so that rounding of epsilon itself leaves no mass behind.
         mass = event.delta_lower(epsilon * (1 + 1e-12), direction)
-        if mass > 1e-15:
-            raise BrokenLawError(f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
+        fail_if(mass > 1e-15, f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
     return f"epsilon={epsilon:.4g}"
 
 
@@ -191,8 +202,10 @@ def _mu(curves: _Curves) -> str:
         raise NotApplicableError("it is not exactly Gaussian")
     for direction in Direction:
         for epsilon, truth in zip(_EPSILONS, curves.lower[direction], strict=True):
-            if gaussian_delta(float(epsilon), mu) < truth * (1 - _TOLERANCE):
-                raise BrokenLawError(f"{direction.value}: below the curve at {epsilon:.4g}")
+            fail_if(
+                gaussian_delta(float(epsilon), mu) < truth * (1 - _TOLERANCE),
+                f"{direction.value}: below the curve at {epsilon:.4g}",
+            )
     return f"mu={mu:.4g}"
 
 
@@ -202,8 +215,10 @@ def _rho(curves: _Curves) -> str:
     if rho is None:
         raise NotApplicableError("it states no rho")
     for order, implied in curves.implied:
-        if order * rho < implied * (1 - 1e-6):
-            raise BrokenLawError(f"order {order:g}: {order * rho:.6g} < {implied:.6g}")
+        fail_if(
+            order * rho < implied * (1 - 1e-6),
+            f"order {order:g}: {order * rho:.6g} < {implied:.6g}",
+        )
     return f"rho={rho:.4g}"
 
 
@@ -212,12 +227,12 @@ def _renyi(curves: _Curves) -> str:
     bounds = event.renyi(_ORDERS)
     if bounds is None:
         raise NotApplicableError("it states no Rényi bounds")
-    if np.isnan(bounds).any() or (bounds < 0).any():
-        raise BrokenLawError("a Rényi bound is negative or not a number")
+    fail_if(
+        np.isnan(bounds).any() or (bounds < 0).any(), "a Rényi bound is negative or not a number"
+    )
     closest = math.inf
     for bound, (order, implied) in zip(bounds, curves.implied, strict=True):
-        if bound < implied * (1 - 1e-6):
-            raise BrokenLawError(f"order {order:g}: {bound:.6g} < {implied:.6g}")
+        fail_if(bound < implied * (1 - 1e-6), f"order {order:g}: {bound:.6g} < {implied:.6g}")
         if implied > 1e-6:
             closest = min(closest, bound / implied)
     return f"{len(bounds)} orders, closest {closest:.4g} times what the curve implies"

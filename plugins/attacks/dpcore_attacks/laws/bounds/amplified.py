@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from itertools import islice
+from itertools import islice, product
 from typing import cast
 
 import attrs
@@ -22,22 +22,21 @@ from dpcore.plan.ask import cost
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore.sampling.schemes import Order
+from dpcore.sampling.schemes import Order, Sampling
 from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
 from dpcore_attacks.attacks.statistic import compute
-from dpcore_attacks.laboratory.excess import Sample, excess, visible
-from dpcore_attacks.laws.law import (
-    RATE,
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Verdict,
-    judge,
+from dpcore_attacks.laws.attack_by_draws import (
+    AttackByDraws,
+    Attempt,
+    describe_limit,
+    pool_outputs,
+    two_stages,
 )
+from dpcore_attacks.laws.law import RATE, Law, Verdict, judge, skip_if
 
 AMPLIFIED = Law(
     "bound.amplified-holds",
@@ -70,6 +69,7 @@ class _Sampled:
 
     case: Case
     ask: Query
+    sampling: Sampling
     claim: Sensitivity
     mechanism: Mechanism
 
@@ -77,15 +77,13 @@ class _Sampled:
         self, records: Records, number: int, *, taking: int | None = None
     ) -> NDArray[np.float64]:
         """Real coordinates of the statistic of draw `number`; where row `taking` takes part."""
-        sampling = self.ask.sampling
-        assert sampling is not None, "only sampled asks are tried"
         coins = SecretCoins.rehearsal(number)
         stream = coins.sampling(0, self.ask.name, 1)
         # On pilots the changed row always takes part, so that its movement is seen at all.
         sample = (
-            sampling.draw(records, stream)
+            self.sampling.draw(records, stream)
             if taking is None
-            else sampling.attacked(records, taking, stream)
+            else self.sampling.attacked(records, taking, stream)
         )
         learner_coins = coins.learner(0, self.ask.name, 1)
         statistic = compute(self.case.learner, self.ask, sample, self.case.public, learner_coins)
@@ -97,16 +95,13 @@ def _amplified(case: Case, seed: int, draws: int, rate: float) -> str:
     # A small size too: there a sample is a large share, and amplification spares least.
     sizes = [case] if case.domain.at_most is None else [case, case.at_size(_SMALL)]
     asks = [sampled for sized in sizes for sampled in _asks(sized, seed)]
-    if not asks:
-        raise NotApplicableError("it asks nothing of a sample that its price counts on")
+    skip_if(not asks, "it asks nothing of a sample that its price counts on")
     # A union bound: the comparisons together fail a right claim with chance `rate` at most.
-    rate_each = rate / (len(asks) * len(_SCALES))
-    for sampled in asks:
-        for scale in _SCALES:
-            _compare(sampled, scale, seed, draws, rate_each)
-    limit = visible(_DRAWS * draws, rate_each)
     comparisons = len(asks) * len(_SCALES)
-    return f"{comparisons} comparisons; a delta that is {limit:.2g} too small would have been seen"
+    rate_each = rate / comparisons
+    for sampled, scale in product(asks, _SCALES):
+        _compare(sampled, scale, seed, draws, rate_each)
+    return f"{comparisons} comparisons; {describe_limit(_DRAWS * draws, rate_each)}"
 
 
 def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
@@ -116,19 +111,19 @@ def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
         # Float noise where the case names no mechanism: its draws are cheap.
         mechanism = case.mechanisms.get(query.name, Gaussian(noise="float"))
         # A random order spares nothing by itself: its law is tested with the bounds.
-        unpriced = query.sampling is None or isinstance(query.sampling, Order)
-        if unpriced or not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
+        if query.sampling is None or isinstance(query.sampling, Order):
+            continue
+        if not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
             continue
         # Other distances have no real direction to project the answers on.
         if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
             continue
         for ask in asks_of(case, query.name, rng)[:1]:
-            yield _Sampled(case, ask, claim, cast(Mechanism, mechanism))
+            yield _Sampled(case, ask, query.sampling, claim, cast(Mechanism, mechanism))
 
 
 def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float) -> None:
     ask, claim = sampled.ask, sampled.claim
-    assert ask.sampling is not None, "only sampled asks are tried"
     try:
         mechanism = sampled.mechanism.at(scale, ask, claim)
         event = cost(mechanism, ask, claim)
@@ -147,26 +142,24 @@ def _compare(sampled: _Sampled, scale: float, seed: int, draws: int, rate: float
             result[k, 0] = to_real(np.asarray(release(value, ask, noise))) @ along
         return result
 
+    def draw(
+        number: int, pair: Pair, along: NDArray[np.float64], count: int, start: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        # Keys of pairs, looks and sides never meet: reused draws would not be independent.
+        first = (10 * seed + start) * 10_000_000 + number * 1_000_000
+        return (
+            outputs(pair.after, along, first, count),
+            outputs(pair.before, along, first + 500_000, count),
+        )
+
+    # The direction of a pair is unknown, so that the larger of both curves is the claim.
+    attack = AttackByDraws(
+        event=event, rate=rate, parts=_TRIED, stages=two_stages((1, 5), _MORE), directed=True
+    )
+    score = pool_outputs("the answers along the movement")
     for number, (pair, along) in enumerate(_choose_pairs(sampled, seed)):
-        # A second and larger look, on fresh draws, only where the first is suspicious.
-        for count, start in ((_DRAWS * draws, 1), (_MORE * _DRAWS * draws, 5)):
-            # Keys of pairs, looks and sides never meet: reused draws would not be independent.
-            first = (10 * seed + start) * 10_000_000 + number * 1_000_000
-            sample = Sample(
-                p=outputs(pair.after, along, first, count),
-                q=outputs(pair.before, along, first + 500_000, count),
-                what="the answers along the movement",
-            )
-            # The direction of the pair is unknown, so that the larger of both curves is the claim.
-            result = excess([sample], event, rate / (2 * _TRIED), directed=True)
-            if result is not None and result.broken:
-                raise BrokenLawError(
-                    f"n={len(pair.after)}, noise at scale {scale:g}: by {result.what}, "
-                    f"delta({result.epsilon:g}) >= {result.least:.4g} was seen (chance "
-                    f"{rate:g} of an error), {result.claimed:.4g} is claimed"
-                )
-            if result is None or not result.suspicious:
-                break
+        where = f"n={len(pair.after)}, noise at scale {scale:g}"
+        attack.run(_DRAWS * draws, Attempt(partial(draw, number, pair, along), score, where))
 
 
 def _choose_pairs(sampled: _Sampled, seed: int) -> list[tuple[Pair, NDArray[np.float64]]]:

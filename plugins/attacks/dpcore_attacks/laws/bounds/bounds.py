@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import permutations, product
 
 import attrs
 import numpy as np
@@ -33,7 +35,10 @@ from dpcore_attacks.laws.law import (
     NotApplicableError,
     Outcome,
     Verdict,
+    fail_if,
     judge,
+    judge_all,
+    skip_if,
 )
 from dpcore_attacks.laws.learners.learners import TOTAL
 from dpcore_attacks.laws.learners.variants import variants
@@ -111,22 +116,22 @@ def bound_verdicts(
     sizes 1 and 2, a quarter to changed parameters.
     """
     subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
-    checks: dict[Law, Callable[[], str]] = {
-        FINITE_OR_REFUSED: lambda: _finite_or_refused(case),
-        PURE: lambda: _pure(case),
-        FITS_QUERY: lambda: _fits_query(case),
-        MONOTONE: lambda: _monotone(case),
-        ANY_ARGS: lambda: _any_args(case, seed),
-        LAW_COVERS_ORDERS: lambda: _law_covers_orders(case, seed, rate),
+    checks: dict[Law, Callable[..., str]] = {
+        FINITE_OR_REFUSED: _finite_or_refused,
+        PURE: _pure,
+        FITS_QUERY: _fits_query,
+        MONOTONE: _monotone,
+        ANY_ARGS: partial(_any_args, seed=seed),
+        LAW_COVERS_ORDERS: partial(_law_covers_orders, seed=seed, rate=rate),
     }
-    verdicts = [judge(law, subject, check) for law, check in checks.items()]
+    verdicts = judge_all(checks, subject, case)
     findings = _attack_relations(case, effort, seed, known)
     # A search in which nothing ever moved is no test: say so instead of passing it.
     applicable = [f for f in findings if f.pairs and not f.reason]
     if applicable and not any(f.worst > 0 for f in applicable):
         reason = f"the statistic never moved in {sum(f.pairs for f in applicable)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
-    verdicts += [_holds(finding) for finding in findings]
+    verdicts += [Verdict(HOLDS, finding.name, *_outcome(finding)) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
     # A bound that copies a number goes wrong only where the number changes.
     variant_findings = _attack_variants(case, effort.share(4), seed, known)
@@ -160,47 +165,40 @@ def _movement(claim: AnySensitivity) -> float | HitLaw:
 
 def _finite_or_refused(case: Case) -> str:
     checked = 0
-    for relation in RELATIONS:
-        # At tiny sizes a count in a denominator shows, at huge ones an overflow.
-        for size in (1, 2, 3, 10, 1000, 10**6):
-            sized_case = case.under(relation).at_size(size)
-            claims = sized_case.claims()
-            if isinstance(claims, Refused):
-                if not claims.reason:
-                    raise BrokenLawError(f"{relation}, n={size}: refused without a reason")
-                continue
-            for query, claim in claims:
-                checked += 1
-                # A zero would ask for no noise at all, an infinite one for nothing but noise.
-                if not (math.isfinite(claim.largest) and claim.largest > 0):
-                    raise BrokenLawError(
-                        f"{relation}, n={size}: {query.name!r} has {claim.largest!r}"
-                    )
-    if not checked:
-        raise BrokenLawError(REFUSED_EVERYWHERE)
+    # At tiny sizes a count in a denominator shows, at huge ones an overflow.
+    for relation, size in product(RELATIONS, (1, 2, 3, 10, 1000, 10**6)):
+        claims = case.under(relation).at_size(size).claims()
+        if isinstance(claims, Refused):
+            fail_if(not claims.reason, f"{relation}, n={size}: refused without a reason")
+            continue
+        for query, claim in claims:
+            checked += 1
+            # A zero would ask for no noise at all, an infinite one for nothing but noise.
+            fail_if(
+                not (math.isfinite(claim.largest) and claim.largest > 0),
+                f"{relation}, n={size}: {query.name!r} has {claim.largest!r}",
+            )
+    fail_if(not checked, REFUSED_EVERYWHERE)
     return f"{checked} claims"
 
 
 def _pure(case: Case) -> str:
-    if case.claims() != case.claims():
-        raise BrokenLawError("two calls with equal arguments gave different bounds")
+    fail_if(case.claims() != case.claims(), "two calls with equal arguments gave different bounds")
     return ""
 
 
 def _fits_query(case: Case) -> str:
-    if not case.bound.is_about(case.learner):
-        raise BrokenLawError(f"it is not about {type(case.learner).__name__}")
+    fail_if(not case.bound.is_about(case.learner), f"it is not about {type(case.learner).__name__}")
     claims = case.claims()
     if isinstance(claims, Refused):
         raise NotApplicableError(f"refused: {claims.reason}")
     for query, claim in claims:
         # The mechanism scales its noise in the query's distance: another one is another number.
-        if claim.distance is not query.distance:
-            raise BrokenLawError(
-                f"it bounds {claim.distance}, {query.name!r} needs {query.distance}"
-            )
-        if not claim.source:
-            raise BrokenLawError(f"the claim for {query.name!r} names no source")
+        fail_if(
+            claim.distance is not query.distance,
+            f"it bounds {claim.distance}, {query.name!r} needs {query.distance}",
+        )
+        fail_if(not claim.source, f"the claim for {query.name!r} names no source")
     return f"{len(claims)} queries"
 
 
@@ -212,19 +210,15 @@ def _monotone(case: Case) -> str:
         if not isinstance(claims, Refused):
             units[relation] = {query.name: claim.largest for query, claim in claims}
     compared = 0
-    for small, small_units in units.items():
-        for large, large_units in units.items():
-            if small == large or not small <= large:
-                continue
-            for name in small_units.keys() & large_units.keys():
-                compared += 1
-                if small_units[name] > large_units[name] * (1 + 1e-12):
-                    raise BrokenLawError(
-                        f"{name!r}: {small_units[name]!r} for {small}, "
-                        f"but {large_units[name]!r} for {large}"
-                    )
-    if not compared:
-        raise NotApplicableError("it covers no two comparable relations")
+    for (small, small_units), (large, large_units) in permutations(units.items(), 2):
+        for name in small_units.keys() & large_units.keys() if small <= large else ():
+            compared += 1
+            fail_if(
+                small_units[name] > large_units[name] * (1 + 1e-12),
+                f"{name!r}: {small_units[name]!r} for {small}, but {large_units[name]!r} for "
+                f"{large}",
+            )
+    skip_if(not compared, "it covers no two comparable relations")
     return f"{compared} comparisons"
 
 
@@ -240,10 +234,11 @@ def _any_args(case: Case, seed: int) -> str:
                 continue
             compared += 1
             claim_with_args = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
-            if claim_with_args != claim:
-                raise BrokenLawError(f"{query.name!r}: the bound changes with the args of an ask")
-    if not compared:
-        raise NotApplicableError("no ask carries args")
+            fail_if(
+                claim_with_args != claim,
+                f"{query.name!r}: the bound changes with the args of an ask",
+            )
+    skip_if(not compared, "no ask carries args")
     return f"{compared} asks"
 
 
@@ -258,8 +253,7 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
         if isinstance(claims, Refused)
         else [(q, c) for q, c in claims if isinstance(c, SensitivityLaw)]
     )
-    if not laws:
-        raise NotApplicableError("it states no law")
+    skip_if(not laws, "it states no law")
     closest = 0.0
     for query, claim in laws:
         # Without a claim for each order there is nothing that the law over orders could be held to.
@@ -281,11 +275,11 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
             exceeded = int(np.count_nonzero(movements > level))
             tail = min(1.0, claim.law.beyond(level))
             # sf(k - 1) is the chance of k or more hits, were the stated tail true.
-            if scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)):
-                raise BrokenLawError(
-                    f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
-                    f"{level:.6g}, the law says {tail:.4g}"
-                )
+            fail_if(
+                scipy.stats.binom.sf(exceeded - 1, draws, tail) < rate / (len(levels) * len(laws)),
+                f"{query.name!r}: {exceeded} of {draws} orders allow a movement above "
+                f"{level:.6g}, the law says {tail:.4g}",
+            )
             if exceeded > draws / 20:
                 closest = max(closest, exceeded / draws / max(tail, 1e-300))
     return f"closest {closest:.3g} of a stated tail"
@@ -303,11 +297,12 @@ def _attack_relations(
         for target in relations
         if not isinstance((sized := target.at_size(size)).safe_claims(), Refused)
     ]
-    findings: list[Finding] = []
-    for cases, part in ((relations, effort.share(2)), (small, effort.share(4))):
-        for target in cases:
-            findings.extend(_attack_keys(target, part.share(len(cases)), seed, known))
-    return tuple(findings)
+    return tuple(
+        finding
+        for cases, part in ((relations, effort.share(2)), (small, effort.share(4)))
+        for target in cases
+        for finding in _attack_keys(target, part.share(len(cases)), seed, known)
+    )
 
 
 def _attack_keys(
@@ -329,21 +324,9 @@ def _attack_keys(
     ]
     broken = [findings for findings in attempts if any(f.broken for f in findings)]
     # More broken keys than chance allows: report the first of them.
-    if broken and _binomial_tail(len(broken), _COINS, max(gammas)) < _RARE:
+    if broken and scipy.stats.binom.sf(len(broken) - 1, _COINS, max(gammas)) < _RARE:
         return broken[0]
-    standing = [findings for findings in attempts if not any(f.broken for f in findings)]
-    return standing[0] if standing else attempts[0]
-
-
-def _binomial_tail(successes: int, trials: int, probability: float) -> float:
-    return math.fsum(
-        math.comb(trials, k) * probability**k * (1 - probability) ** (trials - k)
-        for k in range(successes, trials + 1)
-    )
-
-
-def _holds(finding: Finding) -> Verdict:
-    return Verdict(HOLDS, finding.name, *_outcome(finding))
+    return next((findings for findings in attempts if findings not in broken), attempts[0])
 
 
 def _outcome(finding: Finding) -> tuple[Outcome, str]:
@@ -389,10 +372,11 @@ def _failures(findings: Sequence[Finding]) -> list[Verdict]:
 def _attack_variants(
     case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
 ) -> list[tuple[str, Finding]]:
-    variant_cases: list[tuple[str, Case]] = []
-    for change, variant in variants(case):
-        if not isinstance(variant.safe_claims(), Refused):
-            variant_cases.append((change, variant))
+    variant_cases = [
+        (change, variant)
+        for change, variant in variants(case)
+        if not isinstance(variant.safe_claims(), Refused)
+    ]
     findings = [
         (change, attrs.evolve(finding, changed=change))
         for change, variant in variant_cases
@@ -402,19 +386,15 @@ def _attack_variants(
     return [(change, finding) for change, finding in findings if finding.failures < finding.pairs]
 
 
-def _describe_evidence(finding: Finding) -> str:
-    return f": {finding.counterexample.describe()}" if finding.counterexample else ""
-
-
 def _reads_parameters(findings: Sequence[tuple[str, Finding]]) -> str:
-    if not findings:
-        raise NotApplicableError("the bound is refused for every changed parameter")
+    skip_if(not findings, "the bound is refused for every changed parameter")
     for change, finding in findings:
         # Only this number changed, so that the bound must have used a copy of the old one.
-        if finding.broken:
-            raise BrokenLawError(
-                f"with {change} and nothing else changed, the statistic moves {finding.worst:.4g} "
-                f"times the claim{_describe_evidence(finding)}"
-            )
+        example = finding.counterexample
+        fail_if(
+            finding.broken,
+            f"with {change} and nothing else changed, the statistic moves {finding.worst:.4g} "
+            f"times the claim{f': {example.describe()}' if example else ''}",
+        )
     ratios = ", ".join(f"{change}: {finding.worst:.3g}" for change, finding in findings)
     return f"worst ratios {ratios}"

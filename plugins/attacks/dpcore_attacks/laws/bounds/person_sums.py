@@ -12,7 +12,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
@@ -21,7 +20,8 @@ from dpcore.query import Query
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.bounds.sums import exact_ratio
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 WHOLE = Law(
     "sum.person-whole",
@@ -119,10 +119,14 @@ def _persons_add_up(trial: _Trial, seed: int) -> str:
             trial.sum_of_rows(query, np.flatnonzero(trial.persons == person))
             for person in range(_PERSONS)
         ]
-        if sum(person_sums[1:], person_sums[0]) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single persons")
-        if trial.sum_of_rows(query, rng.permutation(len(trial.records))) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: another order gives another sum")
+        fail_if(
+            sum(person_sums[1:], person_sums[0]) != full_sum,
+            f"{query.name!r}: the whole is not the sum of single persons",
+        )
+        fail_if(
+            trial.sum_of_rows(query, rng.permutation(len(trial.records))) != full_sum,
+            f"{query.name!r}: another order gives another sum",
+        )
     return f"{len(trial.asks)} sums over {len(trial.records)} records of {_PERSONS} persons"
 
 
@@ -135,17 +139,11 @@ def _clipped(trial: _Trial) -> str:
         limit = Fraction(query.sum.person) / Fraction(2) ** query.sum.unit
         for person in range(_PERSONS):
             integers = trial.sum_of_rows(query, np.flatnonzero(trial.persons == person)).integers()
-            # l2 is compared squared, since the root of a fraction is not exact.
-            if query.distance is Distance.L2:
-                ratio = Fraction(sum(n * n for n in integers)) / limit**2
-            else:
-                sizes = [abs(n) for n in integers]
-                ratio = Fraction(max(sizes) if query.distance is Distance.LINF else sum(sizes))
-                ratio /= limit
-            if ratio > 1:
-                raise BrokenLawError(
-                    f"{query.name!r}: a person's sum is longer than the clip ({float(ratio):.4g} "
-                    f"times, squared in l2)"
-                )
+            ratio = exact_ratio(integers, query.distance, limit)
+            fail_if(
+                ratio > 1,
+                f"{query.name!r}: a person's sum is longer than the clip ({float(ratio):.4g} "
+                f"times, squared in l2)",
+            )
             longest = max(longest, ratio)
     return f"up to {float(longest):.4g} of the clip (squared in l2)"

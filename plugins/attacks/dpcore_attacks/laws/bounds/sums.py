@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
-from dpcore.errors import UndeclaredError
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.query import Query
@@ -25,13 +24,7 @@ from dpcore.records.records import Records
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.law import (
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Verdict,
-    judge,
-)
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, run_if_planned, skip_if
 
 ADDITIVE = Law(
     "sum.additive",
@@ -64,14 +57,16 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     if not sums_exactly(case.learner):
         return []
     subject = f"{type(case.learner).__name__}, {case.adjacency}"
-    checks: dict[Law, Callable[[_Sums], str]] = {
-        ADDITIVE: _additive,
-        ROW_WISE: _row_wise,
-        CLIPPED: _clipped,
-        SMALL_UNIVERSE: _small_universe,
-    }
-    trial = _Sums(case, seed)
-    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            ADDITIVE: _additive,
+            ROW_WISE: _row_wise,
+            CLIPPED: _clipped,
+            SMALL_UNIVERSE: _small_universe,
+        },
+        subject,
+        _Sums(case, seed),
+    )
 
 
 class _Sums:
@@ -97,10 +92,7 @@ class _Sums:
 
     @cached_property
     def asks(self) -> list[Query]:
-        try:
-            planned = self.learner.queries(self.case.public)
-        except UndeclaredError as error:
-            raise NotApplicableError(f"it is refused by the plan: {error}") from None
+        planned = run_if_planned(self.learner.queries, self.case.public)
         asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
         return [ask for asks in asks_by_query for ask in asks]
 
@@ -156,14 +148,12 @@ def _small_universe(trial: _Sums) -> str:
             movement = _farthest(np.array(rows), query.distance, adjacency.membership)
             limit = claimed[query.name].largest
             # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
-            if movement > limit * (1 + ALLOWANCE):
-                raise BrokenLawError(
-                    f"{query.name!r} moves by {movement:.9g} under {adjacency}, "
-                    f"{limit:.9g} is claimed"
-                )
+            fail_if(
+                movement > limit * (1 + ALLOWANCE),
+                f"{query.name!r} moves by {movement:.9g} under {adjacency}, {limit:.9g} is claimed",
+            )
             shares.append(movement / limit)
-    if not shares:
-        raise NotApplicableError("it claims nothing of any relation")
+    skip_if(not shares, "it claims nothing of any relation")
     return f"{len(records)} records, up to {max(shares):.4g} of the claim"
 
 
@@ -186,16 +176,22 @@ def _additive(trial: _Sums) -> str:
     for query in trial.asks:
         full_sum = trial.total(query, records)
         one_by_one = [trial.total(query, single) for single in singles]
-        if sum(one_by_one[1:], one_by_one[0]) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: the whole is not the sum of single records")
+        fail_if(
+            sum(one_by_one[1:], one_by_one[0]) != full_sum,
+            f"{query.name!r}: the whole is not the sum of single records",
+        )
         # Engines sum parts in any order: only exact sums are then the same bits.
         order = rng.permutation(len(records))
-        if trial.total(query, records.take(order)) != full_sum:
-            raise BrokenLawError(f"{query.name!r}: another order gives another sum")
+        fail_if(
+            trial.total(query, records.take(order)) != full_sum,
+            f"{query.name!r}: another order gives another sum",
+        )
         for cut in (1, int(rng.integers(2, len(records) - 1))):
             parts = [trial.total(query, records.take(rows)) for rows in (order[:cut], order[cut:])]
-            if parts[0] + parts[1] != full_sum:
-                raise BrokenLawError(f"{query.name!r}: two parts do not add up to the whole")
+            fail_if(
+                parts[0] + parts[1] != full_sum,
+                f"{query.name!r}: two parts do not add up to the whole",
+            )
         sums += 1
     return f"{sums} sums over {len(records)} records"
 
@@ -218,16 +214,15 @@ def _row_wise(trial: _Sums) -> str:
             if contributions is None:
                 continue
             # NaN equals NaN here: what fails to be a number is for another law.
-            if not np.array_equal(
-                contributions, expected[places], equal_nan=contributions.dtype.kind in "fc"
-            ):
-                raise BrokenLawError(
-                    f"{query.name!r}: a record contributes something else {setting}: it depends on "
-                    f"others, or on its place (a matrix product's rows do)"
-                )
+            fail_if(
+                not np.array_equal(
+                    contributions, expected[places], equal_nan=contributions.dtype.kind in "fc"
+                ),
+                f"{query.name!r}: a record contributes something else {setting}: it depends on "
+                f"others, or on its place (a matrix product's rows do)",
+            )
             compared += len(places)
-    if not compared:
-        raise NotApplicableError("contributions fail on made-up records")
+    skip_if(not compared, "contributions fail on made-up records")
     return f"{compared} contributions"
 
 
@@ -238,19 +233,24 @@ def _clipped(trial: _Sums) -> str:
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
             integers = trial.total(query, record).integers()
-            if query.distance is Distance.L2:
-                ratio = Fraction(sum(n * n for n in integers)) / limit**2
-            else:
-                sizes = [abs(n) for n in integers]
-                size = max(sizes) if query.distance is Distance.LINF else sum(sizes)
-                ratio = Fraction(size) / limit
-            if ratio > 1:
-                raise BrokenLawError(
-                    f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
-                    f"times, squared in l2)"
-                )
+            ratio = exact_ratio(integers, query.distance, limit)
+            fail_if(
+                ratio > 1,
+                f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "
+                f"times, squared in l2)",
+            )
             # A declared sign lowers the bound for replacement, so that it must be true.
-            if query.sum.sign == "non_negative" and min(integers) < 0:
-                raise BrokenLawError(f"{query.name!r}: a contribution is negative")
+            fail_if(
+                query.sum.sign == "non_negative" and min(integers) < 0,
+                f"{query.name!r}: a contribution is negative",
+            )
             longest = max(longest, float(ratio))
     return f"longest: {longest:.6g} of the clip (squared in l2)"
+
+
+def exact_ratio(integers: Sequence[int], distance: Distance, limit: Fraction) -> Fraction:
+    """A vector's length over a limit; squared in l2, since the root of a fraction is not exact."""
+    if distance is Distance.L2:
+        return Fraction(sum(n * n for n in integers)) / limit**2
+    sizes = [abs(n) for n in integers]
+    return Fraction(max(sizes) if distance is Distance.LINF else sum(sizes)) / limit

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import product
 
 import attrs
 import numpy as np
@@ -26,7 +27,8 @@ from dpcore_attacks.laws.law import (
     Law,
     NotApplicableError,
     Verdict,
-    judge,
+    fail_if,
+    judge_all,
 )
 
 COUNTED = Law(
@@ -97,8 +99,7 @@ def _from_derived(key: float, block: Records) -> Folded:
     value = block.derived((key,), lambda: (block.features * key, block.labels * key, str(key)))
     features, labels, key_text = value
     # A cache that mixes up keys would hand out what belongs to another query.
-    if key_text != str(key):
-        raise BrokenLawError("a derived value is another key's")
+    fail_if(key_text != str(key), "a derived value is another key's")
     return _summed(Records(features=features, labels=labels))
 
 
@@ -123,16 +124,19 @@ def engine_verdicts(
         seed: Of the records that are made up.
     """
     trial = _Trial(make, disturb, seed)
-    checks: dict[Law, Callable[[_Trial], str]] = {
-        COUNTED: _counted,
-        SAME_BITS: _same_bits,
-        SELECTED: _selected,
-        DERIVED: _derived,
-        SURVIVED: _survived,
-        SILENT: _silent,
-        CLOSED: _closed,
-    }
-    return [judge(law, name, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            COUNTED: _counted,
+            SAME_BITS: _same_bits,
+            SELECTED: _selected,
+            DERIVED: _derived,
+            SURVIVED: _survived,
+            SILENT: _silent,
+            CLOSED: _closed,
+        },
+        name,
+        trial,
+    )
 
 
 @attrs.frozen(eq=False)
@@ -170,26 +174,22 @@ def _counted(trial: _Trial) -> str:
     for cut in _CUTS:
         with trial.make() as engine:
             counts = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
-        if counts != cut:
-            raise BrokenLawError(f"parts of {cut[:4]} records are told as {counts[:4]}")
+        fail_if(counts != cut, f"parts of {cut[:4]} records are told as {counts[:4]}")
     return f"{len(_CUTS)} ways to cut {_RECORDS} records"
 
 
 def _same_bits(trial: _Trial) -> str:
     expected = trial.expected()
-    for cut in _CUTS:
-        for batch in (7, 1000):
-            for parts in (trial.parts(cut, batch), trial.parts(cut, batch)[::-1]):
-                with trial.make() as engine:
-                    engine.load(parts, _DOMAIN.project)
-                    # Twice on one engine: what it keeps between tasks must not be added again.
-                    totals = [_total(engine), _total(engine)]
-                if totals[0] != totals[1]:
-                    raise BrokenLawError("the same task gives another total the second time")
-                if totals[0] != expected:
-                    raise BrokenLawError(
-                        f"{len(cut)} parts in batches of {batch} give another total than memory"
-                    )
+    for cut, batch, order in product(_CUTS, (7, 1000), (1, -1)):
+        with trial.make() as engine:
+            engine.load(trial.parts(cut, batch)[::order], _DOMAIN.project)
+            # Twice on one engine: what it keeps between tasks must not be added again.
+            totals = [_total(engine), _total(engine)]
+        fail_if(totals[0] != totals[1], "the same task gives another total the second time")
+        fail_if(
+            totals[0] != expected,
+            f"{len(cut)} parts in batches of {batch} give another total than memory",
+        )
     return f"{4 * len(_CUTS)} layouts"
 
 
@@ -205,10 +205,14 @@ def _selected(trial: _Trial) -> str:
     for cut in _CUTS:
         with trial.make() as engine:
             engine.load(trial.parts(cut), _DOMAIN.project)
-            if _total(engine, split=Others(out)) != trial.expected(Others(out)):
-                raise BrokenLawError(f"{len(cut)} parts: a split takes other records")
-            if _total(engine, split=Others(out), sample=sample) != selected_total:
-                raise BrokenLawError(f"{len(cut)} parts: a sample takes other records")
+            fail_if(
+                _total(engine, split=Others(out)) != trial.expected(Others(out)),
+                f"{len(cut)} parts: a split takes other records",
+            )
+            fail_if(
+                _total(engine, split=Others(out), sample=sample) != selected_total,
+                f"{len(cut)} parts: a sample takes other records",
+            )
     return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(_CUTS)} ways"
 
 
@@ -220,8 +224,7 @@ def _derived(trial: _Trial) -> str:
             (expected,) = _from_derived(key, _DOMAIN.project(trial.table()))
             for _ in range(2):
                 (total,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
-                if total != expected:
-                    raise BrokenLawError("a derived value comes back with other bits")
+                fail_if(total != expected, "a derived value comes back with other bits")
     return "three keys, twice each"
 
 
@@ -232,8 +235,7 @@ def _survived(trial: _Trial) -> str:
         engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
         for _ in range(3):
             trial.disturb(engine)
-            if _total(engine) != trial.expected():
-                raise BrokenLawError("the total is another one")
+            fail_if(_total(engine) != trial.expected(), "the total is another one")
     return "three times"
 
 

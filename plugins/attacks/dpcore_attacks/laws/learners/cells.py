@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from dpcore.domain.domain import Domain
+from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 from dpcore_attacks.laws.learners.persons import LAWS as OF_PERSONS, person_verdicts
 
 ALONE = Law("domain.cells", "Replacing one record's cell moves no other record's row by a bit.")
@@ -89,22 +90,23 @@ def _require_same_rows(
     positions: Any,
     second: dict[str, Column] | None = None,
 ) -> None:
-    """Rows `kept` of the first table are those of the second or, without one, of rows alone."""
-    encoded = domain.project({name: container(column) for name, column in first.items()})
-    second_encoded = None
-    if second is not None:
-        second_encoded = domain.project(
-            {name: container(column) for name, column in second.items()}
-        )
+    """Rows of the first table are those of the second or, without one, of rows alone."""
+    beside = "when another record's cell is replaced" if second else "when it stands alone"
+
+    def encode(table: dict[str, Column], container: Container) -> Records:
+        return domain.project({name: container(column) for name, column in table.items()})
+
+    encoded = encode(first, container)
+    reference = None if second is None else encode(second, container)
     for i in positions:
-        reference = second_encoded or domain.project(
-            {name: [column[i]] for name, column in first.items()}
+        expected = (
+            encode({name: [column[i]] for name, column in first.items()}, list)
+            if reference is None
+            else reference.take(np.array([i]))
         )
-        j = i if second_encoded is not None else 0
         # Bytes, not numbers: 0.0 and -0.0 are equal as numbers, and different as inputs.
-        if (
-            reference.features[j].tobytes() != encoded.features[i].tobytes()
-            or reference.labels[j].tobytes() != encoded.labels[i].tobytes()
-        ):
-            beside = "when another record's cell is replaced" if second else "when it stands alone"
-            raise BrokenLawError(f"a record encodes to another row {beside}")
+        fail_if(
+            expected.features[0].tobytes() != encoded.features[i].tobytes()
+            or expected.labels[0].tobytes() != encoded.labels[i].tobytes(),
+            f"a record encodes to another row {beside}",
+        )

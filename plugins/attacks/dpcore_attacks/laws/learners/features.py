@@ -13,7 +13,7 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.randomness import PublicCoins
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.source_constants import written, written_rows
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all, skip_if
 
 NORM = Law("features.norm", "No row of the domain has features longer than the stated norm.")
 SHAPE = Law("features.shape", "Features are finite, one row each, as wide as stated.")
@@ -50,7 +50,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
     )
     encoded = rows.project(raw, np.zeros(len(raw))).features
     # The norm's search alone needs the rows' own units; the others work on encoded rows.
-    checks: dict[Law, Callable[[FeatureMap, Domain, NDArray[np.float64]], str]] = {
+    checks: dict[Law, Callable[..., str]] = {
         NORM: partial(_norm, rows=rows, seed=seed),
         SHAPE: _shape,
         PURE: _pure,
@@ -58,10 +58,7 @@ def feature_verdicts(features: FeatureMap, domain: Domain, seed: int = 0) -> lis
         COLUMNS: _columns,
     }
     subject = f"{type(features).__name__}, {rows.width} columns"
-    return [
-        judge(law, subject, partial(check, features, domain, encoded))
-        for law, check in checks.items()
-    ]
+    return judge_all(checks, subject, features, domain, encoded)
 
 
 def _norm(
@@ -90,8 +87,7 @@ def _norm(
         raw = np.vstack([best, np.clip(np.repeat(best, 8, axis=0) + moves, -1, 1)])
         sizes = lengths(raw)
         longest = max(longest, float(sizes.max()))
-    if not longest <= bound:
-        raise BrokenLawError(f"a row has norm {longest!r}, {bound!r} is stated")
+    fail_if(not longest <= bound, f"a row has norm {longest!r}, {bound!r} is stated")
     return f"longest {longest:.4g} of {bound:.4g}"
 
 
@@ -99,10 +95,11 @@ def _shape(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -
     width = features.width(domain)
     for count in (len(encoded), 1, 0):
         values = np.asarray(features.draw(domain, PublicCoins(0))(encoded[:count]))
-        if values.shape != (count, width):
-            raise BrokenLawError(f"{count} rows became {values.shape}, the width is {width}")
-        if not np.isfinite(values).all():
-            raise BrokenLawError("a feature is not finite")
+        fail_if(
+            values.shape != (count, width),
+            f"{count} rows became {values.shape}, the width is {width}",
+        )
+        fail_if(not np.isfinite(values).all(), "a feature is not finite")
     return f"width {width}"
 
 
@@ -114,8 +111,9 @@ def _pure(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) ->
     features.draw(domain, PublicCoins(4))(-encoded)
     second_map = features.draw(domain, PublicCoins(3))
     for values in (first(encoded), second_map(encoded)):
-        if not np.array_equal(expected, values):
-            raise BrokenLawError("equal coins and rows gave different features")
+        fail_if(
+            not np.array_equal(expected, values), "equal coins and rows gave different features"
+        )
     _without_history(features, domain, encoded)
     return ""
 
@@ -130,8 +128,10 @@ def _without_history(features: FeatureMap, domain: Domain, encoded: NDArray[np.f
         transform = features.draw(domain, PublicCoins(3))
         values_by_block.append({number: transform(blocks[number]).copy() for number in numbers})
     for number in range(_BLOCKS):
-        if not np.array_equal(values_by_block[0][number], values_by_block[1][number]):
-            raise BrokenLawError("features depend on the rows that were seen before")
+        fail_if(
+            not np.array_equal(values_by_block[0][number], values_by_block[1][number]),
+            "features depend on the rows that were seen before",
+        )
 
 
 def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
@@ -141,8 +141,10 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
         transform = features.draw(domain, PublicCoins(key))
         table_values = transform(encoded).copy()
         # Without determinism there is nothing to compare; another law tells of that.
-        if transform(encoded).tobytes() != table_values.tobytes():
-            raise NotApplicableError("equal rows have other features each time: see features.pure")
+        skip_if(
+            transform(encoded).tobytes() != table_values.tobytes(),
+            "equal rows have other features each time: see features.pure",
+        )
         tables = {
             "in a half of the table": (transform(encoded[:half]), table_values[:half]),
             "in another layout": (transform(np.asfortranarray(encoded)), table_values),
@@ -159,22 +161,30 @@ def _row_wise(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]
                 table_values[row : row + 1],
             )
         for where, (values, expected) in tables.items():
-            if values.tobytes() != expected.tobytes():
-                raise BrokenLawError(f"a row has other features {where} than among all")
+            fail_if(
+                values.tobytes() != expected.tobytes(),
+                f"a row has other features {where} than among all",
+            )
     return f"{len(tables)} tables, to the last bit"
 
 
 def _columns(features: FeatureMap, domain: Domain, encoded: NDArray[np.float64]) -> str:
     transform = features.draw(domain, PublicCoins(0))
     table_values, blocks = transform(encoded), list(transform.columns(encoded))
-    if {block.shape[0] for block in blocks} != {len(encoded)}:
-        raise BrokenLawError("a block has not one row for each record")
+    fail_if(
+        {block.shape[0] for block in blocks} != {len(encoded)},
+        "a block has not one row for each record",
+    )
     stacked = np.hstack(blocks)
-    if stacked.shape != table_values.shape:
-        raise BrokenLawError(f"blocks make up {stacked.shape}, the whole is {table_values.shape}")
+    fail_if(
+        stacked.shape != table_values.shape,
+        f"blocks make up {stacked.shape}, the whole is {table_values.shape}",
+    )
     # Blocks come before a norm that needs all columns, so that it is taken here.
     if transform.rescaled:
         stacked /= np.maximum(1.0, np.linalg.norm(stacked, axis=1, keepdims=True))
-    if not np.allclose(stacked, table_values, rtol=1e-9, atol=1e-12):
-        raise BrokenLawError("blocks of columns are other features than the whole")
+    fail_if(
+        not np.allclose(stacked, table_values, rtol=1e-9, atol=1e-12),
+        "blocks of columns are other features than the whole",
+    )
     return f"{len(blocks)} blocks"

@@ -6,9 +6,6 @@ its space too small.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.functions.kernels.base import Kernel
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all
 
 NORM = Law("kernel.norm", "No row of the domain has K(x, x) above the square of the stated norm.")
 ERROR = Law("kernel.error", "The stated error is a number >= 0, not infinite.")
@@ -57,42 +54,48 @@ def kernel_verdicts(kernel: Kernel, domain: Domain, seed: int = 0) -> list[Verdi
     # Rows that are almost equal: there a kernel matrix is singular, and rounding shows.
     near = encoded[:1] + 1e-4 * (encoded[1:20] - encoded[:1])
     trial = _Trial(kernel, domain, np.vstack([encoded, near, np.zeros((1, encoded.shape[1]))]))
-    checks: dict[Law, Callable[[_Trial], str]] = {
-        NORM: _norm,
-        ERROR: _error,
-        SYMMETRIC: _symmetric,
-        PAIRWISE: _pairwise,
-        POSITIVE: _positive,
-    }
     subject = f"{type(kernel).__name__}, {rows.width} columns"
-    return [judge(law, subject, partial(check, trial)) for law, check in checks.items()]
+    return judge_all(
+        {
+            NORM: _norm,
+            ERROR: _error,
+            SYMMETRIC: _symmetric,
+            PAIRWISE: _pairwise,
+            POSITIVE: _positive,
+        },
+        subject,
+        trial,
+    )
 
 
 def _norm(trial: _Trial) -> str:
     norm = trial.kernel.norm(trial.domain)
     largest = float(np.max(trial.kernel.diagonal(trial.rows)))
-    if not largest <= norm * norm * (1 + _SLACK):
-        raise BrokenLawError(f"K(x, x) = {largest!r} at a row, the norm {norm!r} is stated")
+    fail_if(
+        not largest <= norm * norm * (1 + _SLACK),
+        f"K(x, x) = {largest!r} at a row, the norm {norm!r} is stated",
+    )
     return f"largest {largest:.4g} of {norm * norm:.4g}"
 
 
 def _error(trial: _Trial) -> str:
     error = trial.kernel.error(trial.domain)
-    if not 0 <= error < np.inf:
-        raise BrokenLawError(f"the error {error!r} is stated")
+    fail_if(not 0 <= error < np.inf, f"the error {error!r} is stated")
     return f"{error:.3g}"
 
 
 def _symmetric(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
-    if matrix.shape != (len(trial.rows), len(trial.rows)) or not np.isfinite(matrix).all():
-        raise BrokenLawError(f"{len(trial.rows)} rows gave {matrix.shape}, or no finite numbers")
+    fail_if(
+        matrix.shape != (len(trial.rows), len(trial.rows)) or not np.isfinite(matrix).all(),
+        f"{len(trial.rows)} rows gave {matrix.shape}, or no finite numbers",
+    )
     asymmetry = float(np.max(np.abs(matrix - matrix.T)))
     diagonal_gap = float(np.max(np.abs(matrix.diagonal() - trial.kernel.diagonal(trial.rows))))
-    if not max(asymmetry, diagonal_gap) <= trial.tolerance:
-        raise BrokenLawError(
-            f"K(x, y) and K(y, x) differ by {asymmetry:.3g}, the diagonal {diagonal_gap:.3g}"
-        )
+    fail_if(
+        not max(asymmetry, diagonal_gap) <= trial.tolerance,
+        f"K(x, y) and K(y, x) differ by {asymmetry:.3g}, the diagonal {diagonal_gap:.3g}",
+    )
     return ""
 
 
@@ -100,8 +103,10 @@ def _pairwise(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
     # One row against all, where the whole matrix may have been computed in blocks.
     single_rows = np.vstack([trial.kernel(row[None, :], trial.rows) for row in trial.rows[:9]])
-    if not float(np.max(np.abs(single_rows - matrix[:9]))) <= trial.tolerance:
-        raise BrokenLawError("K(x, y) is another number with other rows beside it")
+    fail_if(
+        not float(np.max(np.abs(single_rows - matrix[:9]))) <= trial.tolerance,
+        "K(x, y) is another number with other rows beside it",
+    )
     return ""
 
 
@@ -109,6 +114,8 @@ def _positive(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
     smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
     # Rounding of n^2 entries shifts an eigenvalue by n times their error at most.
-    if not smallest >= -len(trial.rows) * trial.tolerance:
-        raise BrokenLawError(f"the least eigenvalue is {smallest:.3g}")
+    fail_if(
+        not smallest >= -len(trial.rows) * trial.tolerance,
+        f"the least eigenvalue is {smallest:.3g}",
+    )
     return f"least eigenvalue {smallest:.3g}"

@@ -4,25 +4,32 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore_attacks.attacks.constructions import starts
-from dpcore_attacks.attacks.neighbours import Pair, pair_of
+from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, is_numeric, same
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import (
+    Law,
+    NotApplicableError,
+    Verdict,
+    fail_if,
+    judge_all,
+    run_if_planned,
+    skip_if,
+)
 from dpcore_attacks.laws.learners import private_side
 
 QUERIES_PURE = Law(
@@ -84,7 +91,9 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     # A function has no state machine: its public part is a plan, and nothing is assembled.
     if isinstance(case.learner, FunctionLearner):
         checks |= {PUBLIC_BLIND: _plan_blind, MODEL_REPLAYS: _no_model}
-    verdicts = [judge(law, subject, _needing_n(check, trial)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {law: partial(run_if_planned, check) for law, check in checks.items()}, subject, trial
+    )
     return verdicts + private_side.private_side_verdicts(case, subject, seed)
 
 
@@ -92,26 +101,17 @@ def _plan_blind(trial: _Trial) -> str:
     """A function's public part is its plan, which the private part must leave alone."""
     learner, public = copy.deepcopy(trial.case.learner), trial.case.public
     (first,) = learner.queries(public)
-    for pair in trial.pairs(5):
-        for records in (pair.before, pair.after):
-            trial.statistic(learner, first, records)
-            if learner.queries(public) != (first,):
-                raise BrokenLawError("the planned function changed once records were seen")
+    for records in trial.datasets(5):
+        trial.statistic(learner, first, records)
+        fail_if(
+            learner.queries(public) != (first,),
+            "the planned function changed once records were seen",
+        )
     return "10 fits"
 
 
 def _no_model(trial: _Trial) -> str:
-    raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
-
-
-def _needing_n(check: Callable[[_Trial], str], trial: _Trial) -> Callable[[], str]:
-    def run() -> str:
-        try:
-            return check(trial)
-        except UndeclaredError as error:
-            raise NotApplicableError(f"it is refused by the plan: {error}") from None
-
-    return run
+    raise NotApplicableError(private_side.NO_MODEL)
 
 
 class _Trial:
@@ -122,14 +122,15 @@ class _Trial:
         self.rows = Rows(case.domain)
 
     def rng(self) -> np.random.Generator:
-        return np.random.default_rng([self.seed, 1])
+        return private_side.generator(self.seed)
 
     def pairs(self, count: int) -> list[Pair]:
         """Neighbouring datasets of the case's size (20 at most where it is private)."""
-        domain = self.case.domain
-        size = domain.exact or min(domain.limit or 20, 20)
-        entries = itertools.islice(starts(self.rows, size - 1, self.rng()), count)
-        return [pair_of(entry, self.rows, self.case.adjacency) for entry in entries]
+        return [*private_side.neighbours(self.case, self.seed, count)]
+
+    def datasets(self, pairs: int) -> Iterator[Records]:
+        """Both datasets of each of so many pairs."""
+        return private_side.datasets(self.case, self.seed, pairs)
 
     def answers(self, scale: float = 1.0) -> list[NDArray[Any]]:
         """What a made-up run answers, in order of asking."""
@@ -162,13 +163,15 @@ def _queries_pure(trial: _Trial) -> str:
         learner.queries(public),
         copy.deepcopy(learner).queries(trial.case.public),
     ):
-        if replanned_queries != first:
-            raise BrokenLawError("two calls with equal arguments planned different queries")
+        fail_if(
+            replanned_queries != first, "two calls with equal arguments planned different queries"
+        )
     names = [query.name for query in first]
-    if not names or len(set(names)) < len(names):
-        raise BrokenLawError(f"query names must be there and differ, got {names}")
-    if any(query.args is not None for query in first):
-        raise BrokenLawError("a planned query carries args")
+    fail_if(
+        not names or len(set(names)) < len(names),
+        f"query names must be there and differ, got {names}",
+    )
+    fail_if(any(query.args is not None for query in first), "a planned query carries args")
     return f"{len(first)} queries"
 
 
@@ -180,15 +183,15 @@ def _asks_as_planned(trial: _Trial) -> str:
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
             counts[query.name] = counts.get(query.name, 0) + 1
-            if query.name not in planned or attrs.evolve(query, args=None) != planned[query.name]:
-                raise BrokenLawError(
-                    f"the query {query.name!r} was asked but not planned like this"
-                )
-            if counts[query.name] > planned[query.name].at_most:
-                raise BrokenLawError(
-                    f"the query {query.name!r} was planned for "
-                    f"{planned[query.name].at_most} asks, one more came"
-                )
+            fail_if(
+                query.name not in planned or attrs.evolve(query, args=None) != planned[query.name],
+                f"the query {query.name!r} was asked but not planned like this",
+            )
+            limit = planned[query.name].at_most
+            fail_if(
+                counts[query.name] > limit,
+                f"the query {query.name!r} was planned for {limit} asks, one more came",
+            )
     return f"at most {allowed} asks"
 
 
@@ -203,25 +206,26 @@ def _statistic_pure(trial: _Trial) -> str:
             np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
             repeat = trial.statistic(learner, query, pair.before)
             fresh_instance = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
-            if not same(first, repeat) or not same(first, fresh_instance):
-                raise BrokenLawError(f"{query.name!r}: equal arguments gave different statistics")
+            fail_if(
+                not same(first, repeat) or not same(first, fresh_instance),
+                f"{query.name!r}: equal arguments gave different statistics",
+            )
             compared += 1
     return f"{compared} statistics"
 
 
 def _total(trial: _Trial) -> str:
-    if not trial.case.learner.total:
-        raise NotApplicableError("it is not declared total; its guarantees assume no_failure")
+    skip_if(
+        not trial.case.learner.total, "it is not declared total; its guarantees assume no_failure"
+    )
     count = 0
     queries = trial.asks()
     for pair in trial.pairs(_PAIRS):
         for query, records in itertools.product(queries, (pair.before, pair.after)):
             value = trial.statistic(trial.case.learner, query, records)
             count += 1
-            if reason := query.unfit(value):
-                raise BrokenLawError(
-                    f"{query.name!r}: {reason} on a dataset of {len(records)} records"
-                )
+            reason = query.unfit(value)
+            fail_if(reason, f"{query.name!r}: {reason} on a dataset of {len(records)} records")
     return f"{count} statistics"
 
 
@@ -232,10 +236,14 @@ def _inputs_unchanged(trial: _Trial) -> str:
             args_before = copy.deepcopy(query.args)
             features, labels = records.features.tobytes(), records.labels.tobytes()
             trial.statistic(trial.case.learner, query, records)
-            if (features, labels) != (records.features.tobytes(), records.labels.tobytes()):
-                raise BrokenLawError(f"{query.name!r}: the statistic changed its records")
-            if not _equal(args_before, query.args):
-                raise BrokenLawError(f"{query.name!r}: the statistic changed the args of the ask")
+            fail_if(
+                (features, labels) != (records.features.tobytes(), records.labels.tobytes()),
+                f"{query.name!r}: the statistic changed its records",
+            )
+            fail_if(
+                not _equal(args_before, query.args),
+                f"{query.name!r}: the statistic changed the args of the ask",
+            )
     learner = _speaker(trial)
     updates = 0
     for state, query, answer in conversation(trial.case, None, trial.rng(), 1.0):
@@ -244,12 +252,13 @@ def _inputs_unchanged(trial: _Trial) -> str:
         updates += 1
         value = answer.value.copy()
         learner.update(state, answer)
-        if not same(value, answer.value):
-            raise BrokenLawError(f"{query.name!r}: update changed the answer")
+        fail_if(not same(value, answer.value), f"{query.name!r}: update changed the answer")
         # States are values: the one before the update must still ask the same.
         next_ask = learner.ask(state)
-        if next_ask is None or next_ask != query or not _equal(query.args, next_ask.args):
-            raise BrokenLawError(f"{query.name!r}: update changed the state it was given")
+        fail_if(
+            next_ask is None or next_ask != query or not _equal(query.args, next_ask.args),
+            f"{query.name!r}: update changed the state it was given",
+        )
     return f"{updates} answers"
 
 
@@ -264,19 +273,18 @@ def _equal(first: Any, second: Any) -> bool:
 def _public_blind(trial: _Trial) -> str:
     """Runs over several neighbours with forced answers, one instance private and public at once."""
     answers, transcripts = trial.answers(), []
-    for pair in trial.pairs(5):
-        for records in (pair.before, pair.after):
-            transcripts.append(_transcript(trial, records, answers))
-            # The answers are forced, so that any difference can only come from the records.
-            if not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)):
-                raise BrokenLawError(
-                    "with equal answers, the asks or the model differ between neighbours: the "
-                    "public part has seen records"
-                )
-            if len(transcripts[0]) != len(transcripts[-1]):
-                raise BrokenLawError(
-                    "with equal answers, neighbours lead to different numbers of asks"
-                )
+    for records in trial.datasets(5):
+        transcripts.append(_transcript(trial, records, answers))
+        # The answers are forced, so that any difference can only come from the records.
+        fail_if(
+            not all(same(a, b) for a, b in zip(transcripts[0], transcripts[-1], strict=False)),
+            "with equal answers, the asks or the model differ between neighbours: the "
+            "public part has seen records",
+        )
+        fail_if(
+            len(transcripts[0]) != len(transcripts[-1]),
+            "with equal answers, neighbours lead to different numbers of asks",
+        )
     return f"{len(transcripts)} runs"
 
 
@@ -309,26 +317,28 @@ def _model_replays(trial: _Trial) -> str:
         state = learner.start(trial.case.public)
         for _, _, answer in conversation(trial.case, iter(trial.answers()), trial.rng(), 1.0):
             state = learner.update(state, answer)
-        if learner.ask(state) is not None:
-            raise BrokenLawError("after all answers, it asks once more")
+        fail_if(learner.ask(state) is not None, "after all answers, it asks once more")
         models.append(learner.model(state))
     first, second = (model.arrays() for model in models)
-    if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
-        raise BrokenLawError("equal answers gave models with different arrays")
+    fail_if(
+        first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first),
+        "equal answers gave models with different arrays",
+    )
     predicting = [model for model in models if isinstance(model, Model)]
     # `predicts` is declared beforehand: what is published must agree with it.
-    if bool(predicting) != trial.case.learner.predicts:
-        raise BrokenLawError("it says otherwise whether it publishes a model")
+    fail_if(
+        bool(predicting) != trial.case.learner.predicts,
+        "it says otherwise whether it publishes a model",
+    )
     if not predicting:
         return f"{len(first)} arrays"
     predictions = [np.asarray(model.predict(table)) for model in predicting]
-    if not same(*predictions):
-        raise BrokenLawError("equal answers gave models that predict differently")
+    fail_if(not same(*predictions), "equal answers gave models that predict differently")
     prediction = predictions[0]
-    if prediction.shape != (7,) or (is_numeric(prediction) and not np.isfinite(prediction).all()):
-        raise BrokenLawError(
-            f"predictions for 7 rows have shape {prediction.shape} or are not finite"
-        )
+    fail_if(
+        prediction.shape != (7,) or (is_numeric(prediction) and not np.isfinite(prediction).all()),
+        f"predictions for 7 rows have shape {prediction.shape} or are not finite",
+    )
     _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
 
@@ -346,10 +356,12 @@ def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Mode
 
     ahead = [outputs_of(first, row) for row in range(7)]
     back = [outputs_of(second, row) for row in range(6, -1, -1)][::-1]
-    if not all(
-        same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
-    ):
-        raise BrokenLawError("a row's prediction or score depends on the rows asked before it")
+    fail_if(
+        not all(
+            same(*pair) for two in zip(ahead, back, strict=True) for pair in zip(*two, strict=True)
+        ),
+        "a row's prediction or score depends on the rows asked before it",
+    )
 
 
 def _table(trial: _Trial) -> dict[str, Any]:

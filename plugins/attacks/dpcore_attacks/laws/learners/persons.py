@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcore.domain.people import People
 from dpcore.randomness import SecretCoins
 from dpcore.records.bounding import Bounding
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 AT_MOST = Law("persons.at-most", "Of each person k records are used, or all if there are fewer.")
 ALONE = Law(
@@ -86,8 +86,10 @@ def _at_most(people: People, choose: Choose, rng: np.random.Generator) -> str:
         ids = table[people.column]
         use_counts = Counter(ids[row] for row in choose(people, [table], _coins(rng)))
         for person, size in Counter(ids).items():
-            if use_counts[person] != min(size, people.records):
-                raise BrokenLawError(f"{use_counts[person]} of a person's {size} records are used")
+            fail_if(
+                use_counts[person] != min(size, people.records),
+                f"{use_counts[person]} of a person's {size} records are used",
+            )
     return f"{_TRIALS} tables"
 
 
@@ -104,8 +106,10 @@ def _alone(people: People, choose: Choose, rng: np.random.Generator) -> str:
             for person, stranger in zip(ids, strangers, strict=True)
         ]
         after = choose(people, [{**table, people.column: ids_after}], coins)
-        if _rows_of("p0", ids, before) != _rows_of("p0", ids_after, after):
-            raise BrokenLawError("other persons' records change which of a person's are used")
+        fail_if(
+            _rows_of("p0", ids, before) != _rows_of("p0", ids_after, after),
+            "other persons' records change which of a person's are used",
+        )
     return f"{_TRIALS} tables"
 
 
@@ -119,8 +123,10 @@ def _cut(people: People, choose: Choose, rng: np.random.Generator) -> str:
             {name: column[first:last] for name, column in table.items()}
             for first, last in pairwise(cuts)
         ]
-        if not np.array_equal(rows, choose(people, blocks, coins)):
-            raise BrokenLawError("records that are cut into blocks are chosen otherwise")
+        fail_if(
+            not np.array_equal(rows, choose(people, blocks, coins)),
+            "records that are cut into blocks are chosen otherwise",
+        )
     return f"{_TRIALS} tables"
 
 
@@ -128,18 +134,22 @@ def _value_free(people: People, choose: Choose, rng: np.random.Generator) -> str
     for _ in range(_TRIALS):
         table, coins = _table(people, rng), _coins(rng)
         changed_table = {**table, VALUE: rng.uniform(-1, 1, len(table[VALUE])).tolist()}
-        if not np.array_equal(
-            choose(people, [table], coins), choose(people, [changed_table], coins)
-        ):
-            raise BrokenLawError("with other values other records are used")
+        fail_if(
+            not np.array_equal(
+                choose(people, [table], coins), choose(people, [changed_table], coins)
+            ),
+            "with other values other records are used",
+        )
     return f"{_TRIALS} tables"
 
 
 def _once(people: People, choose: Choose, rng: np.random.Generator) -> str:
     for _ in range(_TRIALS):
         table, coins = _table(people, rng), _coins(rng)
-        if not np.array_equal(choose(people, [table], coins), choose(people, [table], coins)):
-            raise BrokenLawError("a second query of the same run sees other records")
+        fail_if(
+            not np.array_equal(choose(people, [table], coins), choose(people, [table], coins)),
+            "a second query of the same run sees other records",
+        )
     return f"{_TRIALS} tables"
 
 
@@ -152,8 +162,8 @@ def _even(people: People, choose: Choose, rng: np.random.Generator) -> str:
         uses[choose(people, [table], _coins(rng))] += 1
     # A union bound over the records, at the rare level of a right choice.
     worst = min(scipy.stats.binomtest(int(hits), _DRAWS, 0.5).pvalue for hits in uses)
-    if worst < _RARE / size:
-        raise BrokenLawError(
-            f"of equal chances, records are used {uses.min()} to {uses.max()} times in {_DRAWS}"
-        )
+    fail_if(
+        worst < _RARE / size,
+        f"of equal chances, records are used {uses.min()} to {uses.max()} times in {_DRAWS}",
+    )
     return f"{_DRAWS} choices"

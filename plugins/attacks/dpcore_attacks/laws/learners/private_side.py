@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from typing import cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import frozen, published, settled, told_once, transcript
 from dpcore.learner import Learner
@@ -24,11 +24,19 @@ from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.constructions import starts
-from dpcore_attacks.attacks.neighbours import pair_of
+from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, same
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import (
+    BrokenLawError,
+    Law,
+    Verdict,
+    fail_if,
+    judge_all,
+    run_if_planned,
+    skip_if,
+)
 
 NOTHING_LEFT = Law(
     "learner.nothing-left-behind",
@@ -49,49 +57,42 @@ NOT_KEPT = Law(
 
 LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
 
+NO_MODEL = "it publishes no model: a run's answers are replayed by the core"
+
 _PAIRS = 3
 _STARTS = 12  # pairs of which not all may give one statistic
 
 
 def private_side_verdicts(case: Case, subject: str, seed: int = 0) -> list[Verdict]:
     """All laws of one learner at one domain."""
-    checks: dict[Law, Callable[[], str]] = {
-        NOTHING_LEFT: lambda: _nothing_left(case, seed),
-        COINS_KEEP_NOTHING: lambda: _coins_keep_nothing(case, seed),
-        NOT_KEPT: lambda: _not_kept(case, seed),
+    checks = {
+        NOTHING_LEFT: _nothing_left,
+        COINS_KEEP_NOTHING: _coins_keep_nothing,
+        NOT_KEPT: _not_kept,
     }
-    return [judge(law, subject, _unless_refused(check)) for law, check in checks.items()]
-
-
-def _unless_refused(check: Callable[[], str]) -> Callable[[], str]:
-    def run() -> str:
-        try:
-            return check()
-        except UndeclaredError as error:
-            raise NotApplicableError(f"it is refused by the plan: {error}") from None
-
-    return run
+    return judge_all(
+        {law: partial(run_if_planned, check) for law, check in checks.items()}, subject, case, seed
+    )
 
 
 def _nothing_left(case: Case, seed: int) -> str:
-    if isinstance(case.learner, FunctionLearner):
-        raise NotApplicableError("it publishes no model: a run's answers are replayed by the core")
+    skip_if(isinstance(case.learner, FunctionLearner), NO_MODEL)
     forced = [
-        answer.value for _, _, answer in conversation(_copy_case(case), None, _rng(seed), 1.0)
+        answer.value for _, _, answer in conversation(_copy_case(case), None, generator(seed), 1.0)
     ]
     queries = [
-        query for _, query, _ in conversation(_copy_case(case), iter(forced), _rng(seed), 1.0)
+        query for _, query, _ in conversation(_copy_case(case), iter(forced), generator(seed), 1.0)
     ]
     first, compared = _digest_conversation(case, forced, seed), 0
-    for records in _datasets(case, seed):
+    for records in datasets(case, seed):
         for query in queries[:10]:
             _statistic(_copy_case(case), query, records, seed)
             compared += 1
-        if _digest_conversation(case, forced, seed) != first:
-            raise BrokenLawError(
-                "with equal answers, the asks or the model changed after the private function had "
-                "seen records, on instances of their own: a global or a class attribute is shared"
-            )
+        fail_if(
+            _digest_conversation(case, forced, seed) != first,
+            "with equal answers, the asks or the model changed after the private function had "
+            "seen records, on instances of their own: a global or a class attribute is shared",
+        )
     return f"{compared} statistics"
 
 
@@ -103,7 +104,7 @@ def _digest_conversation(
     own_case = _copy_case(case) if coins is None else attrs.evolve(_copy_case(case), coins=coins)
     learner = cast(Learner, own_case.learner)
     state, answers = learner.start(own_case.public), []
-    for _, _, answer in conversation(_copy_case(case), iter(forced), _rng(seed), 1.0):
+    for _, _, answer in conversation(_copy_case(case), iter(forced), generator(seed), 1.0):
         query = learner.ask(state)
         answers.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
@@ -113,43 +114,32 @@ def _digest_conversation(
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:
     shared_case, compared = _copy_case(case), 0
-    forced: list[NDArray[np.float64]] | None = None
-    if isinstance(case.learner, FunctionLearner):
-        queries = list(case.learner.queries(case.public))
-    else:
-        exchanges = [*conversation(_copy_case(case), None, _rng(seed), 1.0)]
-        queries, forced = (
-            [query for _, query, _ in exchanges][:10],
-            [entry.value for *_, entry in exchanges],
-        )
+    queries, forced = _made_up_run(case, seed)
     # One instance with its coins serves every dataset, beside a fresh one for each of them.
-    for records, query in itertools.product(_datasets(case, seed), queries):
+    for records, query in itertools.product(datasets(case, seed), queries):
         fresh_case = _copy_case(case)
-        if not same(
-            *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
-        ):
-            raise BrokenLawError(
-                f"{query.name!r}: coins that other records were seen with gave another statistic "
-                f"than fresh ones: something of the records is kept there"
-            )
+        fail_if(
+            not same(
+                *(_statistic(entry, query, records, seed) for entry in (shared_case, fresh_case))
+            ),
+            f"{query.name!r}: coins that other records were seen with gave another statistic "
+            f"than fresh ones: something of the records is kept there",
+        )
         compared += 1
-    if forced is not None and _digest_conversation(
-        case, forced, seed, shared_case.coins
-    ) != _digest_conversation(case, forced, seed):
-        raise BrokenLawError("the public part found something of the records in its coins")
+    fail_if(
+        forced is not None
+        and _digest_conversation(case, forced, seed, shared_case.coins)
+        != _digest_conversation(case, forced, seed),
+        "the public part found something of the records in its coins",
+    )
     return f"{compared} statistics"
 
 
 def _not_kept(case: Case, seed: int) -> str:
-    if isinstance(case.learner, FunctionLearner):
-        queries = list(case.learner.queries(case.public))
-    else:
-        queries = [query for _, query, _ in conversation(_copy_case(case), None, _rng(seed), 1.0)][
-            :10
-        ]
+    queries, _ = _made_up_run(case, seed)
     for query in queries:
         first: Statistic | None = None
-        for records in _datasets(case, seed, _STARTS):
+        for records in datasets(case, seed, _STARTS):
             statistic = _statistic(_copy_case(case), query, records, seed)
             # Two different statistics are enough: this one was not kept.
             if first is not None and not same(first, statistic):
@@ -163,22 +153,37 @@ def _not_kept(case: Case, seed: int) -> str:
     return f"{len(queries)} statistics"
 
 
+def _made_up_run(case: Case, seed: int) -> tuple[list[Query], list[NDArray[np.float64]] | None]:
+    """Up to ten asks of a made-up run, and all of its answers; of a function, its plan alone."""
+    if isinstance(case.learner, FunctionLearner):
+        return list(case.learner.queries(case.public)), None
+    exchanges = [*conversation(_copy_case(case), None, generator(seed), 1.0)]
+    return [query for _, query, _ in exchanges][:10], [answer.value for *_, answer in exchanges]
+
+
 def _copy_case(case: Case) -> Case:
     """The case with an instance and coins of its own."""
     coins = PublicCoins(case.coins.key)
     return attrs.evolve(case, learner=copy.deepcopy(case.learner), coins=coins)
 
 
-def _rng(seed: int) -> np.random.Generator:
+def generator(seed: int) -> np.random.Generator:
+    """Of made-up records and runs, equal for every law of a learner."""
     return np.random.default_rng([seed, 1])
 
 
-def _datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
+def datasets(case: Case, seed: int, pairs: int = _PAIRS) -> Iterator[Records]:
+    """Both datasets of each of so many pairs of neighbours."""
+    for pair in neighbours(case, seed, pairs):
+        yield from (pair.before, pair.after)
+
+
+def neighbours(case: Case, seed: int, count: int) -> Iterator[Pair]:
+    """Made-up neighbours of the case's size (20 records at most where it is private)."""
     rows, domain = Rows(case.domain), case.domain
     size = domain.exact or min(domain.limit or 20, 20)
-    for entry in itertools.islice(starts(rows, size - 1, _rng(seed)), pairs):
-        pair = pair_of(entry, rows, case.adjacency)
-        yield from (pair.before, pair.after)
+    for entry in itertools.islice(starts(rows, size - 1, generator(seed)), count):
+        yield pair_of(entry, rows, case.adjacency)
 
 
 def _statistic(case: Case, query: Query, records: Records, seed: int) -> Statistic:

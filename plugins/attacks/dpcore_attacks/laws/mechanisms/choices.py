@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,9 +12,16 @@ from numpy.typing import NDArray
 
 from dpcore.distance import Distance
 from dpcore_attacks.laboratory.draws import Bench
-from dpcore_attacks.laboratory.excess import Excess, Sample, excess, visible
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
-from dpcore_attacks.laws.mechanisms.statistical_trial import STAGES, Trial, told
+from dpcore_attacks.laboratory.excess import Sample
+from dpcore_attacks.laws.attack_by_draws import (
+    AttackByDraws,
+    Attempt,
+    describe_limit,
+    pool_outputs,
+    three_stages,
+)
+from dpcore_attacks.laws.law import Law, skip_if
+from dpcore_attacks.laws.mechanisms.statistical_trial import REFUSED_VALUES, Trial
 
 CHOICES = Law(
     "mechanism.event-of-any-step",
@@ -25,46 +33,38 @@ CHOICES = Law(
 _PILOTS = ((3, 400), (1, 1200))
 """How many pairs stay, after so many draws of either value."""
 
-_STARTS = (100_000, 400_000, 1_000_000)  # of the stages' streams
+_STAGES = three_stages(100_000, 400_000, 1_000_000)
+_SCALES = (1.0, 0.3)
 _LONG = 1e3  # a row, beside a claim of about 1
-
-
-Opposed = tuple[Bench, NDArray[np.float64], NDArray[np.float64]]
-"""A bench, and two values that it takes."""
 
 
 def choices(trial: Trial) -> str:
     """Steps in opposite directions, from several values; pilots choose the pair with most draws."""
     if trial.distance is Distance.PSD_ROWS:
         return _rows_moved(trial)
-    if trial.distance in (Distance.RKHS, Distance.HAMMING):
-        raise NotApplicableError(f"{trial.distance} has no directions")
+    skip_if(
+        trial.distance in (Distance.RKHS, Distance.HAMMING), f"{trial.distance} has no directions"
+    )
     bench = trial.bench(64, 0.1)
-    if bench.takes(np.ones(64)) and bench.is_local(np.zeros(64), np.ones(64)):
-        raise NotApplicableError(
-            "its coordinates are independent: see mechanism.event-at-any-value"
-        )
+    skip_if(
+        bench.takes(np.ones(64)) and bench.is_local(np.zeros(64), np.ones(64)),
+        "its coordinates are independent: see mechanism.event-at-any-value",
+    )
     count = max(3000, round(10_000 * trial.effort))
-    for scale in (1.0, 0.3):
-        pairs = list(_opposed(trial, scale))
-        if not pairs:
-            raise NotApplicableError("it refuses the values that were made up")
+    for scale in _SCALES:
+        attacks = list(_opposed(trial, scale))
+        skip_if(not attacks, REFUSED_VALUES)
         # Pilots rank the pairs; all later draws go to the most suspicious one, on fresh streams.
-        for stage, (survivors, times) in enumerate(_PILOTS):
+        for stage, (survivors, times) in enumerate(_PILOTS, start=1):
             pilot = max(100, round(times * trial.effort))
-            ranked = sorted(enumerate(pairs), key=lambda p: -_doubt(trial, p, pilot, stage))
-            pairs = [pair for _, pair in ranked[:survivors]]
-        doubt = math.inf
-        for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
-            # Go on to more draws only where those of the stage before were suspicious.
-            if doubt <= threshold:
-                break
-            worst = _compare_choices(trial, pairs[0], times * count, start)
-            if worst is not None and worst.broken:
-                raise BrokenLawError(told(worst, f"at scale {scale:g}, mixed steps", trial.rate))
-            doubt = -math.inf if worst is None else worst.doubt
-    limit = visible(count, trial.rate / 2)
-    return f"{4 * count} draws; a delta that is {limit:.2g} too small would have been seen"
+            doubts = [
+                attack.excess(attempt, pilot, 10_000 * stage + 100 * number + 1).doubt
+                for number, (attack, attempt) in enumerate(attacks)
+            ]
+            attacks = [attacks[k] for k in np.argsort(-np.array(doubts), kind="stable")[:survivors]]
+        ((attack, attempt),) = attacks
+        attack.run(count, attempt)
+    return f"{4 * count} draws; {describe_limit(count, trial.rate / 2)}"
 
 
 def _rows_moved(trial: Trial) -> str:
@@ -81,33 +81,32 @@ def _rows_moved(trial: Trial) -> str:
         (0 * corner, unit**2 * corner),
         (np.eye(size), np.eye(size) + (2 + unit) * unit * corner),
     )
-    for scale in (1.0, 0.3):
-        mechanism = trial.case.at(scale)
-        bench = Bench(
-            mechanism=mechanism,
-            query=trial.case.query,
-            sensitivity=trial.case.sensitivity,
-            seed=trial.seed,
+    parts = len(_SCALES) * len(pairs)
+    for scale in _SCALES:
+        bench = trial.own_bench(scale)
+        attack = AttackByDraws(
+            event=trial.event(bench), rate=trial.rate, parts=parts, stages=_STAGES
         )
         for before, after in pairs:
-            doubt = math.inf
-            for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
-                if doubt <= threshold:
-                    break
-                draws = times * count
-                p, q = (
-                    bench.draws(value.ravel(), draws, first).reshape(draws, size, size)
-                    for value, first in ((after, start), (before, 2 * start))
-                )
-                # Two scales and three pairs, each at every stage: a union bound.
-                rate = trial.rate / (6 * len(STAGES))
-                worst = excess(_of_rows(p, q), trial.event(bench), rate)
-                if worst is not None and worst.broken:
-                    where = f"at scale {scale:g}, a moved row"
-                    raise BrokenLawError(told(worst, where, trial.rate))
-                doubt = -math.inf if worst is None else worst.doubt
-    limit = visible(count, trial.rate / (6 * len(STAGES)))
-    return f"{12 * count} draws; a delta that is {limit:.2g} too small would have been seen"
+            draw = partial(_draw_pair, bench, before.ravel(), after.ravel())
+            attack.run(count, Attempt(draw, _of_rows, f"at scale {scale:g}, a moved row"))
+    limit = describe_limit(count, trial.rate / (parts * len(_STAGES)))
+    return f"{12 * count} draws; {limit}"
+
+
+def _draw_pair(
+    bench: Bench,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    count: int,
+    start: int,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Releases of the moved value and of the other, in the query's shape."""
+    shape = count, *bench.query.shape
+    return (
+        bench.draws(after, count, start).reshape(shape),
+        bench.draws(before, count, 2 * start).reshape(shape),
+    )
 
 
 def _of_rows(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
@@ -135,7 +134,8 @@ def _along(matrices: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(matrices[:, 0, 1] / np.sqrt(matrices[:, 1, 1]))[:, None]
 
 
-def _opposed(trial: Trial, scale: float) -> Iterator[Opposed]:
+def _opposed(trial: Trial, scale: float) -> Iterator[tuple[AttackByDraws, Attempt]]:
+    """Values that the mechanism takes, and the same after a step in opposite directions."""
     for size in (2, 5):
         bench = trial.bench(size, scale)
         signs: NDArray[np.float64] = np.full(size, -1.0)
@@ -148,29 +148,21 @@ def _opposed(trial: Trial, scale: float) -> Iterator[Opposed]:
             if not bench.takes(before) or not bench.takes(after):
                 before, after = np.rint(before), np.rint(before) + np.eye(size)[0]
             if bench.takes(before) and bench.takes(after):
-                yield bench, before, after  # events of either order are compared
+                # Events of either order of the two values are compared.
+                attack = AttackByDraws(
+                    event=trial.event(bench), rate=trial.rate, parts=len(_SCALES), stages=_STAGES
+                )
+                draw = partial(_draw_pair, bench, before, after)
+                yield attack, Attempt(draw, _choice, f"at scale {scale:g}, mixed steps")
+
+
+def _choice(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
+    """The option that either side chose."""
+    return pool_outputs(f"the choice among {p.shape[1]}")(_labels(p), _labels(q))
 
 
 def _labels(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """The number of the largest coordinate where outputs are few, else the first coordinate."""
     if len(np.unique(outputs)) <= 2:
-        return np.asarray(np.argmax(outputs, axis=1), dtype=np.float64)
-    return np.asarray(outputs[:, 0])
-
-
-def _compare_choices(trial: Trial, pair: Opposed, draws: int, start: int) -> Excess | None:
-    """By so many draws of either value."""
-    bench, before, after = pair
-    p, q = (
-        _labels(bench.draws(value, draws, first))[:, None]
-        for value, first in ((after, start), (before, 2 * start))
-    )
-    sample = Sample(p=p, q=q, what=f"the choice among {bench.query.real_size}")
-    return excess([sample], trial.event(bench), trial.rate / (2 * len(STAGES)))
-
-
-def _doubt(trial: Trial, numbered: tuple[int, Opposed], draws: int, stage: int) -> float:
-    """How far a pilot's worst event lies above the curve, in standard errors."""
-    number, pair = numbered
-    worst = _compare_choices(trial, pair, draws, 10_000 * (stage + 1) + 100 * number + 1)
-    return -math.inf if worst is None else worst.doubt
+        return np.asarray(np.argmax(outputs, axis=1, keepdims=True), dtype=np.float64)
+    return outputs[:, :1]

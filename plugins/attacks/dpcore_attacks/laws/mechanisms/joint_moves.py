@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +14,18 @@ from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Event
 from dpcore_attacks.laboratory.draws import Bench
-from dpcore_attacks.laboratory.excess import Sample, excess, visible
+from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laboratory.noise_streams import Told
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
-from dpcore_attacks.laws.mechanisms.statistical_trial import STAGES, Trial, told
+from dpcore_attacks.laws.attack_by_draws import (
+    AttackByDraws,
+    Attempt,
+    Score,
+    describe_limit,
+    pool_outputs,
+    three_stages,
+)
+from dpcore_attacks.laws.law import Law, NotApplicableError, skip_if
+from dpcore_attacks.laws.mechanisms.statistical_trial import REFUSED_VALUES, UNIT, Trial
 
 TOGETHER = Law(
     "mechanism.event-of-all-coordinates",
@@ -28,6 +39,7 @@ _SIZES = {64: (20_000, 1_300_000), 16: (12_000, 300_000)}
 each takes few words, and words.
 """
 
+_STAGES = three_stages(3_000_000, 103_000_000, 203_000_000)
 _AS_LOUD = 1.5  # times the noise of one alone
 _FEWEST = 2_000
 _LOOKS = 400  # draws to see how loud one coordinate is
@@ -39,45 +51,42 @@ def together(trial: Trial) -> str:
     """One movement in the first coordinate and one over all; scores are learnt on other releases,
     as the events are.
     """
-    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS, Distance.HAMMING):
-        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    trial.require_coordinates()
+    skip_if(trial.distance is Distance.HAMMING, f"no generic test is known for {trial.distance}")
     bench, event = _bench(trial)
     size = bench.query.real_size
     before = np.zeros(size)
-    steps = {
-        f"one of {size} coordinates moves": (trial.unit * np.eye(size)[0], _by_loudness),
+    steps: dict[str, tuple[NDArray[np.float64], Score]] = {
+        f"one of {size} coordinates moves": (UNIT * np.eye(size)[0], _by_loudness),
         f"all of {size} coordinates move": (np.full(size, _part(trial, size)), _by_likelihood),
     }
     # In l1 a movement over all coordinates is tiny in each: only one coordinate moves.
     if trial.distance is Distance.L1:
         steps.popitem()
     steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
-    if not steps:
-        raise NotApplicableError("it refuses the values that were made up")
+    skip_if(not steps, REFUSED_VALUES)
     # How many words a release reads tells how many releases are affordable.
     reading = Told(bench.stream(0))
     bench.release(before, reading)
     releases, words = _SIZES[size]
     affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
-    doubts: dict[str, float] = {}
-    for stage, (times, threshold) in enumerate(STAGES):
-        count, start = times * first, 3_000_000 + 100_000_000 * stage
-        steps = {
-            where: step for where, step in steps.items() if doubts.get(where, math.inf) > threshold
-        }
-        if not steps:
-            break
-        # The unmoved releases serve both steps; each stage draws all of them anew.
-        q = bench.draws(before, count, start)
-        for number, (where, (after, scored)) in enumerate(steps.items(), start=1):
-            p = bench.draws(after, count, start + 20_000_000 * number)
-            worst = excess(scored(p, q), event, trial.rate / (2 * len(STAGES)))
-            if worst is not None and worst.broken:
-                raise BrokenLawError(told(worst, where, trial.rate))
-            doubts[where] = -math.inf if worst is None else worst.doubt
-    limit = visible(first, trial.rate / (2 * len(STAGES)))
-    return f"{2 * first} releases; a delta that is {limit:.2g} too small would have been seen"
+
+    # The unmoved releases serve both steps; each stage draws all of them anew.
+    unmoved = lru_cache(maxsize=1)(partial(bench.draws, before))
+
+    def draw(
+        after: NDArray[np.float64], number: int, count: int, start: int
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return bench.draws(after, count, start + 20_000_000 * number), unmoved(count, start)
+
+    attempts = [
+        Attempt(partial(draw, after, number), score, where)
+        for number, (where, (after, score)) in enumerate(steps.items(), start=1)
+    ]
+    attack = AttackByDraws(event=event, rate=trial.rate, parts=2, stages=_STAGES)
+    attack.run(first, *attempts)
+    return f"{2 * first} releases; {describe_limit(first, trial.rate / (2 * len(_STAGES)))}"
 
 
 def _bench(trial: Trial) -> tuple[Bench, Event]:
@@ -85,17 +94,11 @@ def _bench(trial: Trial) -> tuple[Bench, Event]:
     with their number, as that for an l2 claim of a pure epsilon does, or most outputs are 0.
     """
     largest_size, smallest_size = _SIZES
-    for size in (largest_size, smallest_size):
-        try:
-            bench = trial.bench(size, 1.0)
-            event = trial.event(bench)
-            if size == smallest_size or 0 < _spread(bench) <= _AS_LOUD * _spread(
-                trial.bench(1, 1.0)
-            ):
-                return bench, event
-        except DpcoreError as refusal:
-            reason = f"it refuses {size} coordinates: {refusal}"
-    raise NotApplicableError(reason)
+    with suppress(NotApplicableError, DpcoreError):
+        bench, event = trial.accepted_bench(largest_size, 1.0)
+        if 0 < _spread(bench) <= _AS_LOUD * _spread(trial.bench(1, 1.0)):
+            return bench, event
+    return trial.accepted_bench(smallest_size, 1.0)
 
 
 def _spread(bench: Bench) -> float:
@@ -106,16 +109,16 @@ def _spread(bench: Bench) -> float:
 
 def _part(trial: Trial, size: int) -> float:
     """What each coordinate moves by, where all do."""
-    return trial.unit / math.sqrt(size) if trial.distance is Distance.L2 else trial.unit
+    return UNIT / math.sqrt(size) if trial.distance is Distance.L2 else UNIT
 
 
-def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> list[Sample]:
+def _by_likelihood(p: NDArray[np.float64], q: NDArray[np.float64]) -> Sequence[Sample]:
     """The sum of likelihoods, learnt of each coordinate by bins on a quarter of the releases."""
     cut = len(p) // 4
     p_scores, q_scores = (
         _likelihoods(p[:cut], q[:cut], outputs[cut:])[:, None] for outputs in (p, q)
     )
-    return [Sample(p=p_scores, q=q_scores, what="the likelihood of all outputs")]
+    return pool_outputs("the likelihood of all outputs")(p_scores, q_scores)
 
 
 def _likelihoods(

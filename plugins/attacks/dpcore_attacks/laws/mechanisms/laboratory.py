@@ -16,28 +16,27 @@ from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.draws import Bench, groups
-from dpcore_attacks.laboratory.excess import Sample, excess, visible
+from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laboratory.step_statistics import jumps
-from dpcore_attacks.laws.law import (
-    RATE,
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Verdict,
-    judge,
+from dpcore_attacks.laws.attack_by_draws import (
+    AttackByDraws,
+    Attempt,
+    describe_limit,
+    pool_outputs,
+    three_stages,
 )
+from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
 from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 from dpcore_attacks.laws.mechanisms.noise_stream import ENTROPY, TAILS, entropy, tails
 from dpcore_attacks.laws.mechanisms.statistical_trial import (
-    MORE,
+    CATEGORIES,
     SCALES,
-    STAGES,
+    UNIT,
     Trial,
     local,
     rounded,
-    told,
 )
 
 ANY_VALUE = Law(
@@ -62,10 +61,12 @@ NOT_AS_IT_IS = Law(
 )
 LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
 
+_BASES = (0.0, 1.0)  # a sum in floats takes the grid of its size: its last digit would tell
 _WIDE = 4096  # coordinates of one release
-_STARTS = (1, 200_000, 500_000)  # of the stages' streams
+_STAGES = three_stages(1, 200_000, 500_000)
 _JUMPS = 3
 _OFTEN = 10  # releases
+_MORE = 6  # times as many of them, where the first hold a value
 _RELATIONS = 3  # at most, besides that of the claim
 
 
@@ -111,9 +112,7 @@ def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, M
             is_integer or (value is None and typed in ("int|None", "None|int"))
         ):
             continue
-        for number in (3, 7):
-            if number == value:
-                continue
+        for number in (whole for whole in (3, 7) if whole != value):
             try:
                 changed = cast(
                     Mechanism, attrs.evolve(cast(Any, mechanism), **{field.alias: number})
@@ -127,18 +126,20 @@ def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, M
 
 
 def _samples(
-    bench: Bench, before: NDArray[np.float64], after: NDArray[np.float64], count: int, start: int
+    distance: Distance,
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
+    p: NDArray[np.float64],
+    q: NDArray[np.float64],
 ) -> list[Sample]:
     """The offsets of outputs, of all coordinates and of each value's, and whether an output at 0 is
     one that was seen before.
     """
-    p, q = bench.draws(after, count, start), bench.draws(before, count, start + count)
-    categories = bench.query.distance is Distance.HAMMING
     samples = []
     for inside in groups(before):
         value = before[inside][0]
         covers_all = bool(inside.all())
-        if categories:
+        if distance is Distance.HAMMING:
             for target in np.unique(after[inside]):
                 mask = inside & (after == target)
                 what = f"outputs of {value:g} and {target:g}"
@@ -174,68 +175,72 @@ def _repeat_samples(p: NDArray[np.float64], q: NDArray[np.float64]) -> Iterator[
 def _any_value(trial: Trial) -> str:
     draws, kinds = 0, len(SCALES) + 2
     for scale in SCALES:
-        bench, before, after = local(trial, scale, _WIDE)
         where = f"at scale {scale:g}, {_WIDE} coordinates"
-        draws += _compare_values(trial, bench, (before, after), where, trial.rate / kinds)
+        draws += _compare_values(trial, *local(trial, scale, _WIDE), where, kinds)
     bench, before, after = local(trial, 1.0, _WIDE)
     # A mechanism may price other relations lower for the same noise: each price is a claim.
     for variant in trial.under_others(bench):
         where = f"under {variant.sensitivity.adjacency}, {_WIDE} coordinates"
-        rate = trial.rate / kinds / _RELATIONS
-        draws += _compare_values(trial, variant, (before, after), where, rate)
+        draws += _compare_values(trial, variant, before, after, where, kinds * _RELATIONS)
     if trial.distance is not Distance.HAMMING:
         # Where the noise visibly changes with the value, a movement by one unit may cross a jump.
-        for value in jumps(bench, trial.unit, _JUMPS):
-            low = np.full(_WIDE, value - 0.5 * trial.unit)
+        for value in jumps(bench, UNIT, _JUMPS):
+            low = np.full(_WIDE, value - 0.5 * UNIT)
             where = f"between values around {value:.6g}, where the noise changes"
-            rate = trial.rate / kinds / _JUMPS
-            draws += _compare_values(trial, bench, (low, low + trial.unit), where, rate)
-    limit = visible(trial.releases() * _WIDE, trial.rate / kinds)
-    return f"{draws} draws; a delta that is {limit:.2g} too small would have been seen"
+            draws += _compare_values(trial, bench, low, low + UNIT, where, kinds * _JUMPS)
+    return f"{draws} draws; {describe_limit(trial.releases() * _WIDE, trial.rate / kinds)}"
 
 
 def _compare_values(
     trial: Trial,
     bench: Bench,
-    values: tuple[NDArray[np.float64], NDArray[np.float64]],
+    before: NDArray[np.float64],
+    after: NDArray[np.float64],
     where: str,
-    rate: float,
+    parts: int,
 ) -> int:
     """How many draws were compared: more where the first ones are suspicious."""
-    draws, doubt = 0, math.inf
-    for (times, threshold), start in zip(STAGES, _STARTS, strict=True):
-        if doubt <= threshold:
-            break
-        count = times * trial.releases()
-        samples = _samples(bench, *values, count, start)
-        worst = excess(samples, trial.event(bench), rate / len(STAGES))
-        draws += 2 * count * _WIDE
-        if worst is not None and worst.broken:
-            raise BrokenLawError(told(worst, where, trial.rate))
-        doubt = -math.inf if worst is None else worst.doubt
-    return draws
+
+    def draw(count: int, start: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return bench.draws(after, count, start), bench.draws(before, count, start + count)
+
+    event = trial.event(bench)
+    attack = AttackByDraws(event=event, rate=trial.rate, parts=parts, stages=_STAGES)
+    score = partial(_samples, trial.distance, before, after)
+    return 2 * _WIDE * attack.run(trial.releases(), Attempt(draw, score, where))
 
 
 def _low_bits(trial: Trial) -> str:
-    if trial.case.mechanism.arithmetic != "exact":
-        raise NotApplicableError("it does not claim to be exact")
+    skip_if(trial.case.mechanism.arithmetic != "exact", "it does not claim to be exact")
+    count = trial.releases(40)
     for scale in SCALES[:2]:
-        bench, _, _ = local(trial, scale, _WIDE)
-        if trial.distance is Distance.HAMMING:
-            raise NotApplicableError("its outputs are categories")
-        zero, count = np.zeros(_WIDE), trial.releases(40)
-        samples = []
-        # A sum in floats takes the grid of its size: its last digit would tell where the value
-        # lies.
-        for base in (0.0, 1.0):
-            p = _last_digit(bench.draws(zero + base + 1, count, 7000))
-            q = _last_digit(bench.draws(zero + base, count, 8000))
-            samples.append(Sample(p=p, q=q, what=f"the last binary digit of outputs at {base:g}"))
-        worst = excess(samples, trial.event(bench), trial.rate / 2)
-        if worst is not None and worst.broken:
-            raise BrokenLawError(told(worst, f"at scale {scale:g}", trial.rate))
-    limit = visible(trial.releases(40) * _WIDE, trial.rate / 2)
-    return f"a delta that is {limit:.2g} too small would have been seen"
+        bench, *_ = local(trial, scale, _WIDE)
+        skip_if(trial.distance is Distance.HAMMING, CATEGORIES)
+        attack = AttackByDraws(event=trial.event(bench), rate=trial.rate, parts=2)
+        draw = partial(_draw_at_bases, bench)
+        attack.run(count, Attempt(draw, _last_digits, f"at scale {scale:g}"))
+    return describe_limit(count * _WIDE, trial.rate / 2)
+
+
+def _draw_at_bases(bench: Bench, count: int, _: int) -> tuple[list[Any], list[Any]]:
+    """Releases of every base, moved by the claim and not."""
+    zero = np.zeros(_WIDE)
+    return (
+        [bench.draws(zero + base + 1, count, 7000) for base in _BASES],
+        [bench.draws(zero + base, count, 8000) for base in _BASES],
+    )
+
+
+def _last_digits(p: list[Any], q: list[Any]) -> list[Sample]:
+    """The last binary digits of outputs at 0 and at 1."""
+    return [
+        Sample(
+            p=_last_digit(after),
+            q=_last_digit(before),
+            what=f"the last binary digit of outputs at {base:g}",
+        )
+        for base, after, before in zip(_BASES, p, q, strict=True)
+    ]
 
 
 def _not_as_it_is(trial: Trial) -> str:
@@ -243,10 +248,9 @@ def _not_as_it_is(trial: Trial) -> str:
     other's. A rule: outputs that are numbers by chance are not such a number again and again.
     """
     bench, before, after = local(trial, SCALES[-1], _WIDE)
-    if trial.distance is Distance.HAMMING:
-        raise NotApplicableError("its outputs are categories")
-    hits = 0
-    for count, start in ((trial.releases(), 2_000_000), (MORE * trial.releases(), 3_000_000)):
+    skip_if(trial.distance is Distance.HAMMING, CATEGORIES)
+    first = trial.releases()
+    for count, start in ((first, 2_000_000), (_MORE * first, 3_000_000)):
         hits, neighbour_hits = (
             int((bench.draws(value, count, begin) == before).any(axis=1).sum())
             for value, begin in ((before, start), (after, start + count))
@@ -254,11 +258,11 @@ def _not_as_it_is(trial: Trial) -> str:
         # A value that the neighbour gives too is chance, or a grid: not a release of the value.
         if neighbour_hits or not hits:
             break
-        if hits >= _OFTEN:
-            raise BrokenLawError(
-                f"{hits} of {count} releases of {_WIDE} coordinates hold a value as it is, and "
-                f"none of the same values moved by the claim does"
-            )
+        fail_if(
+            hits >= _OFTEN,
+            f"{hits} of {count} releases of {_WIDE} coordinates hold a value as it is, and none of "
+            f"the same values moved by the claim does",
+        )
     return "no value came out more often than its neighbours"
 
 
@@ -274,21 +278,15 @@ def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _not_shared(trial: Trial) -> str:
     """The two coordinates whose noises go together most, put to the test by themselves."""
-    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS):
-        raise NotApplicableError(f"no generic test is known for {trial.distance}")
+    trial.require_coordinates()
     size = 2048
-    try:
-        bench = trial.bench(size, 1.0)
-        event = trial.event(bench)
-    except DpcoreError as refusal:
-        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    bench, event = trial.accepted_bench(size, 1.0)
     zero, count = np.zeros(size), max(60, trial.releases(120))
     releases = bench.draws(zero, count, 30_000)
     # Correlations of the centred outputs choose the pair; fresh draws below test it.
     deviations = releases - releases.mean(axis=0)
     sizes = np.sqrt((deviations * deviations).sum(axis=0))
-    if not (sizes > 0).any():
-        raise NotApplicableError("its outputs do not vary")
+    skip_if(not (sizes > 0).any(), "its outputs do not vary")
     deviations = deviations[:, sizes > 0] / sizes[sizes > 0]
     correlations = np.triu(deviations.T @ deviations, 1)
     worst = np.unravel_index(int(np.argmax(np.abs(correlations))), correlations.shape)
@@ -305,14 +303,16 @@ def _not_shared(trial: Trial) -> str:
         step = np.trunc(step)
         step[first] = 1.0
         step[second] = 0.0
-    p, q = (
-        bench.draws(value, 4 * count, start)[:, [first, second]] @ np.array([1.0, -sign])
-        for value, start in ((step, 40_000), (zero, 50_000))
+    difference = np.array([[1.0], [-sign]])
+
+    def draw(draws: int, _: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        after, before = bench.draws(step, draws, 40_000), bench.draws(zero, draws, 50_000)
+        return after[:, [first, second]] @ difference, before[:, [first, second]] @ difference
+
+    attempt = Attempt(
+        draw, pool_outputs(f"coordinates {first} and {second} together"), f"{size} coordinates"
     )
-    sample = Sample(p=p[:, None], q=q[:, None], what=f"coordinates {first} and {second} together")
-    largest = excess([sample], event, trial.rate)
-    if largest is not None and largest.broken:
-        raise BrokenLawError(told(largest, f"{size} coordinates", trial.rate))
+    AttackByDraws(event=event, rate=trial.rate).run(4 * count, attempt)
     return f"largest correlation {abs(float(correlations[worst])):.2f} of {size} coordinates"
 
 

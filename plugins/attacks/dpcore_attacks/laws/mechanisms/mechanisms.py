@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import islice, pairwise
+from itertools import islice, pairwise, product
 from typing import Any
 
 import attrs
@@ -23,14 +23,7 @@ from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
 from dpcore_attacks.laboratory.noise_streams import asks
-from dpcore_attacks.laws.law import (
-    RATE,
-    BrokenLawError,
-    Law,
-    NotApplicableError,
-    Verdict,
-    judge,
-)
+from dpcore_attacks.laws.law import RATE, BrokenLawError, Law, Verdict, fail_if, judge_all, skip_if
 
 SHAPE = Law("mechanism.shape", "A release has the query's shape and is real where the query is.")
 FINITE = Law("mechanism.finite", "A release of finite values is finite, for values of any size.")
@@ -146,23 +139,27 @@ def mechanism_verdicts(
             if None.
         rate: Chance that a right mechanism fails the law of its event.
     """
-    checks: dict[Law, Callable[[MechanismCase, int], str]] = {
-        SHAPE: _shape,
-        FINITE: _finite,
-        NOISE_ONLY: _noise_only,
-        PREPARED: _prepared,
-        EVERY_COORDINATE: _every_coordinate,
-        ASKS_INDEPENDENT: _asks_independent,
-        EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
-    }
-    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {
+            SHAPE: _shape,
+            FINITE: _finite,
+            NOISE_ONLY: _noise_only,
+            PREPARED: _prepared,
+            EVERY_COORDINATE: _every_coordinate,
+            ASKS_INDEPENDENT: _asks_independent,
+            EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
+        },
+        case.name,
+        case,
+        seed,
+    )
     return verdicts + priced_verdicts(case, seed)
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
     """The laws about events alone, which hold for interactive mechanisms too."""
     checks = {ADJACENCY: _adjacency, FALLS_IN_SCALE: _falls_in_scale}
-    return [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    return judge_all(checks, case.name, case, seed)
 
 
 def events_of(case: MechanismCase) -> Iterator[tuple[float, Event]]:
@@ -193,10 +190,11 @@ def _release(
 
 def _shape(case: MechanismCase, seed: int) -> str:
     released = _release(case, _start(case), seed)
-    if released.shape != case.query.shape:
-        raise BrokenLawError(f"released {released.shape} for {case.query.shape}")
-    if np.iscomplexobj(released) != (case.query.field == "complex"):
-        raise BrokenLawError(f"released {released.dtype} for a {case.query.field} query")
+    fail_if(released.shape != case.query.shape, f"released {released.shape} for {case.query.shape}")
+    fail_if(
+        np.iscomplexobj(released) != (case.query.field == "complex"),
+        f"released {released.dtype} for a {case.query.field} query",
+    )
     return ""
 
 
@@ -204,11 +202,12 @@ def _finite(case: MechanismCase, seed: int) -> str:
     sizes = {Distance.HAMMING: [0.0, 1.0], Distance.PSD_ROWS: [0.0, 1.0, 1e6]}.get(
         case.query.distance, [0.0, 1.0, -1e6, 1e9]
     )
-    for size in sizes:
-        # Far from 1 in both directions, where scaled noise may underflow or overflow.
-        for scale in (1e-3, 1.0, 1e3):
-            if not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all():
-                raise BrokenLawError(f"not finite for values of size {size:g} at scale {scale:g}")
+    # Far from 1 in both directions, where scaled noise may underflow or overflow.
+    for size, scale in product(sizes, (1e-3, 1.0, 1e3)):
+        fail_if(
+            not np.isfinite(_release(case, _start(case, size), seed, scale=scale)).all(),
+            f"not finite for values of size {size:g} at scale {scale:g}",
+        )
     return f"values up to {max(sizes):g}"
 
 
@@ -218,19 +217,24 @@ def _noise_only(case: MechanismCase, seed: int) -> str:
     first = _release(case, value, seed)
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
     _release(case, value, seed, number=2)
-    if not np.array_equal(value_before, value):
-        raise BrokenLawError("release changed the value it was given")
-    if case.mechanism.draws_elsewhere:
-        raise NotApplicableError("its noise is another library's, and is not drawn from the stream")
-    if not np.array_equal(first, _release(case, value, seed)):
-        raise BrokenLawError("equal values and equal streams gave different releases")
+    fail_if(not np.array_equal(value_before, value), "release changed the value it was given")
+    skip_if(
+        case.mechanism.draws_elsewhere,
+        "its noise is another library's, and is not drawn from the stream",
+    )
+    fail_if(
+        not np.array_equal(first, _release(case, value, seed)),
+        "equal values and equal streams gave different releases",
+    )
     return ""
 
 
 def _prepared(case: MechanismCase, seed: int) -> str:
     """The first ask comes back at the end, after others have used the same preparation."""
-    if case.mechanism.draws_elsewhere:
-        raise NotApplicableError("its noise is another library's: `prepared` alone was tested")
+    skip_if(
+        case.mechanism.draws_elsewhere,
+        "its noise is another library's: `prepared` alone was tested",
+    )
     last = 1.0 if case.query.distance is Distance.HAMMING else 2.0  # two categories at least
     asks = [(number, size) for number, size in enumerate((0.0, 1.0, 0.0, last))]
     for scale in (0.3, 1.0, 30.0):
@@ -239,8 +243,10 @@ def _prepared(case: MechanismCase, seed: int) -> str:
             value = _start(case, size)
             noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, number)
             released = release(value, case.query, noise)
-            if not np.array_equal(released, _release(case, value, seed, number, scale)):
-                raise BrokenLawError(f"ask {number} at scale {scale:g} is released differently")
+            fail_if(
+                not np.array_equal(released, _release(case, value, seed, number, scale)),
+                f"ask {number} at scale {scale:g} is released differently",
+            )
     return f"{len(asks) + 1} asks at 3 scales"
 
 
@@ -259,8 +265,10 @@ def _every_coordinate(case: MechanismCase, seed: int) -> str:
     released = _replicates(case, seed, 1)
     # A coordinate without noise would be released in the clear.
     still = np.flatnonzero(np.ptp(released, axis=0) == 0)
-    if still.size == released.shape[1] and _constant(case, released[0], seed):
-        raise NotApplicableError("the release is the same for every value: it says nothing")
+    skip_if(
+        still.size == released.shape[1] and _constant(case, released[0], seed),
+        "the release is the same for every value: it says nothing",
+    )
     if still.size:
         raise BrokenLawError(
             f"real coordinate {still[0]} of {released.shape[1]} was the same in "
@@ -278,25 +286,26 @@ def _constant(case: MechanismCase, released: NDArray[np.float64], seed: int) -> 
 def _asks_independent(case: MechanismCase, seed: int) -> str:
     """Correlation of the signs of the deviations, coordinate by coordinate; six deviations."""
     first, second = (_replicates(case, seed, number) for number in (1, 2))
-    if np.array_equal(first, second) and _constant(case, first[0], seed):
-        raise NotApplicableError("the release is the same for every value: it says nothing")
-    if np.array_equal(first, second):
-        raise BrokenLawError("the second ask gave the same answers as the first")
+    skip_if(
+        np.array_equal(first, second) and _constant(case, first[0], seed),
+        "the release is the same for every value: it says nothing",
+    )
+    fail_if(np.array_equal(first, second), "the second ask gave the same answers as the first")
     worst = 0.0
     for ours, theirs in zip(first.T, second.T, strict=True):
         above = ours > ours.mean(), theirs > theirs.mean()
         if any(side.all() or not side.any() for side in above):
             continue
         worst = max(worst, abs(float(np.corrcoef(*above)[0, 1])))
-    if worst > 6 / math.sqrt(_REPLICATES):
-        raise BrokenLawError(f"the noises of two asks have correlation {worst:.3f}")
+    fail_if(
+        worst > 6 / math.sqrt(_REPLICATES), f"the noises of two asks have correlation {worst:.3f}"
+    )
     return f"largest correlation {worst:.3f} of {_REPLICATES} pairs"
 
 
 def _adjacency(case: MechanismCase, seed: int) -> str:
     event = case.at(1.0).event(case.query, case.sensitivity)
-    if event.adjacency != case.sensitivity.adjacency:
-        raise BrokenLawError(f"the event is about {event.adjacency}")
+    fail_if(event.adjacency != case.sensitivity.adjacency, f"the event is about {event.adjacency}")
     return str(event.adjacency)
 
 
@@ -335,8 +344,10 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
     All movements start at one value, whose releases serve them all.
     """
-    if case.query.distance in (Distance.PSD_ROWS, Distance.RKHS):
-        raise NotApplicableError(f"no generic test is known for {case.query.distance}")
+    skip_if(
+        case.query.distance in (Distance.PSD_ROWS, Distance.RKHS),
+        f"no generic test is known for {case.query.distance}",
+    )
     steps = [step for step in map(partial(_releasable, case, seed), _steps(case)) if step.any()]
     event = case.at(1.0).event(case.query, case.sensitivity)
     # Steps, epsilons, two directions, two Clopper-Pearson ends each: the rate is split over all.
@@ -353,18 +364,18 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
     unmoved = released(_start(case), 0)  # the same for every movement
     for number, step in enumerate(steps):
         scores = [outputs @ step for outputs in (unmoved, released(_shift_value(case, step), 1))]
-        for direction, (p, q) in zip(Direction, (scores, scores[::-1]), strict=True):
-            for epsilon in _EPSILONS:
-                low = certified(p, q, epsilon, level)
-                # Either value may come first, so that the curves of both directions must hold.
-                claimed = min(event.delta(epsilon, d) for d in Direction)
-                closest = max(closest, low / claimed if claimed > 0 else 0.0)
-                if low > claimed * (1 + 1e-9):
-                    raise BrokenLawError(
-                        f"movement {number}, epsilon={epsilon:g}: delta >= {low:.4g} was seen "
-                        f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
-                        f"({direction.value})"
-                    )
+        sides = zip(Direction, (scores, scores[::-1]), strict=True)
+        for (direction, (p, q)), epsilon in product(sides, _EPSILONS):
+            low = certified(p, q, epsilon, level)
+            # Either value may come first, so that the curves of both directions must hold.
+            claimed = min(event.delta(epsilon, d) for d in Direction)
+            closest = max(closest, low / claimed if claimed > 0 else 0.0)
+            fail_if(
+                low > claimed * (1 + 1e-9),
+                f"movement {number}, epsilon={epsilon:g}: delta >= {low:.4g} was seen "
+                f"(chance {rate:g} of an error), {claimed:.4g} is claimed "
+                f"({direction.value})",
+            )
     limit = smallest(draws, level)
     return (
         f"{draws * (1 + len(steps))} releases, certified up to {closest:.3g} of the claim; a delta "
@@ -374,16 +385,13 @@ def _event_matches(case: MechanismCase, seed: int, draws: int, rate: float) -> s
 
 def _falls_in_scale(case: MechanismCase, seed: int) -> str:
     events = list(events_of(case))
-    for (small, small_event), (large, large_event) in pairwise(events):
-        for direction in Direction:
-            for epsilon in _EPSILONS:
-                large_delta, small_delta = (
-                    large_event.delta(epsilon, direction),
-                    small_event.delta(epsilon, direction),
-                )
-                if large_delta > small_delta * (1 + 1e-9) + 1e-15:
-                    raise BrokenLawError(
-                        f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and "
-                        f"{large_delta!r} at scale {large:g}"
-                    )
+    for rungs, direction, epsilon in product(pairwise(events), Direction, _EPSILONS):
+        (small, small_event), (large, large_event) = rungs
+        small_delta = small_event.delta(epsilon, direction)
+        large_delta = large_event.delta(epsilon, direction)
+        fail_if(
+            large_delta > small_delta * (1 + 1e-9) + 1e-15,
+            f"delta({epsilon:g}) is {small_delta!r} at scale {small:g} and {large_delta!r} at "
+            f"scale {large:g}",
+        )
     return f"{len(events)} scales"

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
+from itertools import pairwise, product
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.noise_streams import Runs, Told
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError
+from dpcore_attacks.laws.law import Law, fail_if, skip_if
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial, local, rounded
 
 TAILS = Law(
@@ -40,14 +39,17 @@ def tails(trial: Trial) -> str:
     the largest again and again, whatever the value, outputs beyond it tell neighbours apart.
     """
     bench, _, _ = local(trial, 1.0, 1024)
-    if trial.distance is Distance.HAMMING:
-        raise NotApplicableError("its outputs are categories")
-    if trial.case.mechanism.arithmetic == "exact":
-        raise NotApplicableError("its outputs lie on a grid: the law of any value measures them")
+    skip_if(trial.distance is Distance.HAMMING, "its outputs are categories")
+    skip_if(
+        trial.case.mechanism.arithmetic == "exact",
+        "its outputs lie on a grid: the law of any value measures them",
+    )
     curve = trial.event(bench)
     # A curve that pays for an end of the noise, in delta, owes no tails.
-    if max(curve.delta(500.0, d) for d in Direction) > _NOTHING:
-        raise NotApplicableError("its curve leaves room for noise that ends")
+    skip_if(
+        max(curve.delta(500.0, d) for d in Direction) > _NOTHING,
+        "its curve leaves room for noise that ends",
+    )
     release = bench.prepared()
     tops: list[float] = []
     for base in (0.0, 5.0):
@@ -60,30 +62,33 @@ def tails(trial: Trial) -> str:
         noises += [bench.released(release, value, bench.stream(k)) - value for k in range(100)]
         sizes = np.abs(np.concatenate(noises))
         plain = sizes[-100 * 1024 :]
-        if len(np.unique(rounded(plain))) < 0.9 * len(plain):
-            raise NotApplicableError("its outputs repeat: the law of any value measures them")
+        skip_if(
+            len(np.unique(rounded(plain))) < 0.9 * len(plain),
+            "its outputs repeat: the law of any value measures them",
+        )
         top = float(sizes.max())
         # A largest size that repeats is an end of the noise, not the luck of one draw.
         alike = int((sizes >= top * (1 - 1e-9)).sum())
         tops.append(top if alike >= 10 else math.inf)
     low, high = sorted(tops)
-    if high < math.inf and high <= low * (1 + 1e-6):
-        raise BrokenLawError(
-            f"no noise is larger than {high:.6g} at scale 1, which many draws attain exactly: "
-            f"outputs farther away are impossible for one neighbour and not for the other"
-        )
+    fail_if(
+        high < math.inf and high <= low * (1 + 1e-6),
+        f"no noise is larger than {high:.6g} at scale 1, which many draws attain exactly: "
+        f"outputs farther away are impossible for one neighbour and not for the other",
+    )
     return "no size of noise was the largest twice"
 
 
 def entropy(trial: Trial) -> str:
     """Bits that change the output, of the words that a release reads."""
-    size = 4 if trial.distance is Distance.PSD_ROWS else 256
-    if trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere:
-        raise NotApplicableError("its noise is not drawn from the stream of one release")
-    bench = _of_any_size(trial, size)
-    value = np.zeros(bench.query.real_size)
+    skip_if(
+        trial.distance is Distance.RKHS or trial.case.mechanism.draws_elsewhere,
+        "its noise is not drawn from the stream of one release",
+    )
     if trial.distance is Distance.PSD_ROWS:
-        value = np.eye(size).ravel()
+        bench, value = trial.own_bench(1.0), np.eye(trial.case.query.shape[0]).ravel()
+    else:
+        bench, value = trial.accepted_bench(256, 1.0)[0], np.zeros(256)
     release = bench.prepared()
     stream = Told(bench.stream(1))
     first = bench.released(release, value, stream)
@@ -91,21 +96,24 @@ def entropy(trial: Trial) -> str:
     references = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
     if stream.count > SEED_WORDS:
         return f"{stream.count} words for {value.size} coordinates"
-    if all(np.array_equal(first, reference) for reference in references):
-        raise NotApplicableError("its outputs do not vary")
-    if len(np.unique(first)) <= 2 and not _erratic(bench, value, words):
-        raise NotApplicableError(f"one choice from {stream.count} words")
+    skip_if(
+        all(np.array_equal(first, reference) for reference in references), "its outputs do not vary"
+    )
+    skip_if(
+        len(np.unique(first)) <= 2 and not _erratic(bench, value, words),
+        f"one choice from {stream.count} words",
+    )
     # Few words: each bit is flipped alone, and what changes nothing is no entropy.
     changing = changing_bits(
         words,
         first,
         lambda changed_words: bench.released(release, value, Told(bench.stream(1), changed_words)),
     )
-    if changing < BITS:
-        raise BrokenLawError(
-            f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
-            f"change anything: whoever tries all seeds knows the noise"
-        )
+    fail_if(
+        changing < BITS,
+        f"{value.size} coordinates are made of {stream.count} words, of which {changing} bits "
+        f"change anything: whoever tries all seeds knows the noise",
+    )
     return f"{changing} bits of {stream.count} words"
 
 
@@ -116,26 +124,11 @@ def changing_bits(
 ) -> int:
     """How many bits of `words` change what is released, one at a time, from `first`."""
     changing = 0
-    for word in range(len(words)):
-        for bit in range(64):
-            changed_words = words.copy()
-            changed_words[word] ^= np.uint64(1) << np.uint64(bit)
-            changing += not np.array_equal(first, released(changed_words))
+    for word, bit in product(range(len(words)), range(64)):
+        changed_words = words.copy()
+        changed_words[word] ^= np.uint64(1) << np.uint64(bit)
+        changing += not np.array_equal(first, released(changed_words))
     return changing
-
-
-def _of_any_size(trial: Trial, size: int) -> Bench:
-    if trial.distance is Distance.PSD_ROWS:
-        case = trial.case
-        return Bench(
-            mechanism=case.at(1.0), query=case.query, sensitivity=case.sensitivity, seed=trial.seed
-        )
-    try:
-        bench = trial.bench(size, 1.0)
-        trial.event(bench)
-    except DpcoreError as refusal:
-        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
-    return bench
 
 
 def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import os
 import pickle
@@ -18,7 +17,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import SecretCoins
 from dpcore.single_use import Once
-from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, raises
 
 NOT_DOUBLED = Law(
     "once.not-doubled",
@@ -61,20 +60,13 @@ def _attack(thing: Once, use: Callable[[], object]) -> str:
     # Both before and after: what is spent must not serve again either.
     for when in ("before", "after"):
         for manner, attempt in attempts.items():
-            if _works(attempt):
-                raise BrokenLawError(f"it was {manner}, {when} its use")
-        if hasattr(os, "fork") and _forked(use):
-            raise BrokenLawError(f"a forked process used it, {when} its use here")
+            fail_if(not raises(Exception, attempt), f"it was {manner}, {when} its use")
+        fail_if(
+            hasattr(os, "fork") and _forked(use), f"a forked process used it, {when} its use here"
+        )
         if when == "before":
             use()
     return f"{len(attempts)} copies and a fork, before and after its use"
-
-
-def _works(attempt: Callable[[], object]) -> bool:
-    with contextlib.suppress(Exception):
-        attempt()
-        return True
-    return False
 
 
 def _forked(use: Callable[[], object]) -> bool:
@@ -84,7 +76,7 @@ def _forked(use: Callable[[], object]) -> bool:
         child = os.fork()
     if child == 0:
         try:
-            os._exit(0 if _works(use) else 1)
+            os._exit(int(raises(Exception, use)))
         finally:
             os._exit(1)
     return os.waitpid(child, 0)[1] == 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,19 +14,12 @@ from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.draws import Bench, bases
-from dpcore_attacks.laboratory.excess import EPSILONS, Excess
-from dpcore_attacks.laws.law import RATE, NotApplicableError
+from dpcore_attacks.laboratory.excess import EPSILONS
+from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
-STAGES = ((1, -math.inf), (2, 2.5), (6, 2.0))
-"""Times as many draws, where the ones before exceed the curve by so many standard errors: what is
-suspicious by chance seldom is twice.
-"""
-MORE = 6
-"""Times as many draws, at the last stage."""
-
 _RELATIONS: tuple[Adjacency, ...] = (
     ADD_REMOVE,
     REPLACE_LABEL,
@@ -36,6 +28,12 @@ _RELATIONS: tuple[Adjacency, ...] = (
 
 RELEASES = 100
 """Of either value, at the default effort."""
+
+REFUSED_VALUES = "it refuses the values that were made up"
+CATEGORIES = "its outputs are categories"
+
+UNIT = 1.0
+"""The claimed movement, on every bench."""
 
 _WITH_ERROR = SCALES[2]  # scale at which half of the claim is a solver's error
 _DIGITS = 9  # of outputs that are compared: lower ones are outside of claims about real numbers
@@ -59,11 +57,6 @@ class Trial:
         """The distance of the query, in which the claim is stated."""
         return self.case.query.distance
 
-    @property
-    def unit(self) -> float:
-        """The claimed movement, 1 on every bench."""
-        return 1.0
-
     def bench(self, size: int, scale: float) -> Bench:
         """The mechanism at a scale, with so many real coordinates and a claim of 1."""
         query = attrs.evolve(self.case.query, shape=(size,), field="real")
@@ -81,6 +74,36 @@ class Trial:
             except DpcoreError:
                 pass
         return Bench(mechanism=case.at(scale), query=query, sensitivity=claim, seed=self.seed)
+
+    def accepted_bench(self, size: int, scale: float) -> tuple[Bench, Event]:
+        """The bench, and the event that its mechanism states.
+
+        Raises:
+            NotApplicableError: it refuses so many coordinates.
+        """
+        try:
+            bench = self.bench(size, scale)
+            return bench, self.event(bench)
+        except DpcoreError as refusal:
+            raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+
+    def own_bench(self, scale: float) -> Bench:
+        """The mechanism at a scale, with the query and the claim of the case."""
+        case = self.case
+        return Bench(
+            mechanism=case.at(scale), query=case.query, sensitivity=case.sensitivity, seed=self.seed
+        )
+
+    def require_coordinates(self) -> None:
+        """Outputs must be coordinates in whose distance generic values are known.
+
+        Raises:
+            NotApplicableError: they are matrices or functions.
+        """
+        skip_if(
+            self.distance in (Distance.PSD_ROWS, Distance.RKHS),
+            f"no generic test is known for {self.distance}",
+        )
 
     def event(self, bench: Bench) -> Event:
         """The event that the bench's mechanism states for its query and claim."""
@@ -109,21 +132,22 @@ class Trial:
     def neighbours(self, bench: Bench) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Values of every kind, and the same with each coordinate moved by the whole claim."""
         size, categories = bench.query.real_size, self.categories(bench)
-        before = bases(self.distance, self.unit, size, max(1, categories))
+        before = bases(self.distance, UNIT, size, max(1, categories))
         if categories:
             return before, (before + 1) % categories
         # Integers, then no huge values, then zeros alone: the first that the mechanism accepts.
-        if not bench.takes(before):
-            before = np.rint(before)
-        if not bench.takes(before):
-            before = np.where(np.abs(before) > 1e3, 0.0, before)
-        if not bench.takes(before):
-            before = np.zeros(size)
-        return before, before + self.unit
+        for simplify in (np.rint, _without_huge_values, np.zeros_like):
+            if not bench.takes(before):
+                before = simplify(before)
+        return before, before + UNIT
 
     def releases(self, most: int = RELEASES) -> int:
         """How many releases of either value: `most` at the default effort, at least 20."""
         return max(20, round(most * self.effort))
+
+
+def _without_huge_values(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.where(np.abs(values) > 1e3, 0.0, values)
 
 
 def _lower_curve(event: Event) -> NDArray[np.float64]:
@@ -138,27 +162,15 @@ def local(trial: Trial, scale: float, size: int) -> tuple[Bench, Any, Any]:
     Raises:
         NotApplicableError: coordinates depend on each other's values.
     """
-    if trial.distance in (Distance.PSD_ROWS, Distance.RKHS):
-        raise NotApplicableError(f"no generic test is known for {trial.distance}")
-    try:
-        bench = trial.bench(size, scale)
-        trial.event(bench)
-    except DpcoreError as refusal:
-        raise NotApplicableError(f"it refuses {size} coordinates: {refusal}") from None
+    trial.require_coordinates()
+    bench, _ = trial.accepted_bench(size, scale)
     before, after = trial.neighbours(bench)
-    if not bench.takes(before) or not bench.takes(after):
-        raise NotApplicableError("it refuses the values that were made up")
-    if not bench.is_local(before, after):
-        raise NotApplicableError("coordinates of its outputs depend on one another's values")
-    return bench, before, after
-
-
-def told(found: Excess, where: str, rate: float) -> str:
-    """The evidence, for a message; `rate` is the law's chance of an error."""
-    return (
-        f"{where}: by {found.what}, delta({found.epsilon:g}) >= {found.least:.4g} was seen (chance "
-        f"{rate:g} of an error), {found.claimed:.4g} is claimed"
+    skip_if(not bench.takes(before) or not bench.takes(after), REFUSED_VALUES)
+    skip_if(
+        not bench.is_local(before, after),
+        "coordinates of its outputs depend on one another's values",
     )
+    return bench, before, after
 
 
 def rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:

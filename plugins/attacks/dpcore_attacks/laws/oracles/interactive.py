@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import pickle
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from typing import Any, Protocol, cast, runtime_checkable
 
@@ -28,11 +28,12 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import smallest
 from dpcore_attacks.laws.law import (
     RATE,
-    BrokenLawError,
     Law,
     NotApplicableError,
     Verdict,
-    judge,
+    fail_if,
+    judge_all,
+    raises,
 )
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, priced_verdicts
 from dpcore_attacks.laws.mechanisms.once import not_doubled
@@ -213,16 +214,20 @@ def interactive_verdicts(
             effort if None.
         rate: Chance that a right mechanism fails either statistical law.
     """
-    checks: dict[Law, Callable[[InteractiveCase, int], str]] = {
-        REPEATS: _repeats,
-        LIMIT: _limit,
-        NOISE_KEYED: _noise_keyed,
-        VALUE_PRIVATE: _value_private,
-        NEVER_RELEASED: _never_released,
-        COVARIANCE: partial(_covariance, rate=rate),
-        EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
-    }
-    verdicts = [judge(law, case.name, partial(check, case, seed)) for law, check in checks.items()]
+    verdicts = judge_all(
+        {
+            REPEATS: _repeats,
+            LIMIT: _limit,
+            NOISE_KEYED: _noise_keyed,
+            VALUE_PRIVATE: _value_private,
+            NEVER_RELEASED: _never_released,
+            COVARIANCE: partial(_covariance, rate=rate),
+            EVENT_MATCHES: partial(_event_matches, draws=draws, rate=rate),
+        },
+        case.name,
+        case,
+        seed,
+    )
     oracle, points = case.oracle(seed), _few(case, 1)
     verdicts.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
     return verdicts + priced_verdicts(case.as_mechanism(), seed)
@@ -248,48 +253,47 @@ def _repeats(case: InteractiveCase, seed: int) -> str:
     first = [float(oracle.ask(point[None, :])[0]) for point in points]
     questions_left = oracle.left
     repeats = oracle.ask(np.vstack([points[::-1], points]))
-    if not np.array_equal(repeats, [*first[::-1], *first]):
-        raise BrokenLawError("a point asked again got another answer")
+    fail_if(
+        not np.array_equal(repeats, [*first[::-1], *first]),
+        "a point asked again got another answer",
+    )
     for _ in range(3):
-        if float(oracle.ask(points[:1])[0]) != first[0]:
-            raise BrokenLawError("a point asked again and again got another answer")
-    if oracle.left != questions_left:
-        raise BrokenLawError("a repeated question was counted")
+        fail_if(
+            float(oracle.ask(points[:1])[0]) != first[0],
+            "a point asked again and again got another answer",
+        )
+    fail_if(oracle.left != questions_left, "a repeated question was counted")
     # Two bit patterns of one point: two answers would average out the noise.
     zero = np.zeros((1, points.shape[1]))
     fresh_oracle = case.oracle(seed + 1)
-    if fresh_oracle.ask(zero)[0] != fresh_oracle.ask(-zero)[0] or fresh_oracle.asked != 1:
-        raise BrokenLawError("0 and -0 are one point, and got two answers")
+    fail_if(
+        fresh_oracle.ask(zero)[0] != fresh_oracle.ask(-zero)[0] or fresh_oracle.asked != 1,
+        "0 and -0 are one point, and got two answers",
+    )
     return f"{len(points)} points"
 
 
 def _limit(case: InteractiveCase, seed: int) -> str:
     limit, oracle = case.mechanism.most_points, case.oracle(seed)
-    if oracle.left != limit:
-        raise BrokenLawError(f"{limit} points are paid for, a fresh oracle has {oracle.left}")
+    fail_if(oracle.left != limit, f"{limit} points are paid for, a fresh oracle has {oracle.left}")
     points = _distinct(case, min(limit, _EXHAUSTIBLE) + 1)
     if limit > _EXHAUSTIBLE:
         oracle.ask(points[:50])
-        if oracle.left != limit - 50:
-            raise BrokenLawError(f"after 50 of {limit} points it has {oracle.left} left")
+        fail_if(oracle.left != limit - 50, f"after 50 of {limit} points it has {oracle.left} left")
         return f"50 of {limit}: too many to ask them all"
     # A refusal is all or nothing: no answer of the batch, and no question spent.
     _refuses(oracle, points, "more points at once than were paid for")
-    if oracle.left != limit:
-        raise BrokenLawError("a refused question was counted")
+    fail_if(oracle.left != limit, "a refused question was counted")
     answers = oracle.ask(points[:-1])
     _refuses(oracle, points[-1:], "the question after the last")
-    if not np.array_equal(oracle.ask(points[:-1]), answers):
-        raise BrokenLawError("a refusal changed earlier answers")
+    fail_if(
+        not np.array_equal(oracle.ask(points[:-1]), answers), "a refusal changed earlier answers"
+    )
     return f"all of {limit}"
 
 
 def _refuses(oracle: Oracle, points: NDArray[np.float64], question: str) -> None:
-    try:
-        oracle.ask(points)
-    except ExhaustedError:
-        return
-    raise BrokenLawError(f"it answered {question}")
+    fail_if(not raises(ExhaustedError, oracle.ask, points), f"it answered {question}")
 
 
 def _distinct(case: InteractiveCase, count: int) -> NDArray[np.float64]:
@@ -302,66 +306,67 @@ def _noise_keyed(case: InteractiveCase, seed: int) -> str:
     points = _few(case, 6)
     first = case.oracle(seed).ask(points)
     np.random.random()  # noqa: NPY002  # whoever reads the global generator sees it move
-    if not np.array_equal(case.oracle(seed).ask(points), first):
-        raise BrokenLawError("equal functions, questions and streams gave different answers")
-    if np.array_equal(case.oracle(seed + 1).ask(points), first):
-        raise BrokenLawError("another stream gave the same answers")
+    fail_if(
+        not np.array_equal(case.oracle(seed).ask(points), first),
+        "equal functions, questions and streams gave different answers",
+    )
+    fail_if(
+        np.array_equal(case.oracle(seed + 1).ask(points), first),
+        "another stream gave the same answers",
+    )
     duel = case.duel()
     opened, name = duel.mechanism.opener(duel.query, duel.sensitivity), duel.query.name
     for number in (seed, seed + 1, seed):
         noise = SecretCoins.rehearsal(number).noise(0, name, 1)
-        if not np.array_equal(
-            opened(case.before, noise).ask(points), case.oracle(number).ask(points)
-        ):
-            raise BrokenLawError("`opener` gave other answers than `open` at equal streams")
+        fail_if(
+            not np.array_equal(
+                opened(case.before, noise).ask(points), case.oracle(number).ask(points)
+            ),
+            "`opener` gave other answers than `open` at equal streams",
+        )
     return f"{len(points)} points"
 
 
 def _value_private(case: InteractiveCase, seed: int) -> str:
     points, oracle = _few(case, 6), case.oracle(seed)
     exact = case.before(points)
-    if (np.abs(oracle.ask(points) - exact) <= 1e-12).any():
-        raise BrokenLawError("an answer is the function's own value")
-    for manner, attempt in (("copied", copy.copy), ("deep-copied", copy.deepcopy)):
-        _forbidden(oracle, attempt, manner)
-    _forbidden(oracle, pickle.dumps, "pickled")
+    fail_if(
+        (np.abs(oracle.ask(points) - exact) <= 1e-12).any(), "an answer is the function's own value"
+    )
+    attempts: tuple[Any, ...] = (copy.copy, copy.deepcopy, pickle.dumps)
+    for attempt, manner in zip(attempts, ("copied", "deep-copied", "pickled"), strict=True):
+        fail_if(
+            not raises(Exception, attempt, oracle),
+            f"an oracle was {manner}: two of a kind share their noise",
+        )
     printed_text = repr(oracle) + str(oracle)
     numbers = (*case.before.coefficients.tolist(), *case.before.points.ravel().tolist())
-    if any(repr(number) in printed_text for number in numbers):
-        raise BrokenLawError("printing the oracle shows the function")
+    fail_if(
+        any(repr(number) in printed_text for number in numbers),
+        "printing the oracle shows the function",
+    )
     # Private fields are out of reach of a contract; what is public must not be the function.
     public = {name for name in dir(oracle) if not name.startswith("_")}
     for name in sorted(public):
-        if isinstance(getattr(oracle, name), Expansion):
-            raise BrokenLawError(f"the oracle hands out the function as {name!r}")
+        is_function = isinstance(getattr(oracle, name), Expansion)
+        fail_if(is_function, f"the oracle hands out the function as {name!r}")
     return ""
 
 
-def _forbidden(oracle: Oracle, attempt: Callable[[Oracle], object], manner: str) -> None:
-    try:
-        attempt(oracle)
-    except Exception:
-        return
-    raise BrokenLawError(f"an oracle was {manner}: two of a kind share their noise")
-
-
 def _never_released(case: InteractiveCase, seed: int) -> str:
-    duel = case.duel()
-    release = getattr(duel.mechanism, "release", None)
-    if release is None:
-        return ""
+    release = getattr(case.duel().mechanism, "release", None)
     noise = SecretCoins.rehearsal(seed).noise(0, case.query.name, 1)
-    try:
-        release(np.zeros(1), case.query, case.sensitivity, noise)
-    except DpcoreError:
-        return ""
-    raise BrokenLawError("release gave an array for a function")
+    request = np.zeros(1), case.query, case.sensitivity, noise
+    fail_if(
+        release is not None and not raises(DpcoreError, release, *request),
+        "release gave an array for a function",
+    )
+    return ""
 
 
 def _event_matches(case: InteractiveCase, seed: int, draws: int | None, rate: float) -> str:
     worst = attack(case.duel(), seed, draws, rate)
-    if worst.broken:
-        raise BrokenLawError(worst.describe())
+    fail_if(worst.broken, worst.describe())
     limit = smallest(round(0.75 * (draws or Effort().transcripts)), rate / 100)
     return (
         f"{worst.transcripts} transcripts, certified up to {worst.ratio:.3g} of the claim; a delta "
@@ -384,15 +389,14 @@ def _covariance(case: InteractiveCase, seed: int, rate: float) -> str:
     # Half of the rate for the squares, half for the products.
     low, high = (float(scipy.stats.chi2.ppf(p, white.size)) for p in (rate / 4, 1 - rate / 4))
     total = float((white**2).sum())
-    if not low <= total <= high:
-        raise BrokenLawError(
-            f"the whitened noise has variance {total / white.size:.4g} instead of 1"
-        )
+    fail_if(
+        not low <= total <= high,
+        f"the whitened noise has variance {total / white.size:.4g} instead of 1",
+    )
     products = (white @ white.T / _PATHS - np.eye(len(points))) * math.sqrt(_PATHS)
     worst = float(np.abs(products / np.sqrt(1 + np.eye(len(points)))).max())
     limit = (
         float(scipy.stats.norm.isf(rate / (2 * len(points) ** 2))) + 3
     )  # a mean of 400 is not normal
-    if worst > limit:
-        raise BrokenLawError(f"two whitened answers are correlated ({worst:.3g} deviations)")
+    fail_if(worst > limit, f"two whitened answers are correlated ({worst:.3g} deviations)")
     return f"{_PATHS} oracles, {len(points)} points"

@@ -8,7 +8,7 @@ import numpy as np
 
 from dpcore.randomness import SecretCoins, Stream
 from dpcore_attacks.laboratory.noise_streams import Told
-from dpcore_attacks.laws.law import BrokenLawError, Law, NotApplicableError, Verdict, judge
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.noise_stream import BITS, SEED_WORDS, changing_bits
 from dpcore_attacks.laws.oracles.interactive import InteractiveCase
 
@@ -32,8 +32,7 @@ def oracle_entropy_verdict(case: InteractiveCase, seed: int = 0) -> Verdict:
 def _entropy(case: InteractiveCase, seed: int) -> str:
     duel = case.duel()
     size = min(_POINTS, duel.mechanism.most_points)
-    if size < _FEWEST:
-        raise NotApplicableError(f"it answers {size} questions")
+    skip_if(size < _FEWEST, f"it answers {size} questions")
     points = np.outer(np.arange(1, size + 1) / (size + 1), case.points[0])
 
     def stream(number: int) -> Stream:
@@ -47,15 +46,13 @@ def _entropy(case: InteractiveCase, seed: int) -> str:
     if noise.count > SEED_WORDS:
         return f"{noise.count} words for {size} answers"
     # A choice of few answers needs few bits; another law counts them.
-    if len(np.unique(first)) <= min(_FEW, size // 2):
-        raise NotApplicableError("its answers are few different ones")
-    if noise.count == 0:
-        raise NotApplicableError("its noise is not drawn from its stream")
+    skip_if(len(np.unique(first)) <= min(_FEW, size // 2), "its answers are few different ones")
+    skip_if(noise.count == 0, "its noise is not drawn from its stream")
     # Each bit of the words is flipped alone: what changes nothing is no entropy.
     changing = changing_bits(noise.seen, first, lambda words: answers(Told(stream(1), words)))
-    if changing < BITS:
-        raise BrokenLawError(
-            f"{size} answers are made of {noise.count} words, of which {changing} bits change "
-            f"anything: whoever tries all seeds knows the noise"
-        )
+    fail_if(
+        changing < BITS,
+        f"{size} answers are made of {noise.count} words, of which {changing} bits change "
+        f"anything: whoever tries all seeds knows the noise",
+    )
     return f"{changing} bits of {noise.count} words"
