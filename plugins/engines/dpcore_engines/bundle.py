@@ -22,7 +22,7 @@ import attrs
 
 from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import MisfitError, SourceError
+from dpcore.errors import MisfitError, SourceError, need
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import counted_from
@@ -164,8 +164,11 @@ class Bundle:
         with self._lock:
             engine, contents = self._load_once()
             # Another digest means other records: a sum over both readings would be of no dataset.
-            if contents != expected:
-                raise SourceError("a part of the source has changed since it was read")
+            need(
+                contents == expected,
+                SourceError,
+                "a part of the source has changed since it was read",
+            )
             # Selections are by a record's place in the whole source: count from `first`.
             split, sample = counted_from(first, task.split), counted_from(first, task.sample)
             return engine.total(attrs.evolve(task, split=split, sample=sample))

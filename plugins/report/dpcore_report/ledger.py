@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from markupsafe import Markup
 
+from dpcore.errors import need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import Taken, latest, taken
@@ -30,10 +31,11 @@ def ledger_report(ledger: Ledger) -> bytes:
     """
     # A page of a damaged ledger would state a budget that nobody can check.
     verification = ledger.verified()
-    if verification.faults:
-        raise LedgerError(
-            f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}"
-        )
+    need(
+        not verification.faults,
+        LedgerError,
+        f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}",
+    )
     # Shares are computed again from the entries, by the ledger's own notion of composition.
     total, charges = ledger.total, list(taken(ledger.total, ledger.each_row()))
     entries, entry_count = latest(ledger.each_row(), _ENTRIES)

@@ -16,7 +16,7 @@ from markupsafe import Markup
 
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
-from dpcore.errors import NoClaimError, ReplayError
+from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Status, rounded_up
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import Figures, Statistics
@@ -66,10 +66,16 @@ def report(
     # Replay first: the page shows only what answers and the locked plan determine.
     run = replay(folder, memory=memory, work=work)
     # A rehearsal replays too, and must never look like a publication.
-    if run.channel != PUBLIC:
-        raise ReplayError(f"{folder}: has no {PUBLIC}/: a report shows what was published alone")
-    if run.guarantee.status is Status.NONE:
-        raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
+    need(
+        run.channel == PUBLIC,
+        ReplayError,
+        f"{folder}: has no {PUBLIC}/: a report shows what was published alone",
+    )
+    need(
+        run.guarantee.status is not Status.NONE,
+        NoClaimError,
+        f"{folder}: the run guarantees nothing, so there is nothing to report",
+    )
     # The only private input, and only where the operator asks for it.
     operator_view = operators(run.folder) if operator else None
     attack_lines = tuple(attacks(run.lock)) if attacks else ()

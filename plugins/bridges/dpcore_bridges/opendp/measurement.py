@@ -24,7 +24,7 @@ from opendp.mod import Measure, Measurement
 
 from dpcore import learner
 from dpcore.domain.domain import Table
-from dpcore.errors import NoClaimError, ParameterError, ReleaseError
+from dpcore.errors import NoClaimError, ParameterError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
@@ -163,11 +163,12 @@ def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """
     require_proved(plan, _HOST)
     epsilon, delta = plan.guarantee.epsilon, plan.guarantee.delta
-    if delta > 0:
-        raise NoClaimError(
-            f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
-            f"approximate_measurement"
-        )
+    need(
+        delta == 0,
+        NoClaimError,
+        f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
+        f"approximate_measurement",
+    )
     return _measurement(plan, ledger, max_divergence(), lambda k: pure_of_group(epsilon, k))
 
 
@@ -175,11 +176,12 @@ def _measurement(
     plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
 ) -> Measurement:
     # questions to an oracle are no invocations, and OpenDP could not count them
-    if plan.guarantee.release not in _PUBLISHED_WHOLE:
-        raise NoClaimError(
-            "only a plan that publishes parameters or statistics is a measurement: a function "
-            "answers questions"
-        )
+    need(
+        plan.guarantee.release in _PUBLISHED_WHOLE,
+        NoClaimError,
+        "only a plan that publishes parameters or statistics is a measurement: a function "
+        "answers questions",
+    )
 
     def function(table: Table) -> Published:
         # the whole charge is set aside before a record is opened

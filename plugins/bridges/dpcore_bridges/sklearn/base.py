@@ -19,7 +19,7 @@ from dpcore.bound import SensitivityBound
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ContractError, ParameterError
+from dpcore.errors import ContractError, ParameterError, need
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
 from dpcore.learning.models.coefficients import Line, line_of
@@ -237,10 +237,11 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         # a second copy of the oracle would answer with the noise of the first
-        if hasattr(self, "predictor_"):
-            raise ContractError(
-                f"a fitted {type(self).__name__} holds records: it is not pickled or copied"
-            )
+        need(
+            not hasattr(self, "predictor_"),
+            ContractError,
+            f"a fitted {type(self).__name__} holds records: it is not pickled or copied",
+        )
         return super().__getstate__()
 
     def __sklearn_clone__(self) -> Self:
