@@ -98,8 +98,7 @@ class _Reading:
         raise _MisfitAtError(place)
 
     def mark(self) -> bytes:
-        digest: bytes = self.features.digest() + self.labels.digest()
-        return digest
+        return bytes(self.features.digest() + self.labels.digest())
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -148,7 +147,8 @@ class Bundle:
     def __del__(self) -> None:
         # Python may be shutting down, when modules are gone already.
         with suppress(Exception):
-            self._close()
+            if self._engine is not None:
+                self._engine.close()
 
     def contents(self) -> Contents:
         """Counts of the parts and the keyed digest; reads the parts at the first call."""
@@ -192,11 +192,6 @@ class Bundle:
         reading = _Reading.of(recipe.encode, recipe.key)
         parts = [_Numbered(part, number, reading) for number, part in enumerate(recipe.parts)]
         return Contents(engine.load(parts, reading), reading.mark())
-
-    def _close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = None
 
 
 def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import attrs
 
@@ -26,8 +26,6 @@ from dpcore.records.source import Part
 from dpcore_engines import dask_workers
 from dpcore_engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
 from dpcore_engines.dask_workers import answers
-
-Found = TypeVar("Found")
 
 PLUGINS = "dpcore.plugins"
 _ALWAYS = ("dpcore", "numpy")
@@ -278,6 +276,15 @@ class _IdleError(Exception):
     """Workers are there, and do nothing."""
 
 
+# By the names of errors, Dask's own among them, in words that an operator can act on.
+_REASONS = {
+    "KilledWorker": "workers were lost again and again: they may need more memory",
+    "_NoWorkerLeftError": "no worker is left",
+    "_IdleError": "workers were lost or are out of memory, and no other takes their work",
+    "NoAnswerError": "a worker does not answer, or dies whenever it is asked",
+}
+
+
 @contextlib.contextmanager
 def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
     """Errors of Dask hold keys and arguments: their types alone are told."""
@@ -286,16 +293,7 @@ def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -
         return
     except Exception as error:
         reason = type(error).__name__
-    # Dask's own names of errors, in words that an operator can act on.
-    if reason == "KilledWorker":
-        reason = "workers were lost again and again: they may need more memory"
-    if reason == "_NoWorkerLeftError":
-        reason = "no worker is left"
-    if reason == "_IdleError":
-        reason = "workers were lost or are out of memory, and no other takes their work"
-    if reason == "NoAnswerError":
-        reason = "a worker does not answer, or dies whenever it is asked"
-    raise kind(f"{action} ({reason})")
+    raise kind(f"{action} ({_REASONS.get(reason, reason)})")
 
 
 def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
@@ -308,8 +306,7 @@ def _pickle(value: object) -> bytes:
     """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
     import cloudpickle
 
-    data: bytes = cloudpickle.dumps(value)
-    return data
+    return cast(bytes, cloudpickle.dumps(value))
 
 
 def _read_error(failure: Failure, before: int) -> SourceError:
