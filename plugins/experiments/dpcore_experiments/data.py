@@ -107,7 +107,6 @@ def _parts(
 
 def _read_table(data: DataText, folder: Path | None) -> Table:
     """The file, or both."""
-    assert data.csv is not None
     columns, owners = _Columns(), []
     for name, file in (("csv", data.csv), ("other", data.other)):
         if file is None:

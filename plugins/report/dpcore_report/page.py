@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
@@ -30,7 +29,8 @@ from dpcore.rounding import up
 from dpcore.running.function_release import Predictions
 from dpcore.running.plan import Plan
 from dpcore_report.operators import Looked, operators
-from dpcore_report.pictures import privacy_curve, trade_off
+from dpcore_report.pictures import PEN, drawn
+from dpcore_report.plots.curves import draw_curve, draw_trade_off
 from dpcore_report.shapes import shapes_of
 from dpcore_report.templates import filled
 
@@ -110,8 +110,11 @@ def _fill_page(
         guarantee=claim,
         operator=operator_view,
         pictures=[
-            Markup(privacy_curve(curve, claim.epsilon, claim.delta)),
-            Markup(trade_off(curve)),
+            drawn(
+                lambda axes: draw_curve(axes, curve, claim.epsilon, claim.delta, PEN),
+                "privacy curve",
+            ),
+            drawn(lambda axes: draw_trade_off(axes, curve, PEN), "trade-off"),
         ],
         queries=[
             (name, *_query(query))

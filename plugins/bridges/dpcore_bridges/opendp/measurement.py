@@ -107,7 +107,7 @@ def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
             rests on an event without a rho.
         AdjacencyError: OpenDP has no metric for the plan's relation.
     """
-    rho = _rho(_counted(plan))
+    rho = _rho(events_of(plan, _HOST))
     return _measurement(
         plan, ledger, zero_concentrated_divergence(), lambda k: zcdp_of_group(rho, k)
     )
@@ -123,7 +123,7 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
         NoClaimError: as for `zcdp_measurement`, for events without Rényi divergences.
         AdjacencyError: likewise.
     """
-    events = _counted(plan)
+    events = events_of(plan, _HOST)
     # a missing divergence is an error of the export, and not of the first invocation
     _divergence(events, 2.0)
 
@@ -207,10 +207,6 @@ def _measurement(
         function=function,
         privacy_map=privacy_map,
     )
-
-
-def _counted(plan: Plan) -> tuple[tuple[Event, int], ...]:
-    return events_of(plan, _HOST)
 
 
 def _rho(events: tuple[tuple[Event, int], ...]) -> float:

@@ -1,5 +1,6 @@
 """An OpenDP measurement as a mechanism: its noise, and the event that its privacy map implies."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -47,9 +48,8 @@ def _distance(mechanism: "FromOpenDP") -> Distance:
 
 def _vectors(size: int) -> Iterator[OpenDPDomain]:
     """The domains that hold every finite vector of `size` floats."""
-    for length in (None, size):
-        for nan in (False, True):
-            yield vector_domain(atom_domain(T=float, nan=nan), size=length)
+    for length, nan in itertools.product((None, size), (False, True)):
+        yield vector_domain(atom_domain(T=float, nan=nan), size=length)
 
 
 @attrs.frozen(kw_only=True)

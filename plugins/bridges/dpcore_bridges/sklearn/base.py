@@ -131,7 +131,9 @@ class PrivateEstimator(BaseEstimator):
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
         self._warn()
-        book = opened(self.ledger, registry)
+        book = self.ledger
+        if book is not None and not isinstance(book, Ledger):
+            book = Ledger.open(book, registry)
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
             # known coins protect nobody: the ledger notes such a fit, and is not charged
@@ -259,10 +261,3 @@ class PrivateEstimator(BaseEstimator):
         tags.input_tags.sparse = False
         tags.target_tags.required = True
         return tags
-
-
-def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | None:
-    """A ledger by its name, its path or itself."""
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    return Ledger.open(ledger, registry)

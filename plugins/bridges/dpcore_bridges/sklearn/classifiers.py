@@ -23,8 +23,7 @@ from dpcore_bridges.sklearn.domain import classes_of
 
 def _scores(estimator: Classifier) -> bool:
     """Whether its model states scores; nobody knows before the fit."""
-    if hasattr(estimator, "predictor_"):
-        return True
+    # An estimator with an oracle has no model, and its oracle answers with scores.
     model = getattr(estimator, "model_", None)
     return model is None or scored(model, estimator.domain_)
 

@@ -48,13 +48,8 @@ def compute(
         arguments = dict(_parse_arguments(values))
         numbers = definition.values(arguments)
         if json:
-            payload = {
-                "statement": statement,
-                "source": definition.source,
-                "wrong": definition.wrong,
-            }
-            payload |= {"given": arguments, **numbers}  # type: ignore[dict-item]  # of several depths
-            show_json(payload)
+            facts = {"source": definition.source, "wrong": definition.wrong, "given": arguments}
+            show_json({"statement": statement, **facts, **numbers})
             return
         table = columns("", *numbers, title=f"{definition.title}. {definition.source}.")
         # Sides may differ in their numbers: one row for each that any of them has.
