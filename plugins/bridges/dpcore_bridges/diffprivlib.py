@@ -128,10 +128,8 @@ class LedgerAccountant(BudgetAccountant):
         below, above = 0.0, self.epsilon
         while above - below > 1e-9 * self.epsilon:
             middle = 0.5 * (below + above)
-            if _fits(spent, PureEvent(epsilon=middle, adjacency=self._adjacency), k):
-                below = middle
-            else:
-                above = middle
+            event = PureEvent(epsilon=middle, adjacency=self._adjacency)
+            below, above = (middle, above) if _fits(spent, event, k) else (below, middle)
         return Budget(below, spent.left().failures / k)
 
 

@@ -1,6 +1,6 @@
 """The events of a whole plan, for hosts that do their own accounting."""
 
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.guarantee import Status
 from dpcore.running.plan import Plan
@@ -20,8 +20,11 @@ def require_proved(plan: Plan, host: str) -> None:
             f"{host} has no place for assumptions, and the plan's guarantee rests on {names}: "
             f"only a proved one crosses the bridge"
         )
-    if guarantee.status is not Status.PROVED:
-        raise NoClaimError(f"the plan has no guarantee to give to {host}: {guarantee.voided}")
+    need(
+        guarantee.status is Status.PROVED,
+        NoClaimError,
+        f"the plan has no guarantee to give to {host}: {guarantee.voided}",
+    )
 
 
 def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event, int], ...]:
@@ -37,9 +40,10 @@ def events_of(plan: Plan, host: str = "another accountant") -> tuple[tuple[Event
     require_proved(plan, host)
     charge = plan.charge()
     # a bound fails for the whole run at once: no event stands for that
-    if charge.failures:
-        raise NoClaimError(
-            "a bound of the plan holds with a probability over the public coins, which its events "
-            "do not carry: take the guarantee's epsilon and delta instead"
-        )
+    need(
+        not charge.failures,
+        NoClaimError,
+        "a bound of the plan holds with a probability over the public coins, which its events "
+        "do not carry: take the guarantee's epsilon and delta instead",
+    )
     return charge.events

@@ -142,8 +142,9 @@ class OpacusAccountant(StepAccountant):
             ParameterError: the noise is negative or no number, or the rate is outside [0, 1].
         """
         if not noise_multiplier >= 0:
-            requirement = "a noise_multiplier >= 0"
-            raise ParameterError("a step", requirement, "noise_multiplier", noise_multiplier)
+            raise ParameterError(
+                "a step", "a noise_multiplier >= 0", "noise_multiplier", noise_multiplier
+            )
         if not 0 <= sample_rate <= 1:
             raise ParameterError("a step", "a sample_rate in [0, 1]", "sample_rate", sample_rate)
         self._note(float(noise_multiplier), float(sample_rate))

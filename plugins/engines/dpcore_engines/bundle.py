@@ -22,7 +22,7 @@ import attrs
 
 from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import MisfitError, SourceError
+from dpcore.errors import MisfitError, SourceError, need
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import counted_from
@@ -98,8 +98,7 @@ class _Reading:
         raise _MisfitAtError(place)
 
     def mark(self) -> bytes:
-        digest: bytes = self.features.digest() + self.labels.digest()
-        return digest
+        return bytes(self.features.digest() + self.labels.digest())
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -148,7 +147,8 @@ class Bundle:
     def __del__(self) -> None:
         # Python may be shutting down, when modules are gone already.
         with suppress(Exception):
-            self._close()
+            if self._engine is not None:
+                self._engine.close()
 
     def contents(self) -> Contents:
         """Counts of the parts and the keyed digest; reads the parts at the first call."""
@@ -164,8 +164,11 @@ class Bundle:
         with self._lock:
             engine, contents = self._load_once()
             # Another digest means other records: a sum over both readings would be of no dataset.
-            if contents != expected:
-                raise SourceError("a part of the source has changed since it was read")
+            need(
+                contents == expected,
+                SourceError,
+                "a part of the source has changed since it was read",
+            )
             # Selections are by a record's place in the whole source: count from `first`.
             split, sample = counted_from(first, task.split), counted_from(first, task.sample)
             return engine.total(attrs.evolve(task, split=split, sample=sample))
@@ -189,11 +192,6 @@ class Bundle:
         reading = _Reading.of(recipe.encode, recipe.key)
         parts = [_Numbered(part, number, reading) for number, part in enumerate(recipe.parts)]
         return Contents(engine.load(parts, reading), reading.mark())
-
-    def _close(self) -> None:
-        if self._engine is not None:
-            self._engine.close()
-        self._engine = None
 
 
 def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:

@@ -14,20 +14,18 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, cast
 
 import attrs
 
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError
+from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError, need
 from dpcore.records.records import Folded, added
 from dpcore.records.source import Part
 from dpcore_engines import dask_workers
 from dpcore_engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
 from dpcore_engines.dask_workers import answers
-
-Found = TypeVar("Found")
 
 PLUGINS = "dpcore.plugins"
 _ALWAYS = ("dpcore", "numpy")
@@ -124,9 +122,12 @@ class Dask(Engine):
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
         """Every worker reads neighbouring parts."""
-        if self._futures or self._local_engines:
-            # An engine belongs to one run: another run's records would be added to the same totals.
-            raise ContractError("an engine holds the records of one run: make another")
+        # An engine belongs to one run: another run's records would be added to the same totals.
+        need(
+            not (self._futures or self._local_engines),
+            ContractError,
+            "an engine holds the records of one run: make another",
+        )
         # What can be read only once cannot be read again elsewhere, so it never leaves.
         if any(part.stays for part in parts):
             self._local_engines.append(LocalEngine(spool=self.spool))
@@ -164,8 +165,7 @@ class Dask(Engine):
         """Every bundle adds its own."""
         if self._local_engines:
             return self._local_engines[0].total(task)
-        if not self._bundles:
-            raise ContractError("the engine holds no records")
+        need(self._bundles, ContractError, "the engine holds no records")
         task_bytes, total = _pickle(task), task.zero
         requests = [
             self._ask(total_of, bundle.future, task_bytes, bundle.first, bundle.contents)
@@ -192,26 +192,28 @@ class Dask(Engine):
         names = tuple(sorted({*_ALWAYS, *_list_plugins()}))
         # Other versions might encode or add otherwise, and the totals would not replay.
         own_versions = versions(names)
-        if not own_versions["cryptography"]:
-            raise RequestError(
-                "workers need cryptography, by which secret words travel: pip install cryptography"
-            )
+        need(
+            own_versions["cryptography"],
+            RequestError,
+            "workers need cryptography, by which secret words travel: pip install cryptography",
+        )
         with _reword_errors("no answer from the scheduler, so no record was opened", RequestError):
             worker_versions = answers(self.client, versions, names)
-        if not worker_versions:
-            raise RequestError("the cluster has no workers, so no record was opened")
+        need(worker_versions, RequestError, "the cluster has no workers, so no record was opened")
         for reply in worker_versions.values():
             # A worker's error comes back in the place of its answer.
-            if not isinstance(reply, dict):
-                raise RequestError(
-                    "a worker cannot import dpcore_engines: install what is installed here there"
-                )
+            need(
+                isinstance(reply, dict),
+                RequestError,
+                "a worker cannot import dpcore_engines: install what is installed here there",
+            )
             for name, version in own_versions.items():
-                if reply.get(name) != version:
-                    raise RequestError(
-                        f"{name} is {version} here and {reply.get(name) or 'missing'} on a worker: "
-                        "install the same there; no record was opened"
-                    )
+                need(
+                    reply.get(name) == version,
+                    RequestError,
+                    f"{name} is {version} here and {reply.get(name) or 'missing'} on a worker: "
+                    "install the same there; no record was opened",
+                )
         return sorted(worker_versions)
 
     def _ask(self, work: Callable[..., Any], *args: Any) -> Any:
@@ -274,6 +276,15 @@ class _IdleError(Exception):
     """Workers are there, and do nothing."""
 
 
+# By the names of errors, Dask's own among them, in words that an operator can act on.
+_REASONS = {
+    "KilledWorker": "workers were lost again and again: they may need more memory",
+    "_NoWorkerLeftError": "no worker is left",
+    "_IdleError": "workers were lost or are out of memory, and no other takes their work",
+    "NoAnswerError": "a worker does not answer, or dies whenever it is asked",
+}
+
+
 @contextlib.contextmanager
 def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
     """Errors of Dask hold keys and arguments: their types alone are told."""
@@ -282,16 +293,7 @@ def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -
         return
     except Exception as error:
         reason = type(error).__name__
-    # Dask's own names of errors, in words that an operator can act on.
-    if reason == "KilledWorker":
-        reason = "workers were lost again and again: they may need more memory"
-    if reason == "_NoWorkerLeftError":
-        reason = "no worker is left"
-    if reason == "_IdleError":
-        reason = "workers were lost or are out of memory, and no other takes their work"
-    if reason == "NoAnswerError":
-        reason = "a worker does not answer, or dies whenever it is asked"
-    raise kind(f"{action} ({reason})")
+    raise kind(f"{action} ({_REASONS.get(reason, reason)})")
 
 
 def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
@@ -304,8 +306,7 @@ def _pickle(value: object) -> bytes:
     """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
     import cloudpickle
 
-    data: bytes = cloudpickle.dumps(value)
-    return data
+    return cast(bytes, cloudpickle.dumps(value))
 
 
 def _read_error(failure: Failure, before: int) -> SourceError:

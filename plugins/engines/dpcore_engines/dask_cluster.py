@@ -11,7 +11,7 @@ from typing import Any, final
 
 from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice
-from dpcore.errors import RequestError
+from dpcore.errors import RequestError, need
 from dpcore_engines.dask import Dask
 
 _PATIENCE = "20s"
@@ -37,8 +37,11 @@ class DaskCluster(EngineChoice):
     def opened(self, spool: Path) -> Iterator[Engine]:
         """A `Dask` engine whose client is closed at the end."""
         # Exactly one of the two: an address, or a number of processes here.
-        if (self.scheduler is None) == (self.workers is None):
-            raise RequestError("dask needs the address of a scheduler, or a number of workers here")
+        need(
+            (self.scheduler is None) != (self.workers is None),
+            RequestError,
+            "dask needs the address of a scheduler, or a number of workers here",
+        )
         _require_extra()
         # Closed in reverse: the client first, then the cluster, then its folder.
         with contextlib.ExitStack() as stack:
@@ -69,17 +72,14 @@ class DaskCluster(EngineChoice):
 
 
 def _require_extra() -> None:
-    missing = ""
     try:
         import cloudpickle  # noqa: F401
         import cryptography  # noqa: F401
         import distributed  # noqa: F401
     except ImportError as error:
-        missing = str(error.name)
-    if missing:
         raise RequestError(
-            f"{missing} is not installed: pip install cloudpickle cryptography distributed"
-        )
+            f"{error.name} is not installed: pip install cloudpickle cryptography distributed"
+        ) from None
 
 
 def _client(where: Any) -> Any:

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, need
 from dpcore_experiments.experiment import Experiment, fields
 from dpcore_experiments.grammar import DataText, FileText
 
@@ -107,7 +107,6 @@ def _parts(
 
 def _read_table(data: DataText, folder: Path | None) -> Table:
     """The file, or both."""
-    assert data.csv is not None
     columns, owners = _Columns(), []
     for name, file in (("csv", data.csv), ("other", data.other)):
         if file is None:
@@ -140,8 +139,11 @@ def _bytes(text: FileText, folder: Path | None) -> bytes:
         raise SpecError(f"needs {expected}; it cannot be read ({error.strerror})") from None
     # Another file gives another table, so the checksum is part of the experiment.
     digest = hashlib.sha256(raw).hexdigest()
-    if digest != text.sha256:
-        raise SpecError(f"needs {expected}, got sha256 {digest}: the file was altered")
+    need(
+        digest == text.sha256,
+        SpecError,
+        f"needs {expected}, got sha256 {digest}: the file was altered",
+    )
     return raw
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, shown
+from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, need, shown
 from dpcore.learning.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
@@ -79,8 +79,11 @@ def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement
     statements = {}
     for number, series in enumerate(text.series):
         with below("series", number):
-            if (series.fit is None) == (series.statement is None):
-                raise SpecError("needs data and fit, or statement, and not both")
+            need(
+                (series.fit is None) != (series.statement is None),
+                SpecError,
+                "needs data and fit, or statement, and not both",
+            )
             if series.statement is not None:
                 with below("statement"):
                     name = series.statement.get("name")
@@ -91,8 +94,12 @@ def _statements(text: ExperimentText, registry: Registry) -> dict[str, Statement
                             "name",
                         )
                     # The file must say which one: the paper's own statement may be wrong.
-                    if series.statement.get("which") not in ("printed", "corrected"):
-                        raise SpecError("needs printed or corrected", "which")
+                    need(
+                        series.statement.get("which") in ("printed", "corrected"),
+                        SpecError,
+                        "needs printed or corrected",
+                        "which",
+                    )
                     statements[name] = available[name]
     return statements
 
@@ -102,8 +109,11 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
     methods: dict[str, Callable[..., Any]] = {}
     for name, data in text.data.items():
         with below("data", name):
-            if (data.csv is None) == (data.generator is None):
-                raise SpecError("needs csv or generator, and not both")
+            need(
+                (data.csv is None) != (data.generator is None),
+                SpecError,
+                "needs csv or generator, and not both",
+            )
             if data.generator is not None:
                 with below("generator"):
                     methods |= _method(data.generator, available)
@@ -123,8 +133,12 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                     if goal not in names:
                         raise SpecError(f"no series is called so{nearest(goal, names)}", key)
             sweeps_epsilon = text.sweep.over == "epsilon" and series.noise is not None
-            if (series.noise is None) != (series.epsilon is None and not sweeps_epsilon):
-                raise SpecError("noise and epsilon go together", "epsilon")
+            need(
+                (series.noise is None) == (series.epsilon is None and not sweeps_epsilon),
+                SpecError,
+                "noise and epsilon go together",
+                "epsilon",
+            )
             study = series.independent
             # A row of another length would be compared at the wrong values of the sweep.
             rows: dict[str, list[float | None]] = {"paper": series.paper}
@@ -132,12 +146,13 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                 rows["independent.mean"] = study.mean
                 rows |= {} if study.sd is None else {"independent.sd": study.sd}
             for key, row in rows.items():
-                if len(row) != len(text.sweep.at):
-                    raise SpecError(
-                        f"needs {len(text.sweep.at)} numbers, one for each value of the sweep, "
-                        f"got {len(row)}",
-                        key,
-                    )
+                need(
+                    len(row) == len(text.sweep.at),
+                    SpecError,
+                    f"needs {len(text.sweep.at)} numbers, one for each value of the sweep, "
+                    f"got {len(row)}",
+                    key,
+                )
     return methods
 
 
@@ -169,6 +184,5 @@ def _value(key: str, value: Any, records: int) -> Any:
     if match := _OVER.match(value):
         return float(match["over"]) / (int(match["by"] or 1) * records)
     # It begins as a number and has an m: a wrong expression rather than a name.
-    if value[0].isdigit():
-        raise ParameterError("an expression", "a*m+b or a/m", key, value)
+    need(not value[0].isdigit(), ParameterError, "an expression", "a*m+b or a/m", key, value)
     return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import attrs
 import msgspec
@@ -94,25 +94,21 @@ def run(
             for index, series in enumerate(text.series):
                 # A formula takes no coins, so it does not shift what later series draw.
                 if series.statement is not None:
-                    number_of = computed(experiment, series.statement, value)
-                    errors.setdefault((index, value), []).append(number_of)
-                    fits_done += 1
-                    tell(fits_done, fit_count)
-                    continue
-                # One draw for all series on the same data: they are compared on the same split.
-                if series.data not in data:
-                    data[series.data] = drawing[series.data](coins, records)
-                split = data[series.data]
-                known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
-                # Audits refit once for each changed label, so the first split alone has one.
-                if audit and not number:
-                    chosen = audit_coins(seed, place).choice(len(split.train_y), audit)
-                    loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
-                    if loss is not None:
-                        lost[index, value] = loss
-                errors.setdefault((index, value), []).append(
-                    _measure(experiment, series, split, known_fit.fit, coins, value)
-                )
+                    error = computed(experiment, series.statement, value)
+                else:
+                    # One draw for all series on the same data: they are compared on one split.
+                    if series.data not in data:
+                        data[series.data] = drawing[series.data](coins, records)
+                    split = data[series.data]
+                    known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
+                    # Audits refit once for each changed label, so the first split alone has one.
+                    if audit and not number:
+                        chosen = audit_coins(seed, place).choice(len(split.train_y), audit)
+                        loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
+                        if loss is not None:
+                            lost[index, value] = loss
+                    error = _measure(experiment, series, split, known_fit.fit, coins, value)
+                errors.setdefault((index, value), []).append(error)
                 fits_done += 1
                 tell(fits_done, fit_count)
     return [
@@ -144,8 +140,7 @@ def _refitting(
     method = experiment.methods[series.fit["name"]]
 
     def fitting(y: Floats, coins: np.random.Generator) -> Fitted:
-        fit: Fitted = method(split.train_x, y, coins, **arguments)
-        return fit
+        return cast(Fitted, method(split.train_x, y, coins, **arguments))
 
     return msgspec.json.encode(
         [series.data, series.fit["name"], sorted(arguments.items())]
@@ -220,15 +215,14 @@ def _measure(
     """The experiment's metric: on the records held out; of groups, on those fitted on."""
     text = experiment.text
     # Without noise the metric is that of the fit itself.
-    method, arguments = None, {}
+    method: Any = None
+    arguments: dict[str, Any] = {}
     if series.noise is not None:
         method = experiment.methods[series.noise["name"]]
         arguments = _noise_arguments(experiment, series, split, value)
 
     def draw() -> Floats:
-        assert method is not None, "only noise is drawn"
-        noises: Floats = method(fit, coins, text.repeats.noises, **arguments)
-        return noises
+        return cast(Floats, method(fit, coins, text.repeats.noises, **arguments))
 
     if text.metric in ("mse", "error_rate"):
         return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
@@ -239,7 +233,6 @@ def _measure(
         groups=split.groups,
     )
     if text.metric == "risk_gap":
-        assert method is not None, "gaps are of noise"
         if series.exact:
             return exact_gap(evidence, series.group, method, arguments, fit)
         return drawn_gap(evidence, series.group, draw)

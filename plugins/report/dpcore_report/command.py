@@ -10,7 +10,7 @@ import typer
 from dpcore.cli.console import JsonOption, guarded, note, out, show_json
 from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
-from dpcore.errors import SpecError
+from dpcore.errors import SpecError, need
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.publish.files import replace_file
@@ -64,10 +64,16 @@ def report(
         place = place_of(what)
         # A ledger has one page, for its keepers; the options for runs do not apply to it.
         if (what in ledger_names() or isinstance(place, Path)) and not run.is_dir():
-            if operator:
-                raise SpecError("--operator is for runs: a ledger's page is its keepers' anyhow")
-            if attacks:
-                raise SpecError("--attacks is for runs: a ledger is a sum, and no claim to attack")
+            need(
+                not operator,
+                SpecError,
+                "--operator is for runs: a ledger's page is its keepers' anyhow",
+            )
+            need(
+                not attacks,
+                SpecError,
+                "--attacks is for runs: a ledger is a sum, and no claim to attack",
+            )
             book = Ledger.open(place)
             path = Path(f"{book.name}.html") if output is None else output
             with SlowProgress(None, "reading and drawing"):
@@ -77,8 +83,11 @@ def report(
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
             path = default_path if output is None else output
             # A page there would be taken for published, and the folder would not replay.
-            if path.resolve().parent == (run / PUBLIC).resolve():
-                raise SpecError(f"--output: {PUBLIC}/ holds what replays, and nothing else")
+            need(
+                path.resolve().parent != (run / PUBLIC).resolve(),
+                SpecError,
+                f"--output: {PUBLIC}/ holds what replays, and nothing else",
+            )
             with SlowProgress(None, "replaying and drawing"):
                 html = page.report(
                     run,

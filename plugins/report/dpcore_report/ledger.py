@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from markupsafe import Markup
-
+from dpcore.errors import need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import Taken, latest, taken
 from dpcore.ledger.journal import LedgerError
-from dpcore_report.pictures import spending
+from dpcore_report.pictures import PEN, drawn
+from dpcore_report.plots.ledgers import draw_spending
 from dpcore_report.templates import filled
 
 _ENTRIES = 200  # of the latest that are listed
@@ -30,12 +30,15 @@ def ledger_report(ledger: Ledger) -> bytes:
     """
     # A page of a damaged ledger would state a budget that nobody can check.
     verification = ledger.verified()
-    if verification.faults:
-        raise LedgerError(
-            f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}"
-        )
+    need(
+        not verification.faults,
+        LedgerError,
+        f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}",
+    )
     # Shares are computed again from the entries, by the ledger's own notion of composition.
     total, charges = ledger.total, list(taken(ledger.total, ledger.each_row()))
+    shares = [charge.share for charge in charges]
+    picture = drawn(lambda axes: draw_spending(axes, shares, PEN), "spending") if charges else ""
     entries, entry_count = latest(ledger.each_row(), _ENTRIES)
     return filled(
         "ledger.html",
@@ -47,12 +50,12 @@ def ledger_report(ledger: Ledger) -> bytes:
         epsilon=rounded_up(total.epsilon),
         left=ledger.left().describe(),
         name=ledger.name,
-        picture=Markup(spending([charge.share for charge in charges])) if charges else "",
+        picture=picture,
         rows=verification.rows,
         shares=_shares(charges),
         sums=_SUMS[total.notion],
         total=total,
-        used=_percent(sum(charge.share for charge in charges)),
+        used=_percent(sum(shares)),
     ).encode()
 
 

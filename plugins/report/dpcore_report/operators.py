@@ -102,7 +102,7 @@ def _draw_picture(title: str, record: _Points) -> Pictured:
     points = np.asarray(record.points, dtype=np.float64).reshape(-1, 2)
     curve = Curve(across=record.across, up=record.up, diagonal=record.diagonal, points=points)
     picture = drawn(lambda axes: draw_evaluation(axes, curve, PEN), title)
-    return Pictured(title=title, picture=Markup(picture), curve=curve)
+    return Pictured(title=title, picture=picture, curve=curve)
 
 
 def _short(value: float | None) -> str:

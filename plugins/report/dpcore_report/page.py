@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from markupsafe import Markup
 
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
-from dpcore.errors import NoClaimError, ReplayError
+from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Status, rounded_up
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import Figures, Statistics
@@ -30,7 +29,8 @@ from dpcore.rounding import up
 from dpcore.running.function_release import Predictions
 from dpcore.running.plan import Plan
 from dpcore_report.operators import Looked, operators
-from dpcore_report.pictures import privacy_curve, trade_off
+from dpcore_report.pictures import PEN, drawn
+from dpcore_report.plots.curves import draw_curve, draw_trade_off
 from dpcore_report.shapes import shapes_of
 from dpcore_report.templates import filled
 
@@ -66,10 +66,16 @@ def report(
     # Replay first: the page shows only what answers and the locked plan determine.
     run = replay(folder, memory=memory, work=work)
     # A rehearsal replays too, and must never look like a publication.
-    if run.channel != PUBLIC:
-        raise ReplayError(f"{folder}: has no {PUBLIC}/: a report shows what was published alone")
-    if run.guarantee.status is Status.NONE:
-        raise NoClaimError(f"{folder}: the run guarantees nothing, so there is nothing to report")
+    need(
+        run.channel == PUBLIC,
+        ReplayError,
+        f"{folder}: has no {PUBLIC}/: a report shows what was published alone",
+    )
+    need(
+        run.guarantee.status is not Status.NONE,
+        NoClaimError,
+        f"{folder}: the run guarantees nothing, so there is nothing to report",
+    )
     # The only private input, and only where the operator asks for it.
     operator_view = operators(run.folder) if operator else None
     attack_lines = tuple(attacks(run.lock)) if attacks else ()
@@ -104,8 +110,11 @@ def _fill_page(
         guarantee=claim,
         operator=operator_view,
         pictures=[
-            Markup(privacy_curve(curve, claim.epsilon, claim.delta)),
-            Markup(trade_off(curve)),
+            drawn(
+                lambda axes: draw_curve(axes, curve, claim.epsilon, claim.delta, PEN),
+                "privacy curve",
+            ),
+            drawn(lambda axes: draw_trade_off(axes, curve, PEN), "trade-off"),
         ],
         queries=[
             (name, *_query(query))

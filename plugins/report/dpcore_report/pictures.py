@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import matplotlib.style
+from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from dpcore.accounting.certainty import Curve
-from dpcore_report.plots.curves import Pen, draw_curve, draw_trade_off
-from dpcore_report.plots.ledgers import draw_spending
+from dpcore_report.plots.curves import Pen
 
 _SIZE = (4.8, 3.2)
 INK, LINE = "#010203", "#030201"  # stand for the page's own colours until the picture is drawn
@@ -24,22 +23,7 @@ _INKS = ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytic
 _UNDATED = {"Creator": None, "Date": None, "Format": None, "Type": None}
 
 
-def privacy_curve(curve: Curve, epsilon: float, delta: float) -> str:
-    """Epsilon over delta, with the stated pair."""
-    return drawn(lambda axes: draw_curve(axes, curve, epsilon, delta, PEN), "privacy curve")
-
-
-def trade_off(curve: Curve) -> str:
-    """The share that an attacker may recognise over the share that he accuses wrongly."""
-    return drawn(lambda axes: draw_trade_off(axes, curve, PEN), "trade-off")
-
-
-def spending(shares: Sequence[float]) -> str:
-    """The share of a budget that is spent after each charge."""
-    return drawn(lambda axes: draw_spending(axes, shares, PEN), "spending")
-
-
-def drawn(draw: Callable[[Any], None], salt: str) -> str:
+def drawn(draw: Callable[[Any], None], salt: str) -> Markup:
     """An `<svg>` element. Names inside depend on `salt`, so that two may stand in one page.
 
     What is drawn in `INK` and `LINE` gets the colours of the page.
@@ -61,4 +45,4 @@ def drawn(draw: Callable[[Any], None], salt: str) -> str:
     text = re.sub(
         r'<svg [^>]*viewBox="([^"]*)"[^>]*>', r'<svg viewBox="\1" aria-hidden="true">', text
     )
-    return text.replace(INK, "currentColor").replace(LINE, "var(--line)")
+    return Markup(text.replace(INK, "currentColor").replace(LINE, "var(--line)"))

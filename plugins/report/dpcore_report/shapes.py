@@ -57,7 +57,7 @@ def _draw_shapes(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]
         found=tuple(
             DrawnShape(
                 title=_title(drawn_shape),
-                picture=Markup(picture(drawn_shape, classes, f"{model} {number}")),
+                picture=picture(drawn_shape, classes, f"{model} {number}"),
                 importance=_short(drawn_shape.importance),
                 floor=_short(drawn_shape.floor),
             )
@@ -79,7 +79,7 @@ def _title(shape: Shape) -> str:
     return " and ".join(shape.columns)
 
 
-def picture(shape: Shape, classes: tuple[str, ...], salt: str) -> str:
+def picture(shape: Shape, classes: tuple[str, ...], salt: str) -> Markup:
     """An `<svg>` element of one shape.
 
     Args:

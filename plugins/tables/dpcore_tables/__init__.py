@@ -19,8 +19,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest spec of each kind of target."""
     folder = Path(__file__).parent / "examples"
-    names = ("classes", "numbers")
-    return {f"tables.{name}": folder / f"{name}.yaml" for name in names}
+    return {f"tables.{name}": folder / f"{name}.yaml" for name in ("classes", "numbers")}
 
 
 @hookimpl

@@ -56,7 +56,7 @@ def curvature(
     shifted = np.clip(scores, -_FARTHEST, _FARTHEST)
     # Shift the scores until the simulated records have the released shares of classes.
     for _ in range(_ROUNDS):
-        means = np.maximum(_likely(_softmax(shifted), two_classes).mean(axis=0), _TINY)
+        means = np.maximum(_likely(softmax(shifted), two_classes).mean(axis=0), _TINY)
         step = np.log(shares / means)
         shifted = np.clip(shifted + step, -_FARTHEST, _FARTHEST)
     # The sum of gain phi phi' over the simulated records, scaled to n.
@@ -64,7 +64,9 @@ def curvature(
     return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
 
 
-def _softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of classes from their scores; both of shape (n, classes)."""
+    # Less the largest score: no exponential overflows.
     falling = np.exp(scores - scores.max(axis=1, keepdims=True))
     return np.asarray(falling / falling.sum(axis=1, keepdims=True))
 
@@ -79,7 +81,7 @@ def _likely(probabilities: NDArray[np.float64], two_classes: bool) -> NDArray[np
 
 def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Mean of q(1-q), which a clipped residual does not gain, by the class's probability."""
-    probability = _softmax(scores)[:, 1]
+    probability = softmax(scores)[:, 1]
     second = unclipped(probability)
     # A record of class 1 has residual p - 1, one of class 0 has p; clipped ones gain nothing.
     unclipped_share = np.where(1 - probability < CLIP, second, 0.0) + np.where(
@@ -90,7 +92,7 @@ def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """The trace over m - 1, averaged over the record's class."""
-    probabilities = _softmax(scores)
+    probabilities = softmax(scores)
     trace, gains = np.sum(probabilities * (1 - probabilities), axis=1), np.zeros(len(probabilities))
     for label, share in enumerate(probabilities.T):
         residual = probabilities.copy()

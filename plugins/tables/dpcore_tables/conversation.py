@@ -17,14 +17,17 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import Metric
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.plan import FEWEST, Plan, Round
+from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
 
-_CLASS_SIGMA, _CLASS_PRIOR = 0.5, 3.0
+_CLASS_PRIOR = 3.0
+_CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
+"""Of classes no histogram is released: a public sigma, and a public share below every clip."""
+
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
 _DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
@@ -43,9 +46,11 @@ class State:
         records: n, or what was released of it.
         unit: Standard deviation of the noise of a vector of length 1 with the whole budget.
         label: The mean label, or the shares of classes, shape (m,).
+        dictionary: Of the round; of the intercept alone before the first one.
+        descent: The latest one; of no steps before the first round.
+        survey: What the screen left over.
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
-        survey: What the screen left over.
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
     """
@@ -61,30 +66,39 @@ class State:
     variances: NDArray[np.float64]
     shares: NDArray[np.float64]
     label: NDArray[np.float64]
+    dictionary: Dictionary
+    descent: Descent | Plain
+    survey: Survey
     spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
-    residuals: Residuals | None = None
-    dictionary: Dictionary | None = None
+    residuals: Residuals = _CLASS_RESIDUALS
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
-    descent: Descent | Plain | None = None
-    survey: Survey = attrs.field(factory=Survey)
     noises: Mapping[str, float] = attrs.field(factory=dict)
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
         """The state before the first answer: public values for all that answers will fix."""
         numbers = len(plan.layout.numeric)
+        means, variances = np.zeros(numbers), np.full(numbers, 0.1)
+        shares, weights = usual_shares(numbers), np.zeros((1, plan.outputs))
         # Before any answer everything has a public value: no branch later asks what is known yet.
+        constant = Dictionary.sized(
+            plan.layout, Ranks.of(means, variances, shares), (), np.zeros(0)
+        )
+        records = float(plan.records)
         state = cls(
             plan=plan,
             domain=public.domain,
             script=plan.script(),
             queries={query.name: query for query in plan.queries()},
-            records=float(plan.records),
-            means=np.zeros(numbers),
-            variances=np.full(numbers, 0.1),
-            shares=usual_shares(numbers),
+            records=records,
+            means=means,
+            variances=variances,
+            shares=shares,
             label=np.full(plan.outputs, 1 / plan.outputs),
+            dictionary=constant,
+            descent=Plain.planned(plan.round("screen"), constant, weights, records, plan.signal),
+            survey=Survey(dictionary=constant, weights=weights),
         )
         return _prepared(state)
 
@@ -110,22 +124,13 @@ class State:
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
-        if name.startswith("survey."):
-            assert self.survey.dictionary is not None, "candidates are chosen"
-            return {
-                **self.survey.dictionary.args(),
-                "label": self.offset,
-                "weights": self.survey.weights,
-                "clip": np.array([self.clip("survey")]),
-            }
         if name.endswith((".gradient", ".residuals", ".profile")):
-            assert self.descent is not None, "a descent is under way"
-            clip = np.array([self.clip(name.split(".")[0])])
+            stage, _, _ = name.partition(".")
             return {
                 **self.fixed,
                 "label": self.offset,
-                "weights": self.descent.weights,
-                "clip": clip,
+                "weights": self.survey.weights if stage == "survey" else self.descent.weights,
+                "clip": np.array([self.clip(stage)]),
             }
         return dict(self.fixed) if "." in name else {}
 
@@ -134,14 +139,12 @@ class State:
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             return small.clip_of(self.plan.signal, self.spread)
-        residuals = self.residuals
-        if residuals is None:
+        if self.plan.kind != "number":
             return classes.CLIP
-        assert self.descent is not None, "a descent is under way"
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
-        noise: float = self.unit / math.sqrt(share)
-        return best_clip(residuals, noise, self.records, self.descent.dictionary.width, _LEAST)
+        noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
+        return best_clip(self.residuals, noise, self.records, width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
@@ -153,13 +156,11 @@ class State:
 
     def noise_covariance(self) -> NDArray[np.float64]:
         """How much the noise moved one output's weights, shape (d, d); after the last answer."""
-        assert self.descent is not None, "the fit is over"
         # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
         if isinstance(self.descent, Descent):
             return self._of_metric(self.descent)
         if self.plan.signal >= small.REPLAYED:
             return self.descent.noise_covariance()
-        assert self.residuals is not None, "small tables release a histogram of residuals"
         return Replay(
             plan=self.plan,
             records=self.records,
@@ -202,11 +203,6 @@ class State:
         )
 
 
-def _round(plan: Plan, stage: str) -> Round:
-    screen, fit = plan.rounds()
-    return screen if stage == "screen" else fit
-
-
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
@@ -230,12 +226,10 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         if plan.small:
             return small.first_dictionary(layout, ranks, plan.signal)
         return Dictionary.of(layout, ranks, first_terms(plan))
-    screened, descent = state.dictionary, state.descent
-    assert screened is not None, "the screen has its dictionary"
-    assert descent is not None, "the screen is over"
+    screened, weights = state.dictionary, state.descent.weights
     if plan.small:
-        return small.second_dictionary(screened, descent.weights, _round(plan, stage).width)
-    weighed = second_terms(plan, screened, descent.weights, state.survey)
+        return small.second_dictionary(screened, weights, plan.round(stage).width)
+    weighed = second_terms(plan, screened, weights, state.survey)
     return Dictionary.of(layout, screened.ranks, weighed)
 
 
@@ -245,13 +239,9 @@ def _with_dictionary(state: State, round_dictionary: Dictionary) -> State:
 
 def _with_steps(state: State, stage: str) -> State:
     """A small table's round: no metric is asked for."""
-    dictionary, round_ = _dictionary(state, stage), _round(state.plan, stage)
-    start = np.zeros((dictionary.width, 1))
+    dictionary, round_ = _dictionary(state, stage), state.plan.round(stage)
     # The fit starts where the screen ended, as far as it has the same terms.
-    if stage == "fit":
-        assert state.dictionary is not None, "the screen has its dictionary"
-        assert state.descent is not None, "the screen is over"
-        start = kept(state.dictionary, state.descent.weights, dictionary)
+    start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
 
@@ -294,8 +284,8 @@ def _label(state: State, answer: Answer, stage: str) -> State:
 
 
 def _spread(state: State, answer: Answer, stage: str) -> State:
-    label_spread = small.spread_of(float(answer.value[0]), state.noise(answer), state.records)
-    return attrs.evolve(state, spread=label_spread)
+    total, noise = float(answer.value[0]), state.noise(answer)
+    return attrs.evolve(state, spread=small.spread_of(total, noise, state.records))
 
 
 def _residuals(state: State, answer: Answer, stage: str) -> State:
@@ -306,7 +296,6 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
-    assert dictionary is not None, "a round has its dictionary"
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
@@ -316,10 +305,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         _CURVATURES[plan.kind],
         _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
     )
-    start = np.zeros((dictionary.width, plan.outputs))
-    if stage == "fit":
-        assert state.descent is not None, "the screen is over"
-        start = kept(state.descent.dictionary, state.descent.weights, dictionary)
+    start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     # Classes have no look at residuals: their prior is in units of the score.
     variance = _CLASS_PRIOR
     # The first look is at a constant, so it holds how much there is to explain at all.
@@ -329,7 +315,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     descent = Descent.start(
         dictionary,
         metric,
-        _round(plan, stage).steps,
+        plan.round(stage).steps,
         start,
         variance=variance,
         early=plan.kind == "number",
@@ -339,19 +325,16 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
 
 def _with_candidates(state: State) -> State:
     """Of the survey, at the weights that the screen ended with."""
-    assert isinstance(state.descent, Descent), "the screen is over"
     old, weights = state.descent.dictionary, state.descent.weights
     terms = survey_terms(state.plan, old, weights, state.survey.jumps)
     candidates = Dictionary.of(state.plan.layout, old.ranks, terms)
     survey = attrs.evolve(
         state.survey, dictionary=candidates, weights=kept(old, weights, candidates)
     )
-    return attrs.evolve(state, survey=survey)
+    return attrs.evolve(state, survey=survey, fixed=candidates.args())
 
 
 def _profile(state: State, answer: Answer, stage: str) -> State:
-    assert state.descent is not None, "the screen is over"
-    assert state.residuals is not None, "labels are numbers"
     clip = state.clip(stage)
     # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
     unit = clip * PARTS / (state.records * state.residuals.below(clip))
@@ -363,14 +346,11 @@ def _profile(state: State, answer: Answer, stage: str) -> State:
 
 
 def _gradient(state: State, answer: Answer, stage: str) -> State:
-    assert state.descent is not None, "a descent is under way"
-    clip = state.clip(stage)
+    clip, residuals = state.clip(stage), state.residuals
     # The survey takes no step: it only tells how strong each candidate is.
     if stage == "survey":
         candidates = state.survey.dictionary
-        assert candidates is not None, "candidates are chosen"
-        assert state.residuals is not None, "labels are numbers"
-        unit = clip / state.residuals.below(clip)
+        unit = clip / residuals.below(clip)
         strength_by_term = strengths_of(
             candidates,
             unit * answer.value[: candidates.width],
@@ -378,17 +358,10 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
             state.records,
         )
         return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
-    # Without a histogram of residuals classes take public values for both.
-    below, sigma = classes.BELOW, _CLASS_SIGMA
-    if state.residuals is not None:
-        residuals, is_small = state.residuals, state.plan.small
-        below, sigma = (
-            residuals.within(clip) if is_small else residuals.below(clip),
-            residuals.sigma,
-        )
+    below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
-    descent = state.descent.after(gradient, clip * state.noise(answer), below, sigma)
+    descent = state.descent.after(gradient, clip * state.noise(answer), below, residuals.sigma)
     return attrs.evolve(state, descent=descent)
 
 

@@ -76,16 +76,6 @@ class Descent:
             early=early,
         )
 
-    @property
-    def taken(self) -> int:
-        """How many steps have been taken so far."""
-        return len(self.steps)
-
-    @property
-    def done(self) -> bool:
-        """Whether all planned steps have been taken."""
-        return self.taken == self.count
-
     def window(self, last: int) -> range:
         """Which steps are averaged after step `last`."""
         return range((last + 1) // 2, last + 1)
@@ -99,7 +89,7 @@ class Descent:
             gradient: Released, shape (d, m). noise: Its standard deviation.
             below: f, the share that is not clipped. sigma: Scale of residuals.
         """
-        metric, last = self.metric, self.taken
+        metric, last = self.metric, len(self.steps)
         # b = H w - g/f: an error of H moves b, but not the fixed point.
         target = metric.damped @ self.weights - gradient / below
         new_step = Step(target=target, noise=noise / below, map=np.zeros((0, 0)))
@@ -116,19 +106,16 @@ class Descent:
         )
         variance = float(1 / amounts.sum())
 
-        def mapped(prior: NDArray[np.float64]) -> NDArray[np.float64]:
-            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            return metric.posterior(variance, sigma**2, variances)
-
         prior = self.prior
-        mapping = mapped(prior)
+        variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
+        mapping = metric.posterior(variance, sigma**2, variances)
         # The prior is learned from released answers only, once they are good enough: at the end.
         if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
-            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
             credit = metric.credit(variance, sigma**2, variances)
             floor = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
             prior = np.maximum(self._learned(mapping @ mean, credit[1:]), floor)
-            mapping = mapped(prior)
+            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
+            mapping = metric.posterior(variance, sigma**2, variances)
         steps = (*self.steps, attrs.evolve(new_step, map=mapping))
         return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)
 

@@ -98,13 +98,6 @@ class Layout:
         """How many functions `once` has."""
         return sum(levels if levels > 2 else 1 for levels in self.levels)
 
-    @property
-    def paired(self) -> int:
-        """How many products of them `pairs(1)` has."""
-        # All products of simple functions, less those within one column, each pair once.
-        squares = sum((levels if levels > 2 else 1) ** 2 for levels in self.levels)
-        return (self.simple**2 - squares) // 2
-
     def levelled(self, column: int, highest: int) -> list[tuple[int, float]]:
         """Levels of a column for pairs, each with what its weight is divided by."""
         levels = self.levels[column]

@@ -63,13 +63,8 @@ class Metric:
         )
 
     @property
-    def gram(self) -> NDArray[np.float64]:
-        """c G, as symmetric as floats allow; shape (d, d)."""
-        return self._matrix(self.curvature * self.known)
-
-    @property
     def damped(self) -> NDArray[np.float64]:
-        """H = c (G + damping)."""
+        """H = c (G + damping), as symmetric as floats allow; shape (d, d)."""
         return self._matrix(self._damped)
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:

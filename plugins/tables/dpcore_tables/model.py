@@ -12,7 +12,7 @@ from dpcore.domain.domain import Table
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
-from dpcore_tables.classes import unclipped
+from dpcore_tables.classes import softmax, unclipped
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes import shapes_of
@@ -69,9 +69,7 @@ class ShapeModel(ShownModel):
         if self.kind == "two":
             second = unclipped(_sigmoid(scores[:, 0]))
             return np.stack([1 - second, second], axis=1)
-        # Less the largest score: no exponential overflows.
-        falling = np.exp(scores - scores.max(axis=1, keepdims=True))
-        return np.asarray(falling / falling.sum(axis=1, keepdims=True))
+        return softmax(scores)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """How much the privacy noise moved each score, in label units for numbers; shape (n,)."""

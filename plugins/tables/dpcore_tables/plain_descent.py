@@ -34,7 +34,6 @@ class Plain:
         last: Whether nothing is fitted after it: its weights are shrunk.
         weights: w, shape (d, m); after the last step what is kept.
         total: Of the iterates of the later half so far.
-        over: Whether the last step is taken.
         noise: Standard deviation of the noise of C g; seen: the released f.
         walked: Of the steps so far.
     """
@@ -48,7 +47,6 @@ class Plain:
     weights: NDArray[np.float64]
     taken: int = 0
     total: NDArray[np.float64] | float = 0.0
-    over: bool = False
     noise: float = 0.0
     seen: float = 1.0
     walked: Walked = attrs.field(factory=Walked)
@@ -106,7 +104,7 @@ class Plain:
         Args:
             kept: The mean of the later iterates, shape (d, m). noise, below: As of `after`.
         """
-        ended = attrs.evolve(self, over=True, noise=noise, seen=below)
+        ended = attrs.evolve(self, noise=noise, seen=below)
         return attrs.evolve(ended, weights=ended._shrink(kept, ended._usual_variances()))
 
     def _usual_variances(self) -> NDArray[np.float64]:
@@ -150,12 +148,12 @@ class Plain:
         return np.asarray(group_signal / (group_signal + noise))
 
     def noise_covariance(self) -> NDArray[np.float64]:
-        """How much the gradients' noise of this round moved the kept weights, shape (d, d).
+        """How much the gradients' noise of this round moved the kept weights, shape (d, d); after
+        the last step.
 
         Noise moves the factors of shrinking, too: the kept weights are drawn with their noise again
         and again, and shrunk.
         """
-        assert self.over, "the descent is over"
         rows = simulated_rows(self.dictionary)
         usual = self.seen * self.records / rows.shape[1] * (rows @ rows.T)
         # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.

@@ -11,7 +11,7 @@ from typing import Literal
 import attrs
 
 from dpcore import Distance, Domain, Public, Query, Sum
-from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError
+from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, need
 from dpcore.rounding import up
 from dpcore_tables import small
 from dpcore_tables.layout import PARTS, Layout
@@ -54,7 +54,6 @@ class Round:
         name: `screen` or `fit`.
         width: d - 1. steps: T. looks: Steps before which residuals are looked at.
         rate: Of plain steps; 0 where a metric is released.
-        metric, gradient, residuals: Shares.
     """
 
     name: str
@@ -62,9 +61,6 @@ class Round:
     steps: int
     looks: tuple[int, ...]
     rate: float = 0.0
-    metric: float
-    gradient: float
-    residuals: float
 
 
 @attrs.frozen(eq=False, kw_only=True)
@@ -104,15 +100,16 @@ class Plan:
         # Every column needs its simplest functions in the first round, so they must fit.
         layout = Layout.of(domain)
         width = layout.simple
-        if width > WIDEST:
-            raise NoClaimError(
-                f"shape_functions fits at most {WIDEST} encoded columns, not {width}: "
-                "leave some out"
-            )
-        if domain.classes > _CLASSES:
-            raise UnfitTargetError(
-                f"shape_functions fits at most {_CLASSES} classes, not {domain.classes}"
-            )
+        need(
+            width <= WIDEST,
+            NoClaimError,
+            f"shape_functions fits at most {WIDEST} encoded columns, not {width}: leave some out",
+        )
+        need(
+            domain.classes <= _CLASSES,
+            UnfitTargetError,
+            f"shape_functions fits at most {_CLASSES} classes, not {domain.classes}",
+        )
         kind = kind_of(domain)
         return cls(
             layout=layout,
@@ -151,33 +148,33 @@ class Plan:
 
     def rounds(self) -> tuple[Round, Round]:
         """The two rounds, `screen` and `fit`, with their widths, steps and shares."""
+        return self.round("screen"), self.round("fit")
+
+    def round(self, name: str) -> Round:
+        """One of the rounds, `screen` or `fit`.
+
+        Args:
+            name: Which one.
+        """
         if self.small:
-            return self._plain("screen"), self._plain("fit")
+            return self._plain(name)
         simple_count = self.layout.simple
         # More signal fits more functions; never fewer than the simplest ones of all columns.
-        first = max(min(_USUAL[0], int(self.signal / 20)), simple_count)
-        second = max(min(_USUAL[1], max(int(1.5 * first), int(self.signal / 16))), simple_count)
-        shares = self.shares()
-        steps = self._steps()
+        width = max(min(_USUAL[0], int(self.signal / 20)), simple_count)
+        # Work is records times steps: large tables take fewer, but never too few to converge.
+        steps = min(max(_GRADIENTS // self.records, 4 if name == "screen" else 6), MOST_STEPS)
         # Residuals are looked at early, for a clip, and again when they have become smaller.
-        looks = {
-            "screen": tuple(sorted({1, max(1, steps[0] // 3)})),
-            "fit": tuple(sorted({0, steps[1] // 3, 2 * steps[1] // 3})),
-        }
-        entries = []
-        for number, name in enumerate(("screen", "fit")):
-            entries.append(
-                Round(
-                    name=name,
-                    width=(first, second)[number],
-                    steps=steps[number],
-                    looks=looks[name] if self.kind == "number" else (),
-                    metric=shares[f"{name}.metric"],
-                    gradient=shares[f"{name}.gradient"],
-                    residuals=shares.get(f"{name}.residuals", 0.0),
-                )
-            )
-        return entries[0], entries[1]
+        looks = {1, max(1, steps // 3)}
+        if name == "fit":
+            second = max(int(1.5 * width), int(self.signal / 16))
+            width = max(min(_USUAL[1], second), simple_count)
+            looks = {0, steps // 3, 2 * steps // 3}
+        return Round(
+            name=name,
+            width=width,
+            steps=steps,
+            looks=tuple(sorted(looks)) if self.kind == "number" else (),
+        )
 
     @property
     def profiled(self) -> bool:
@@ -203,22 +200,8 @@ class Plan:
         if name == "screen":
             width = len(small.screen_terms(self.layout, self.signal))
         steps, rate = small.schedule(self.signal, share, width + 1)
-        return Round(
-            name=name,
-            width=width,
-            steps=steps,
-            rate=rate,
-            looks=(steps // 2,) if name == "fit" else (),
-            metric=0.0,
-            gradient=share,
-            residuals=self.shares().get(f"{name}.residuals", 0.0),
-        )
-
-    def _steps(self) -> tuple[int, int]:
-        """T of both rounds."""
-        # Work is records times steps: large tables take fewer, but never too few to converge.
-        affordable_steps = _GRADIENTS // self.records
-        return min(max(affordable_steps, 4), MOST_STEPS), min(max(affordable_steps, 6), MOST_STEPS)
+        looks = (steps // 2,) if name == "fit" else ()
+        return Round(name=name, width=width, steps=steps, rate=rate, looks=looks)
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
@@ -261,7 +244,7 @@ class Plan:
         ]
         names += [name for name in ("label", "spread", "residuals") if name in shares]
         for round_ in self.rounds():
-            if round_.metric:
+            if f"{round_.name}.metric" in shares:
                 names.append(f"{round_.name}.metric")
             for step in range(round_.steps):
                 if step in round_.looks:

@@ -10,6 +10,7 @@ the number of records. All sums are integers. With Gaussian noise the whole is o
 Nothing needs a true metric, convexity or convergence.
 """
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -139,29 +140,26 @@ class ShapeFunctions(SummingLearner):
         labels = _labels(block, domain)
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
-        rows = self._rows(query, block, public)
+        rows = self._rows(args, block, domain, is_repeated=query.name != "survey.gradient")
         # All that follows needs the round's rows, which are the same integers for every step.
+        if query.name.endswith("metric"):
+            return gram(rows, width_of(query.shape[0]))
+        residuals = _residuals(args, rows, labels, kind_of(domain))
+        if query.name.endswith("residuals"):
+            return _histogram(residuals)
         if query.name.endswith("profile"):
-            residuals = self._residuals(query, rows, labels, kind_of(domain))
             ranks = Ranks.from_array(args["ranks"])
             parts = ranks.parts(block.features[:, Layout.of(domain).encoded], PARTS)
             return profiles(parts, residuals, float(args["clip"][0]))
-        if query.name.endswith("metric"):
-            return gram(rows, width_of(query.shape[0]))
-        residuals = self._residuals(query, rows, labels, kind_of(domain))
-        if query.name.endswith("residuals"):
-            return _histogram(residuals)
         return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
 
-    def _rows(self, query: Query, block: Records, public: Public) -> Rows:
+    def _rows(
+        self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
+    ) -> Rows:
         """PRIVATE: once for all steps of a round, where there is room for that; the survey has one
         step."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
-        args, domain = query.args, public.domain
         width = 1 + len(args["terms"])
-
         # Rows are kept between steps only where they fit in memory; the sums are the same.
-        is_repeated = query.name != "survey.gradient"
         is_stored = is_repeated and self._records(domain) <= _kept_records(width)
         narrow = is_stored and self._records(domain) * width > _WIDE
 
@@ -178,25 +176,12 @@ class ShapeFunctions(SummingLearner):
     def _records(self, domain: Domain) -> int:
         return self.expected_records or domain.at_most or 0
 
-    def _residuals(
-        self, query: Query, rows: Rows, labels: NDArray[np.float64], kind: Kind
-    ) -> NDArray[np.float64]:
-        """PRIVATE: shape (m, n)."""
-        assert query.args is not None, "an ask carries what earlier answers fixed"
-        outputs = scores(rows, query.args["weights"]) + query.args["label"][:, None]
-        if kind == "several":
-            return softmax_residual(outputs, labels)
-        if kind == "two":
-            return logistic_residual(outputs, labels)
-        return np.asarray(outputs - labels)
-
     def update(self, state: State, answer: Answer) -> State:
         """The state after one more answer; records are not at hand here."""
         return state.after(answer)
 
     def model(self, state: State) -> ShapeModel:
         """The weights after the last step; those of several classes add up to 0."""
-        assert state.descent is not None, "the fit is over"
         weights, offset = state.descent.weights, state.offset
         if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
             weights = weights - weights.mean(axis=1, keepdims=True)
@@ -214,6 +199,18 @@ class ShapeFunctions(SummingLearner):
 def _kept_records(width: int) -> int:
     """Of how many records the rows are kept between steps."""
     return _KEPT // (width + 1)
+
+
+def _residuals(
+    args: Mapping[str, Any], rows: Rows, labels: NDArray[np.float64], kind: Kind
+) -> NDArray[np.float64]:
+    """PRIVATE: shape (m, n)."""
+    outputs = scores(rows, args["weights"]) + args["label"][:, None]
+    if kind == "several":
+        return softmax_residual(outputs, labels)
+    if kind == "two":
+        return logistic_residual(outputs, labels)
+    return np.asarray(outputs - labels)
 
 
 def _histogram(residuals: NDArray[np.float64]) -> Exact:

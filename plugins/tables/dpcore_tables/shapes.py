@@ -121,22 +121,15 @@ def _evaluate_terms(
 
 def _means(domain: Domain, dictionary: Dictionary, columns: tuple[str, ...]) -> NDArray[np.float64]:
     """v psi's mean of a number's terms by the released shares; 0 of pairs and categories."""
-    means = np.zeros(len(dictionary.terms))
-    place = list(domain.columns).index(columns[0])
-    if len(columns) > 1 or place not in dictionary.layout.numeric:
-        return means
-    number = dictionary.layout.numeric.index(place)
-    values = dictionary.values(_middles(dictionary, number, place, domain.width))
-    return np.asarray(values @ dictionary.ranks.shares[number] * dictionary.sizes)
-
-
-def _middles(dictionary: Dictionary, number: int, place: int, width: int) -> NDArray[np.float64]:
-    """Encoded rows whose number stands in the middle of every bin; shape (24, p)."""
-    z = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
-    rows = np.zeros((BINS, width))
-    ranks = dictionary.ranks
-    rows[:, dictionary.layout.starts[place]] = ranks.means[number] + z * ranks.widths[number]
-    return rows
+    place, layout = list(domain.columns).index(columns[0]), dictionary.layout
+    if len(columns) > 1 or place not in layout.numeric:
+        return np.zeros(len(dictionary.terms))
+    number, ranks = layout.numeric.index(place), dictionary.ranks
+    # Encoded rows whose number stands in the middle of every bin.
+    middles = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
+    rows = np.zeros((BINS, domain.width))
+    rows[:, layout.starts[place]] = ranks.means[number] + middles * ranks.widths[number]
+    return np.asarray(dictionary.values(rows) @ ranks.shares[number] * dictionary.sizes)
 
 
 def _frequencies(

@@ -29,13 +29,14 @@ class Survey:
 
     Args:
         jumps: Steps of numbers. strengths: By term, the variance of predictions that it makes.
-        weights: Of the candidates' dictionary, where there is one.
+        dictionary: Of the candidates, of the intercept alone before they are chosen.
+        weights: Of the dictionary, shape (d, m).
     """
 
     jumps: tuple[Term, ...] = ()
     strengths: Mapping[Term, float] = attrs.field(factory=dict)
-    dictionary: Dictionary | None = None
-    weights: NDArray[np.float64] | None = None
+    dictionary: Dictionary
+    weights: NDArray[np.float64]
 
 
 def jumps_of(layout: Layout, profile: NDArray[np.float64], noise: float) -> tuple[Term, ...]:

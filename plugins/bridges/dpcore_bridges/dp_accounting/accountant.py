@@ -112,8 +112,5 @@ class DpcoreAccountant(PrivacyAccountant):
             return _LEAST
         while above - below > _STEP:
             middle = 0.5 * (below + above)
-            if suffices(middle):
-                above = middle
-            else:
-                below = middle
+            below, above = (below, middle) if suffices(middle) else (middle, above)
         return math.exp(above)

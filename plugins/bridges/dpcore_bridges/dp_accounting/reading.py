@@ -11,7 +11,7 @@ from dp_accounting import DpEvent, NeighboringRelation, dp_event as dp
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, Adjacency
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
@@ -43,6 +43,10 @@ class RefusedDpEventError(UnsupportedEventError):
     def __init__(self, dp_event: DpEvent, reason: str) -> None:
         super().__init__(f"{type(dp_event).__name__}: {reason}")
         self.dp_event = dp_event
+
+
+def _require(event: DpEvent, condition: object, reason: str) -> None:
+    need(condition, RefusedDpEventError, event, reason)
 
 
 def not_private(adjacency: Adjacency) -> Event:
@@ -88,8 +92,7 @@ def _once(source: DpEvent, make: Callable[..., Event], /, **fields: Any) -> Coun
 
 def _shift(event: DpEvent, noise_multiplier: float, adjacency: Adjacency) -> float:
     """Sensitivity over noise, rounded up; 0 for noise without end."""
-    if not noise_multiplier > 0:
-        raise RefusedDpEventError(event, f"needs noise >= 0, got {noise_multiplier!r}")
+    _require(event, noise_multiplier > 0, f"needs noise >= 0, got {noise_multiplier!r}")
     return up(reach(adjacency) / noise_multiplier, roundings=3)
 
 
@@ -138,15 +141,18 @@ def _discrete_laplace(event: dp.DiscreteLaplaceDpEvent, adjacency: Adjacency) ->
 
 @read.register
 def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacency) -> Counted:
-    if adjacency == ADD_REMOVE:
-        raise RefusedDpEventError(
-            event,
-            "neighboring_relation must be `REPLACE_ONE` or `REPLACE_SPECIAL`: neighbours under "
-            "add/remove give different numbers of answers",
-        )
+    _require(
+        event,
+        adjacency != ADD_REMOVE,
+        "neighboring_relation must be `REPLACE_ONE` or `REPLACE_SPECIAL`: neighbours under "
+        "add/remove give different numbers of answers",
+    )
     p, buckets = event.noise_parameter, event.num_buckets
-    if not (0 <= p <= 1 and buckets >= 1):
-        raise RefusedDpEventError(event, f"needs p in [0, 1] and buckets, got {p!r}, {buckets!r}")
+    _require(
+        event,
+        0 <= p <= 1 and buckets >= 1,
+        f"needs p in [0, 1] and buckets, got {p!r}, {buckets!r}",
+    )
     if buckets == 1 or p == 1:
         return ()
     if p == 0:
@@ -163,8 +169,7 @@ def _randomized_response(event: dp.RandomizedResponseDpEvent, adjacency: Adjacen
 
 @read.register
 def _zcdp(event: dp.ZCDpEvent, adjacency: Adjacency) -> Counted:
-    if not event.xi >= 0:
-        raise RefusedDpEventError(event, f"needs xi >= 0, got {event.xi!r}")
+    _require(event, event.xi >= 0, f"needs xi >= 0, got {event.xi!r}")
     if event.xi == 0:
         return _once(event, ZcdpEvent, rho=event.rho, adjacency=adjacency) if event.rho else ()
     # xi + rho * order bounds the divergence at each order
@@ -182,8 +187,11 @@ def _composed(event: dp.ComposedDpEvent, adjacency: Adjacency) -> Counted:
 def _self_composed(event: dp.SelfComposedDpEvent, adjacency: Adjacency) -> Counted:
     count = event.count
     # a fraction of an event means nothing, and True is no count
-    if isinstance(count, bool) or count != int(count) or count < 0:
-        raise RefusedDpEventError(event, f"needs an integer count >= 0, got {count!r}")
+    _require(
+        event,
+        not isinstance(count, bool) and count == int(count) and count >= 0,
+        f"needs an integer count >= 0, got {count!r}",
+    )
     inner = read(event.event, adjacency)
     return tuple((part, times * int(count)) for part, times in inner if count)
 
@@ -202,10 +210,11 @@ def _answers_for_all(event: DpEvent) -> bool:
 
 @read.register
 def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> Counted:
-    if adjacency == BLANK_ONE and _answers_for_all(event.event):
-        raise RefusedDpEventError(
-            event, "randomized response on a sample tells who was drawn: for no REPLACE_SPECIAL"
-        )
+    _require(
+        event,
+        adjacency != BLANK_ONE or not _answers_for_all(event.event),
+        "randomized response on a sample tells who was drawn: for no REPLACE_SPECIAL",
+    )
     inner = read(event.event, adjacency)
     q = event.sampling_probability
     if not inner or q == 0:
@@ -214,8 +223,8 @@ def _poisson_sampled(event: dp.PoissonSampledDpEvent, adjacency: Adjacency) -> C
         part = _as_one(inner)
         return _once(event, PoissonSampledEvent, event=part, sampling_probability=float(q))
     # with or without the record the sum moves half as far as when it is replaced
-    absent = [(_half(event, part), count) for part, count in inner]
-    pair = {"event": _as_one(inner), "absent": _as_one(tuple(absent))}
+    absent = tuple((_half(event, part), count) for part, count in inner)
+    pair = {"event": _as_one(inner), "absent": _as_one(absent)}
     return _once(event, PoissonReplacedEvent, **pair, sampling_probability=float(q))
 
 
@@ -234,20 +243,19 @@ def _half(source: DpEvent, event: Event) -> Event:
 
 @read.register
 def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjacency) -> Counted:
-    if not adjacency.membership:
-        raise RefusedDpEventError(
-            event,
-            "neighboring_relation must be `ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`: it is one pair "
-            "of laws, without and with a record",
-        )
+    _require(
+        event,
+        adjacency.membership,
+        "neighboring_relation must be `ADD_OR_REMOVE_ONE` or `REPLACE_SPECIAL`: it is one pair "
+        "of laws, without and with a record",
+    )
     if not any(s * w > 0 for s, w in zip(event.sensitivities, event.sampling_probs, strict=True)):
         return ()
     if event.standard_deviation == 0:
         return ((not_private(adjacency), 1),)
-    if not event.standard_deviation > 0:
-        got = event.standard_deviation
-        raise RefusedDpEventError(event, f"needs a standard_deviation >= 0, got {got!r}")
-    shifts = [up(s / event.standard_deviation, roundings=3) for s in event.sensitivities]
+    deviation = event.standard_deviation
+    _require(event, deviation > 0, f"needs a standard_deviation >= 0, got {deviation!r}")
+    shifts = [up(s / deviation, roundings=3) for s in event.sensitivities]
     fields = {"shifts": shifts, "weights": event.sampling_probs, "adjacency": adjacency}
     return _once(event, GaussianMixtureEvent, **fields)
 
@@ -258,15 +266,19 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
         return ((not_private(adjacency), 1),)
     q, records = float(event.sampling_probability), int(event.dataset_size)
     limit = int(event.truncated_batch_size)
-    if not (0 <= q <= 1 and records >= 1 and limit >= 1):
-        raise RefusedDpEventError(event, "needs q in [0, 1], records and a largest batch")
+    _require(
+        event,
+        0 <= q <= 1 and records >= 1 and limit >= 1,
+        "needs q in [0, 1], records and a largest batch",
+    )
     inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
     # a batch that cannot overflow is a plain Poisson sample
     uncovered = too_large(records, q, limit)
     if not inner or uncovered == 0:
         return inner
     # in a full batch a record takes another one's place: the sum moves by up to 2 C
-    twice = GaussianEvent(mu=2 * _shift_of_one(event), adjacency=adjacency)
+    shift = up(1 / float(event.noise_multiplier), roundings=3)  # noise > 0: `inner` was read
+    twice = GaussianEvent(mu=2 * shift, adjacency=adjacency)
     share = up(q * limit / (limit + 1), roundings=3)
     full: Event
     if adjacency.membership:
@@ -277,18 +289,9 @@ def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Ad
     return _once(event, TruncatedBatchEvent, **fields)
 
 
-def _shift_of_one(event: dp.TruncatedSubsampledGaussianDpEvent) -> float:
-    """C over the noise, rounded up."""
-    if not event.noise_multiplier > 0:
-        got = event.noise_multiplier
-        raise RefusedDpEventError(event, f"needs noise >= 0, got {got!r}")
-    return up(1 / float(event.noise_multiplier), roundings=3)
-
-
 @read.register
 def _with_replacement(event: dp.SampledWithReplacementDpEvent, adjacency: Adjacency) -> Counted:
-    if adjacency.membership:
-        raise RefusedDpEventError(event, "sampling with replacement is for replacement alone")
+    _require(event, not adjacency.membership, "sampling with replacement is for replacement alone")
     inner = event.event
     if not isinstance(inner, dp.GaussianDpEvent):
         raise RefusedDpEventError(event, "covers a single Gaussian alone")
@@ -317,18 +320,21 @@ def _repeat_and_select(event: dp.RepeatAndSelectDpEvent, adjacency: Adjacency) -
 
 @read.register
 def _tree(event: dp.SingleEpochTreeAggregationDpEvent, adjacency: Adjacency) -> Counted:
-    if adjacency != BLANK_ONE:
-        raise RefusedDpEventError(
-            event,
-            "neighboring_relation must be `REPLACE_SPECIAL`: without a record the steps of the "
-            "others shift; GaussianEvent or the form `tree` states it for another relation",
-        )
+    _require(
+        event,
+        adjacency == BLANK_ONE,
+        "neighboring_relation must be `REPLACE_SPECIAL`: without a record the steps of the "
+        "others shift; GaussianEvent or the form `tree` states it for another relation",
+    )
     if event.noise_multiplier == 0:
         return ((not_private(adjacency), 1),)
     shift = _shift(event, event.noise_multiplier, adjacency)
     steps = [event.step_counts] if isinstance(event.step_counts, int) else [*event.step_counts]
-    if not all(step == int(step) >= 0 for step in steps):
-        raise RefusedDpEventError(event, f"needs step counts >= 0, got {event.step_counts!r}")
+    _require(
+        event,
+        all(step == int(step) >= 0 for step in steps),
+        f"needs step counts >= 0, got {event.step_counts!r}",
+    )
     # a record takes part in one step of one tree, so in one complete node of each level of it
     # (Kairouz et al. 2021, arXiv:2103.00039, appendix D); steps may depend on earlier releases
     nodes = max(int(step).bit_length() for step in [0, *steps])
@@ -342,8 +348,9 @@ def _tree(event: dp.SingleEpochTreeAggregationDpEvent, adjacency: Adjacency) -> 
 def _without_replacement(
     event: dp.SampledWithoutReplacementDpEvent, adjacency: Adjacency
 ) -> Counted:
-    if adjacency.membership:
-        raise RefusedDpEventError(event, "sampling without replacement is for replacement alone")
+    _require(
+        event, not adjacency.membership, "sampling without replacement is for replacement alone"
+    )
     inner = read(event.event, adjacency)
     if not inner or event.sample_size == 0:
         return ()

@@ -4,7 +4,7 @@ from dp_accounting import DpEvent, PrivacyAccountant, RandomizedResponseDpEvent,
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
-from dpcore.errors import AdjacencyError
+from dpcore.errors import AdjacencyError, need
 from dpcore.events.base import Event
 from dpcore.rounding import up
 from dpcore_bridges.dp_accounting.relations import reach, relation_of
@@ -32,10 +32,11 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
         raise ValueError(f"count must be an integer >= 1, got count={count!r}")
     relation = relation_of(event.adjacency)
-    if accountant.neighboring_relation is not relation:
-        raise AdjacencyError(
-            f"the accountant is about {accountant.neighboring_relation}, the event about {relation}"
-        )
+    need(
+        accountant.neighboring_relation is relation,
+        AdjacencyError,
+        f"the accountant is about {accountant.neighboring_relation}, the event about {relation}",
+    )
     parts = [(_counterpart(part, accountant), times * count, part) for part, times in event.parts()]
     # every part is asked about before any is spent, so that a refusal leaves nothing behind
     for counterpart, _, _ in parts:

@@ -24,7 +24,7 @@ from opendp.mod import Measure, Measurement
 
 from dpcore import learner
 from dpcore.domain.domain import Table
-from dpcore.errors import NoClaimError, ParameterError, ReleaseError
+from dpcore.errors import NoClaimError, ParameterError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
@@ -107,7 +107,7 @@ def zcdp_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
             rests on an event without a rho.
         AdjacencyError: OpenDP has no metric for the plan's relation.
     """
-    rho = _rho(_counted(plan))
+    rho = _rho(events_of(plan, _HOST))
     return _measurement(
         plan, ledger, zero_concentrated_divergence(), lambda k: zcdp_of_group(rho, k)
     )
@@ -123,7 +123,7 @@ def renyi_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
         NoClaimError: as for `zcdp_measurement`, for events without Rényi divergences.
         AdjacencyError: likewise.
     """
-    events = _counted(plan)
+    events = events_of(plan, _HOST)
     # a missing divergence is an error of the export, and not of the first invocation
     _divergence(events, 2.0)
 
@@ -163,11 +163,12 @@ def pure_measurement(plan: Plan, ledger: Ledger | None = None) -> Measurement:
     """
     require_proved(plan, _HOST)
     epsilon, delta = plan.guarantee.epsilon, plan.guarantee.delta
-    if delta > 0:
-        raise NoClaimError(
-            f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
-            f"approximate_measurement"
-        )
+    need(
+        delta == 0,
+        NoClaimError,
+        f"max-divergence needs delta = 0, the guarantee has delta={delta!r}: export it with "
+        f"approximate_measurement",
+    )
     return _measurement(plan, ledger, max_divergence(), lambda k: pure_of_group(epsilon, k))
 
 
@@ -175,11 +176,12 @@ def _measurement(
     plan: Plan, ledger: Ledger | None, measure: Measure, privacy_map: Callable[[int], object]
 ) -> Measurement:
     # questions to an oracle are no invocations, and OpenDP could not count them
-    if plan.guarantee.release not in _PUBLISHED_WHOLE:
-        raise NoClaimError(
-            "only a plan that publishes parameters or statistics is a measurement: a function "
-            "answers questions"
-        )
+    need(
+        plan.guarantee.release in _PUBLISHED_WHOLE,
+        NoClaimError,
+        "only a plan that publishes parameters or statistics is a measurement: a function "
+        "answers questions",
+    )
 
     def function(table: Table) -> Published:
         # the whole charge is set aside before a record is opened
@@ -205,10 +207,6 @@ def _measurement(
         function=function,
         privacy_map=privacy_map,
     )
-
-
-def _counted(plan: Plan) -> tuple[tuple[Event, int], ...]:
-    return events_of(plan, _HOST)
 
 
 def _rho(events: tuple[tuple[Event, int], ...]) -> float:

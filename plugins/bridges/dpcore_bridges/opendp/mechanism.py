@@ -1,5 +1,6 @@
 """An OpenDP measurement as a mechanism: its noise, and the event that its privacy map implies."""
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import Any, ClassVar
 
@@ -12,7 +13,7 @@ from opendp.mod import Domain as OpenDPDomain, Measurement
 
 from dpcore.checks import positive
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ParameterError, ReleaseError
+from dpcore.errors import ContractError, ParameterError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.mechanism import (
     Arithmetic,
@@ -47,9 +48,8 @@ def _distance(mechanism: "FromOpenDP") -> Distance:
 
 def _vectors(size: int) -> Iterator[OpenDPDomain]:
     """The domains that hold every finite vector of `size` floats."""
-    for length in (None, size):
-        for nan in (False, True):
-            yield vector_domain(atom_domain(T=float, nan=nan), size=length)
+    for length, nan in itertools.product((None, size), (False, True)):
+        yield vector_domain(atom_domain(T=float, nan=nan), size=length)
 
 
 @attrs.frozen(kw_only=True)
@@ -97,13 +97,14 @@ class FromOpenDP(Executed):
         """
         measurement = self.measurement(query)
         # a narrower domain may fail on a statistic, and a failure tells about records
-        if not any(measurement.input_domain == domain for domain in _vectors(query.real_size)):
-            raise ParameterError(
-                "FromOpenDP",
-                f"a domain of all vectors of {query.real_size} floats, without bounds",
-                "input_domain",
-                measurement.input_domain,
-            )
+        need(
+            any(measurement.input_domain == domain for domain in _vectors(query.real_size)),
+            ParameterError,
+            "FromOpenDP",
+            f"a domain of all vectors of {query.real_size} floats, without bounds",
+            "input_domain",
+            measurement.input_domain,
+        )
         return event_of(measurement, sensitivity.unit, sensitivity.adjacency)
 
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
@@ -128,6 +129,9 @@ class _PreparedMeasurement:
             raise ReleaseError(
                 f"the OpenDP measurement of {query.name!r} failed ({type(error).__name__})"
             ) from None
-        if answer.shape != exact.shape:
-            raise ContractError(f"the OpenDP measurement of {query.name!r} changed the shape")
+        need(
+            answer.shape == exact.shape,
+            ContractError,
+            f"the OpenDP measurement of {query.name!r} changed the shape",
+        )
         return from_real(finite(answer, query), query)

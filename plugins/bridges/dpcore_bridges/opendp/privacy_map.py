@@ -10,7 +10,7 @@ from opendp.mod import Measurement
 
 from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
@@ -60,6 +60,9 @@ def event_of(measurement: Measurement, sensitivity: float, adjacency: Adjacency)
 
 def _finite(value: float) -> float:
     """Rounded up; what rounds to nothing costs the least float there is."""
-    if not 0 <= value < float("inf"):
-        raise NoClaimError(f"the privacy map says {value!r}, which is no claim")
+    need(
+        0 <= value < float("inf"),
+        NoClaimError,
+        f"the privacy map says {value!r}, which is no claim",
+    )
     return max(up(float(value), roundings=3), 1e-300)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from dpcore.bound import SensitivityBound
 from dpcore.learner import AnyLearner
@@ -38,12 +38,10 @@ class OfAnyLearner(PrivateEstimator):
 
     def _learner(self, registry: Registry) -> AnyLearner:
         choice = _USUAL if self.learner is None else self.learner
-        learner: AnyLearner = chosen(choice, LEARNER, registry)
-        return learner
+        return cast(AnyLearner, chosen(choice, LEARNER, registry))
 
     def _mechanism(self, registry: Registry) -> Any:
         return self.mechanism
 
     def _bound(self, registry: Registry) -> SensitivityBound | None:
-        bound: SensitivityBound | None = chosen(self.bound, BOUND, registry)
-        return bound
+        return cast("SensitivityBound | None", chosen(self.bound, BOUND, registry))

@@ -19,7 +19,7 @@ from dpcore.bound import SensitivityBound
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ContractError, ParameterError
+from dpcore.errors import ContractError, ParameterError, need
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
 from dpcore.learning.models.coefficients import Line, line_of
@@ -131,7 +131,9 @@ class PrivateEstimator(BaseEstimator):
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
         self._warn()
-        book = opened(self.ledger, registry)
+        book = self.ledger
+        if book is not None and not isinstance(book, Ledger):
+            book = Ledger.open(book, registry)
         name, secret, reservation = type(self).__name__, None, None
         if self.rehearsal is not None:
             # known coins protect nobody: the ledger notes such a fit, and is not charged
@@ -237,10 +239,11 @@ class PrivateEstimator(BaseEstimator):
 
     def __getstate__(self) -> Any:
         # a second copy of the oracle would answer with the noise of the first
-        if hasattr(self, "predictor_"):
-            raise ContractError(
-                f"a fitted {type(self).__name__} holds records: it is not pickled or copied"
-            )
+        need(
+            not hasattr(self, "predictor_"),
+            ContractError,
+            f"a fitted {type(self).__name__} holds records: it is not pickled or copied",
+        )
         return super().__getstate__()
 
     def __sklearn_clone__(self) -> Self:
@@ -258,10 +261,3 @@ class PrivateEstimator(BaseEstimator):
         tags.input_tags.sparse = False
         tags.target_tags.required = True
         return tags
-
-
-def opened(ledger: str | Path | Ledger | None, registry: Registry) -> Ledger | None:
-    """A ledger by its name, its path or itself."""
-    if ledger is None or isinstance(ledger, Ledger):
-        return ledger
-    return Ledger.open(ledger, registry)

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from dpcore.domain.classes import Classes
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.learning.probabilities import decision, of_scores, probabilities, scored
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
 from dpcore_bridges.sklearn.base import PrivateEstimator
@@ -23,8 +23,7 @@ from dpcore_bridges.sklearn.domain import classes_of
 
 def _scores(estimator: Classifier) -> bool:
     """Whether its model states scores; nobody knows before the fit."""
-    if hasattr(estimator, "predictor_"):
-        return True
+    # An estimator with an oracle has no model, and its oracle answers with scores.
     model = getattr(estimator, "model_", None)
     return model is None or scored(model, estimator.domain_)
 
@@ -135,20 +134,33 @@ class Classifier(ClassifierMixin, PrivateEstimator):
         owner = type(self).__name__
         if self.threshold is not None:
             inside = isinstance(self.threshold, int | float) and 0 < self.threshold < 1
-            if not inside or declared.count != 2 or self.class_weight is not None:
-                raise ParameterError(
-                    owner, "a probability in (0, 1) of the second of two classes, and no weights",
-                    "threshold", self.threshold,
-                )  # fmt: skip
+            need(
+                inside and declared.count == 2 and self.class_weight is None,
+                ParameterError,
+                owner,
+                "a probability in (0, 1) of the second of two classes, and no weights",
+                "threshold",
+                self.threshold,
+            )
         # `balanced` would count the labels: only public numbers by class are taken
         by_class: Any = {} if self.class_weight is None else self.class_weight
-        if not isinstance(by_class, Mapping) or not {*by_class} <= {*declared.values}:
-            raise ParameterError(
-                owner, "public weights {class: weight}, not read off y", "class_weight", by_class
-            )
+        need(
+            isinstance(by_class, Mapping) and {*by_class} <= {*declared.values},
+            ParameterError,
+            owner,
+            "public weights {class: weight}, not read off y",
+            "class_weight",
+            by_class,
+        )
         weights = [by_class.get(value, 1.0) for value in declared.values]
-        if not all(isinstance(w, int | float) and math.isfinite(w) and w > 0 for w in weights):
-            raise ParameterError(owner, "finite weights > 0", "class_weight", by_class)
+        need(
+            all(isinstance(w, int | float) and math.isfinite(w) and w > 0 for w in weights),
+            ParameterError,
+            owner,
+            "finite weights > 0",
+            "class_weight",
+            by_class,
+        )
         return np.array(weights, dtype=np.float64)
 
     def __sklearn_tags__(self) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -73,8 +73,7 @@ def mechanisms(
     if isinstance(given, Mapping) and NAME not in given:
         return {query: chosen(choice, MECHANISM, registry) for query, choice in given.items()}
     if given is not None:
-        mechanism: AnyMechanism = chosen(given, MECHANISM, registry)
-        return mechanism
+        return cast(AnyMechanism, chosen(given, MECHANISM, registry))
     if isinstance(learner, FunctionLearner):
         return _default_mechanism("gaussian_process", registry)
     try:
@@ -91,5 +90,4 @@ def mechanisms(
 
 
 def _default_mechanism(name: str, registry: Registry) -> AnyMechanism:
-    mechanism: AnyMechanism = registry.component(MECHANISM, name)()
-    return mechanism
+    return cast(AnyMechanism, registry.component(MECHANISM, name)())

@@ -12,7 +12,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.records.cells import cells
 
 
@@ -33,12 +33,15 @@ def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[
 
 def require(columns: object, on_invalid: object) -> None:
     """Raise `ParameterError` where nothing is declared of the features, or no rule of misfits."""
-    if columns is None:
-        raise ParameterError(
-            "fit", "columns=(low, high), or {name: (low, high) or [texts]} for each feature: "
-            "public, not read off X",
-            "columns", None,
-        )  # fmt: skip
+    need(
+        columns is not None,
+        ParameterError,
+        "fit",
+        "columns=(low, high), or {name: (low, high) or [texts]} for each feature: "
+        "public, not read off X",
+        "columns",
+        None,
+    )
     if on_invalid not in ("refuse", "project"):
         raise ParameterError("fit", "refuse or project", "on_invalid", on_invalid)
 

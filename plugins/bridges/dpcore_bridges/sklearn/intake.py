@@ -35,22 +35,17 @@ def is_column(labels: Any) -> bool:
     return hasattr(labels, "to_pylist") or (hasattr(labels, "to_list") and len(labels.shape) == 1)
 
 
-def columns_of_frame(frame: Any) -> list[Any]:
-    """The columns of a frame as they are, in order."""
-    if hasattr(frame, "column_names"):  # pyarrow
-        return list(frame.columns)
-    return [frame[name] for name in frame.columns]
-
-
 def collected(rows: Any) -> Any:
     """A lazy frame as a frame; anything else as it is."""
     return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
 
 
 def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
-    """The columns of a frame whose names and number are those of the fit, or of this one."""
+    """The columns of a frame as they are; their names and number are the fit's, or this one's."""
     validate_data(estimator, frame, "no_validation", reset=reset, skip_check_array=True)
-    return columns_of_frame(frame)
+    if hasattr(frame, "column_names"):  # pyarrow
+        return list(frame.columns)
+    return [frame[name] for name in frame.columns]
 
 
 def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[NDArray[Any]]:

@@ -6,7 +6,7 @@ Their parameters are the fields of the learner and of its parts.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import attrs
 
@@ -62,8 +62,7 @@ def estimator_of(name: str, declared: type[Estimator]) -> type[PrivateEstimator]
         fields = given(self, learner)
         if maps:
             fields["features"] = declared.features(given(self, maps[0]))
-        instance: Learner = registry.component(LEARNER, declared.learner)(**fields)
-        return instance
+        return cast(Learner, registry.component(LEARNER, declared.learner)(**fields))
 
     def _mechanism(self: PrivateEstimator, registry: Registry) -> AnyMechanism | None:
         return declared.mechanism({n: getattr(self, n) for n in defaults})

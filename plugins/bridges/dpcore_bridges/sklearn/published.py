@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -53,8 +53,7 @@ def published(run: Run | Path | str, release: str = "") -> PrivateClassifier | P
     estimator.feature_names_in_ = np.array([*domain.columns], dtype=object)
     if isinstance(domain.labels, Classes):
         estimator.classes_ = domain.labels.named(np.arange(domain.classes))
-    fitted: PrivateClassifier | PrivateRegressor = estimator
-    return fitted
+    return cast("PrivateClassifier | PrivateRegressor", estimator)
 
 
 def _estimator_of(run: Run, release: str) -> PrivateClassifier | PrivateRegressor:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from dpcore.cli.console import columns, guarded, out, show_json
-from dpcore.errors import SpecError, shown
+from dpcore.errors import SpecError, need, shown
 from dpcore.learning.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
@@ -48,13 +48,8 @@ def compute(
         arguments = dict(_parse_arguments(values))
         numbers = definition.values(arguments)
         if json:
-            payload = {
-                "statement": statement,
-                "source": definition.source,
-                "wrong": definition.wrong,
-            }
-            payload |= {"given": arguments, **numbers}  # type: ignore[dict-item]  # of several depths
-            show_json(payload)
+            facts = {"source": definition.source, "wrong": definition.wrong, "given": arguments}
+            show_json({"statement": statement, **facts, **numbers})
             return
         table = columns("", *numbers, title=f"{definition.title}. {definition.source}.")
         # Sides may differ in their numbers: one row for each that any of them has.
@@ -105,8 +100,9 @@ def _parse_arguments(values: list[str]) -> Iterator[tuple[str, Any]]:
         name, equals, value = word.removeprefix("--").partition("=")
         # `--NAME VALUE` as two words; a value may itself begin with a minus.
         if not equals:
-            if not word.startswith("--") or not words:
-                raise SpecError(f"needs --NAME VALUE, got {shown(word)}")
+            need(
+                word.startswith("--") and words, SpecError, f"needs --NAME VALUE, got {shown(word)}"
+            )
             value = words.pop(0)
         yield name.replace("-", "_"), _number(name, value)
 
@@ -118,7 +114,6 @@ def _number(name: str, text: str) -> float | int | bool:
         value = float(text)
     except ValueError:
         raise SpecError(f"--{name} needs a number, got {shown(text)}") from None
-    if not math.isfinite(value):
-        raise SpecError(f"--{name} needs a finite number, got {shown(text)}")
+    need(math.isfinite(value), SpecError, f"--{name} needs a finite number, got {shown(text)}")
     # A count must be an integer, but 1.0 and 1e3 stay floats, as they were typed.
     return int(value) if value == int(value) and "." not in text and "e" not in text else value

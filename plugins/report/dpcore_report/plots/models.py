@@ -107,10 +107,7 @@ def _pair(axes: Any, shape: Shape) -> None:
     """A map of the first class: darker is more."""
     # Of several classes the first: a map has one colour for each point.
     values = shape.values if shape.values.ndim == 2 else shape.values[..., 0]
-    ticks = []
-    for grid in shape.at:
-        number = grid.dtype.kind == "f"
-        ticks.append(grid if number else np.arange(len(grid), dtype=float))
+    ticks = [g if g.dtype.kind == "f" else np.arange(len(g), dtype=float) for g in shape.at]
     import matplotlib
 
     colours = matplotlib.colormaps["cividis"].resampled(_COLOURS)
