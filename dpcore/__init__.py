@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
-    from dpcore.query import Query as Query, Sum as Sum
+    from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
         PublicCoins as PublicCoins,
@@ -166,6 +166,7 @@ _HOME = {
     "Status": "guarantee",
     "Stream": "randomness",
     "Sum": "query",
+    "SumQuery": "query",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",

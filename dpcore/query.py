@@ -84,7 +84,6 @@ class Query:
         sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
             them.
         fixed: Mechanism fields that the learner supplies; a spec overrides them.
-        sum: What a record adds, where the statistic is a sum over records; None if it is none.
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
@@ -101,25 +100,11 @@ class Query:
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
-    sum: Sum | None = None
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
-        # A contribution is clipped by its length, which only these norms of real vectors measure.
-        norms = (Distance.L1, Distance.L2, Distance.LINF)
-        if self.sum is not None and (self.distance not in norms or self.field != "real"):
-            raise ParameterError(
-                "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
-            )
-        # With a unit below 1 a sum could be a fraction, which the query says it never is.
-        if self.sum is not None and self.values == "integers" and self.sum.unit < 0:
-            raise ParameterError(
-                "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
-            )
-        if self.sum is not None and self.within is not None:
-            raise ParameterError("a summed Query", "no interval", "within", self.within)
 
     @property
     def real_size(self) -> int:
@@ -159,3 +144,30 @@ class Query:
     def dtype(self) -> type[np.float64] | type[np.complex128]:
         """The dtype in which the statistic travels."""
         return np.complex128 if self.field == "complex" else np.float64
+
+
+@attrs.frozen(kw_only=True)
+class SumQuery(Query):
+    """A question whose statistic is a sum over records, of which each adds a bounded contribution.
+
+    Args:
+        sum: What a record adds at most, and in which unit sums are counted.
+    """
+
+    sum: Sum
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        # A contribution is clipped by its length, which only these norms of real vectors measure.
+        norms = (Distance.L1, Distance.L2, Distance.LINF)
+        if self.distance not in norms or self.field != "real":
+            raise ParameterError(
+                "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
+            )
+        # With a unit below 1 a sum could be a fraction, which the query says it never is.
+        if self.values == "integers" and self.sum.unit < 0:
+            raise ParameterError(
+                "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
+            )
+        if self.within is not None:
+            raise ParameterError("a summed Query", "no interval", "within", self.within)

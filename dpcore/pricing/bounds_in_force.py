@@ -20,7 +20,7 @@ from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
 from dpcore.pricing.of_clipped_persons import clips_persons, of_clipped_persons
 from dpcore.pricing.of_persons import of_persons
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
@@ -225,7 +225,7 @@ def _explain_unsampled(
     is_replacement = adjacency.replaces and claim.adjacency.replaces and not adjacency.of_person
     if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
         return reason
-    if query.sum is None or not query.sum.clip <= claim.smallest:
+    if not isinstance(query, SumQuery) or not query.sum.clip <= claim.smallest:
         return f"{reason}, and for sums that a replacement moves by the clip or more"
     return ""
 
@@ -280,7 +280,7 @@ def _explain_unfit(queries: tuple[Query, ...]) -> str:
     """Why queries cannot be asked of evaluated records, or empty."""
     if any(query.sampling is not None for query in queries):
         return "evaluated records are not sampled: all of the hold-out is seen"
-    if any(query.sum is not None and query.sum.person is not None for query in queries):
+    if any(clips_persons(query) for query in queries):
         return "evaluated records do not say whose they are: take clip: record"
     return ""
 
@@ -304,7 +304,9 @@ def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
             f"{name!r} is bounded in {query.distance}{hint}",
             path,
         )
-    if type(query) is not mechanism.answers:
+    # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
+    kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
+    if mechanism.answers not in kinds:
         raise SpecError(
             f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
             f"function is answered by an interactive mechanism, and nothing else is{hint}",

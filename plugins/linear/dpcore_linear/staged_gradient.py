@@ -34,6 +34,7 @@ from dpcore import (
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
@@ -137,8 +138,8 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float, declared: Sum) -> Query:
-    return Query(
+def _query(name: str, width: int, at_most: int, share: float, declared: Sum) -> SumQuery:
+    return SumQuery(
         name=name,
         shape=(width,),
         distance=Distance.L2,
@@ -234,7 +235,7 @@ class StagedGradient(SummingLearner):
             args = {**state.features.arrays(), "weights": state.descent.weights}
         return attrs.evolve(state.queries[state.stage], args=args)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         if query.name in ("means", "squares"):
@@ -244,17 +245,16 @@ class StagedGradient(SummingLearner):
         gradients = rows.rows * multipliers(rows, query.args["weights"])[:, None]
         return np.ldexp(gradients, rows.exponent)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; of gradients, by products of integers."""
         if query.name in ("means", "squares"):
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries the weights"
         return clipped_gradients(self._rows(query, block, public), query.args["weights"])
 
-    def _rows(self, query: Query, block: Records, public: Public) -> IntegerRows:
+    def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
         """PRIVATE: once for all steps of a stage."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        assert query.sum is not None, "a gradient is planned as a sum"
         args, exponent = query.args, query.sum.unit
         fixed = (args["means"], args["variances"], args["scales"])
 

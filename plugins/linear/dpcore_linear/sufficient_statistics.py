@@ -34,6 +34,7 @@ from dpcore import (
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError
@@ -104,16 +105,16 @@ class SufficientStatistics(SummingLearner, OneShot):
             )
         units = self.units(public.domain)
         declared = Sum(clip=units.add_remove, exponent=units.exponent)
-        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared)
+        query = SumQuery(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declared)
         if self.clip == "person":
             query = of_whole_persons(query, self.counts_for, public.domain)
         return (query,)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its own products."""
         return self.units(public.domain).vectors(self._rows(block, public), block.labels)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum, as integers."""
         return self.units(public.domain).total(self._rows(block, public), block.labels)
 

@@ -30,6 +30,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
     Sum,
+    SumQuery,
 )
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
@@ -99,7 +100,9 @@ class BoundedMean(Folding):
             Query(
                 name=BOUND, shape=shape, distance=Distance.LINF, values="integers", share=self.share
             ),
-            Query(name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)),
+            SumQuery(
+                name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)
+            ),
         )
 
     def ask(self, state: Transcript) -> Query | None:
@@ -117,7 +120,7 @@ class BoundedMean(Folding):
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: counts of larger values, or the exact sums."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             zero = (Exact.zeros((self.grid(public).size,), 0),)
             (larger,) = records.fold(partial(self._larger, public), zero, ROWS)
             return larger.floats()
@@ -137,9 +140,8 @@ class BoundedMean(Folding):
         below = np.searchsorted(sizes, self.grid(public), side="right")
         return (Exact.of((sizes.size - below).astype(np.int64), 0),)
 
-    def _within(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+    def _within(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, x/g), x clipped to g, summed over a block."""
-        assert query.sum is not None, "a mean is a sum"
         bound = float((query.args or {}).get(BOUND, 0.0))
         if not (math.isfinite(bound) and bound > 0):
             raise ContractError("a bound is a finite number above 0")
@@ -202,7 +204,7 @@ class BoundedMeanBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """By query and relation."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
             return Sensitivity(
                 value=value,

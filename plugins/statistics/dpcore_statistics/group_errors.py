@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
@@ -79,20 +79,19 @@ class GroupErrors(Paired):
             raise ParameterError("group_errors", f"at most {most:g}", "cap", self.cap)
         return most if self.cap is None else self.cap
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """A pair (w n, sum of t) for every group."""
         self.largest(public)
         size, norm = self.groups(public).size, self.norm(public)
         clip = with_count(norm, self.count_weight(public), 1.0)
-        return Query(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+        return SumQuery(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
-    def entries(self, query: Query) -> int:
+    def entries(self, query: SumQuery) -> int:
         """A pair, in one group."""
         return query.shape[1]
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above."""
-        assert query.sum is not None, "groups are summed"
         one = query.sum.clip
         between = 2 * one if query.distance is Distance.L1 else up(ROOT_TWO * one, roundings=2)
         if query.shape[0] == 1:

@@ -32,6 +32,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
     Sum,
+    SumQuery,
 )
 from dpcore.checks import fraction
 from dpcore.distance import Distance
@@ -85,7 +86,7 @@ class PrivateGroups(PrivateKeys):
         (keys,) = super().queries(public)
         number_column(public.domain, self.mean_of)
         clip = with_count(Distance.L2, self.weight(public), 1.0)
-        means = Query(
+        means = SumQuery(
             name=MEANS,
             shape=(self.most + 1, 2),
             distance=Distance.L2,
@@ -105,7 +106,7 @@ class PrivateGroups(PrivateKeys):
 
     def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE: the keys with their counts, or the exact sums by key."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             return super().statistic(query, records, public, secret)
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._added, query, public), zero, ROWS)
@@ -117,9 +118,8 @@ class PrivateGroups(PrivateKeys):
         """PRIVATE: the same, in floats."""
         return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
-    def _added(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+    def _added(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, t) of each record, clipped, in the place of its key."""
-        assert query.sum is not None, "means are sums"
         text, start = self.texts(public)
         keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
         if keys.shape != (self.most, text.width):
@@ -213,7 +213,7 @@ class PrivateGroupsBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """By query and relation."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             return KeysBound().sensitivity(query, learner, public, adjacency)
         longest = query.sum.clip
         moved = ByRelation(

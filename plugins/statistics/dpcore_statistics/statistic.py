@@ -21,6 +21,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
@@ -105,11 +106,11 @@ class Statistic(SummingLearner, Conversation):
         return 1 - self.level
 
     @abstractmethod
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The one query, in the norm that is in use."""
 
     @abstractmethod
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem: what one record moves the exact sum by, before rounding to the unit.
 
         It is the longest contribution where a record comes or goes, and the largest distance of two
@@ -120,7 +121,7 @@ class Statistic(SummingLearner, Conversation):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """What is published: a function of the answer and of public facts."""
 
-    def entries(self, query: Query) -> int:
+    def entries(self, query: SumQuery) -> int:
         """How many numbers of one contribution may be other than 0: no others are rounded."""
         return query.real_size
 
@@ -142,10 +143,9 @@ class Statistic(SummingLearner, Conversation):
         query = self.query(public)
         return (query if self.clip == "record" else self._of_persons(query, public),)
 
-    def _of_persons(self, query: Query, public: Public) -> Query:
+    def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         query = of_whole_persons(query, self.counts_for, public.domain)
-        assert query.sum is not None, "statistics are sums"
         if query.sum.person is None or query.values != "integers":
             return query
         if query.real_size > 1:
@@ -197,6 +197,8 @@ class StatisticBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """By relation."""
+        if not isinstance(query, SumQuery):
+            return Refused(f"{query.name!r} declares no sum")
         moved = learner.moved(query, public)
         if isinstance(moved, Refused):
             return moved
@@ -213,9 +215,8 @@ class StatisticBound(SensitivityBound):
         )
 
 
-def _rounding(query: Query, entries: int) -> float:
+def _rounding(query: SumQuery, entries: int) -> float:
     """What rounding two contributions to the unit moves their distance by."""
-    assert query.sum is not None, "statistics are sums"
     size: float = entries
     if query.distance is Distance.L2:
         size = up(size**0.5, roundings=1)

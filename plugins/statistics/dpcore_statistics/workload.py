@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -85,18 +85,18 @@ class Workload(Statistic):
             )
         return strategy(tuple(map(tuple, wanted.tolist())))
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The measured sums."""
         found = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else found.longest_column
-        return Query(
+        return SumQuery(
             name="measured",
             shape=(len(found.measured),),
             distance=self.norm(public),
             sum=Sum(clip=clip),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """Columns of A: their length, and their distance; a record in no cell has a column of 0."""
         found = self.strategy(public)
         if query.distance is Distance.L1:
@@ -104,15 +104,14 @@ class Workload(Statistic):
         replaced = max(found.farthest_columns, found.longest_column)
         return ByRelation(add_remove=found.longest_column, replace_one=replaced)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         columns = np.vstack([self.strategy(public).measured.T, np.zeros(query.real_size)])
         return np.asarray(columns[cell])
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
-        assert query.sum is not None, "measured sums are sums"
         cell = self.cells(public).index(block)
         measured = self.strategy(public).measured
         kept = cell[self.chosen(block, public) & (cell >= 0)]

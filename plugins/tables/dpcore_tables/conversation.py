@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Public, Query
+from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
@@ -261,12 +261,12 @@ def _bins(state: State, answer: Answer, stage: str) -> State:
 
 
 def _label(state: State, answer: Answer, stage: str) -> State:
-    declared = answer.query.sum
-    assert declared is not None, "labels are summed"
-    of_one = moved_by_sum(attrs.evolve(answer.query, sum=attrs.evolve(declared, sign="any")))
-    of_own = moved_by_sum(answer.query)
+    query = answer.query
+    assert isinstance(query, SumQuery), "labels are summed"
+    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
+    of_own = moved_by_sum(query)
     wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
-    unit = state.noise(answer) * wider / declared.clip * math.sqrt(answer.query.share)
+    unit = state.noise(answer) * wider / query.sum.clip * math.sqrt(query.share)
     if state.plan.kind == "several":
         found = np.maximum(answer.value / state.records, classes.RAREST)
         found = found / found.sum()

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, SummingLearner
+from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, SummingLearner, SumQuery
 from dpcore.checks import positive_integer
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
@@ -100,7 +100,7 @@ class ShapeFunctions(SummingLearner):
             return None
         return attrs.evolve(state.queries[state.next], args=state.args())
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         if query.name in ("means", "squares"):
@@ -115,7 +115,7 @@ class ShapeFunctions(SummingLearner):
         alone = [self.partial(query, one, public).floats() for one in block.alone()]
         return np.array(alone).reshape(-1, *query.shape)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
 
         A record counts once in every histogram: at most the root of their number.
