@@ -43,7 +43,6 @@ if TYPE_CHECKING:
         Learner as Learner,
         Model as Model,
         Public as Public,
-        Reads as Reads,
         ScoringModel as ScoringModel,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
@@ -61,7 +60,7 @@ if TYPE_CHECKING:
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
-    from dpcore.query import Query as Query, Sum as Sum, SumQuery as SumQuery
+    from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
         PublicCoins as PublicCoins,
@@ -146,7 +145,7 @@ _HOME = {
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
     "Range": "domain.columns",
-    "Reads": "learner",
+    "Reads": "query",
     "Records": "records.records",
     "Refused": "bound",
     "Refuted": "sensitivity",

@@ -7,9 +7,8 @@ answers alone, so that whatever is published is a function of what came through 
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
@@ -108,45 +107,6 @@ class LinearScoreModel(ScoringModel, Protocol):
         """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
 
 
-class Reads(enum.Enum):
-    """How a learner's private function reads the records; each needs more than those above it.
-
-    What is additive runs on data larger than memory and in any number of places (`dpcore.engines`).
-    """
-
-    SUMS = "sums"
-    """The statistic is a sum over records."""
-
-    FOLDS = "folds"
-    """A function of exact sums, bounded by a theorem of its own."""
-
-    LOOPS = "loops"
-    """A private iteration, each step a function of exact sums: many passes."""
-
-    ORDER = "order"
-    """One state, passed along a secret order of the records: all of them in one memory."""
-
-    ROWS = "rows"
-    """All records at once, in one memory."""
-
-    def describe(self) -> str:
-        """What it is, and what it needs."""
-        needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
-        return f"{self.value}: {needs}"
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether blocks of records, one after the other, suffice."""
-        return self in (Reads.SUMS, Reads.FOLDS, Reads.LOOPS)
-
-    @classmethod
-    def most(cls, several: Iterable[Reads]) -> Reads:
-        """The kind among `several` that needs the most; `SUMS` where there are none."""
-        # Members are declared in the order of what they need.
-        order = list(cls)
-        return order[max((order.index(kind) for kind in several), default=0)]
-
-
 class AnyLearner(ABC):
     """A learner of either kind: one that converses (`Learner`), or one of a function.
 
@@ -175,19 +135,6 @@ class AnyLearner(ABC):
 
     several_classes: ClassVar[bool] = False
     """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
-
-    @property
-    def reads(self) -> Reads:
-        """How `compute` reads the records. What says less than it needs fails on large data."""
-        return Reads.ROWS
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """`reads`, or more than that for a learner whose way depends on the declared facts.
-
-        Args:
-            domain: Of the learner's part of the records.
-        """
-        return self.reads
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:

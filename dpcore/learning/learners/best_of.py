@@ -29,9 +29,9 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
+from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State
 from dpcore.learning.models.notebook_views import ShownModel
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
@@ -125,15 +125,6 @@ class BestOf(Learner):
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
 
-    @property
-    def reads(self) -> Reads:
-        """What the candidate that needs most reads; the choice is a sum of losses."""
-        return Reads.most(candidate.reads for candidate in self.candidates)
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """The same at a domain."""
-        return Reads.most(candidate.reads_of(domain) for candidate in self.candidates)
-
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
         if public.mu is None:
@@ -171,7 +162,13 @@ class BestOf(Learner):
         shape = (len(self.candidates),)
         return (
             *fit_queries,
-            Query(name=CHOICE, shape=shape, distance=Distance.LINF, share=self.share),
+            Query(
+                name=CHOICE,
+                shape=shape,
+                distance=Distance.LINF,
+                share=self.share,
+                reads=Reads.SUMS,
+            ),
         )
 
     def start(self, public: Public) -> _State:

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
-from dpcore.learner import Learner, Public, Reads
+from dpcore.learner import Learner, Public
 from dpcore.learning.learners.by_person import total_of_persons
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.query import Query, SumQuery
@@ -54,11 +54,6 @@ class SummingLearner(Learner):
     """Most records of a block; at most 2^20, so that sums of what the core rounds fit 64 bits."""
 
     isolate: bool = False
-
-    @property
-    def reads(self) -> Reads:
-        """Sums; all rows in a subclass that writes its own `statistic`."""
-        return Reads.SUMS if sums_exactly(self) else Reads.ROWS
 
     @abstractmethod
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:

@@ -27,7 +27,6 @@ from dpcore import (
     OneShot,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -82,11 +81,6 @@ class SufficientStatistics(SummingLearner, OneShot):
         default="record", validator=one_of("record", "person")
     )
     counts_for: float = attrs.field(default=1.0, validator=positive)
-
-    @property
-    def reads(self) -> Reads:
-        """Sums; all records in one memory where persons are clipped."""
-        return Reads.ROWS if self.clip == "person" else super().reads
 
     def units(self, domain: Domain) -> GramUnits:
         """What is counted: one record's part of either sum is about 1 (or 1/gram_weight) long."""

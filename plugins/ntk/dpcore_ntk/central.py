@@ -141,17 +141,12 @@ class Central(OneShot):
         """The neurons."""
         return Neurons.draw(self.neurons, self.inputs(public), public.coins)
 
-    @property
-    def reads(self) -> Reads:
-        """A state is passed along a secret order."""
-        return Reads.ORDER
-
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the state, in l2."""
+        """One: the state, in l2, which is passed along a secret order."""
         neurons = self.drawn(public)
         targets = Targets(domain=public.domain)
         shape = (targets.count, neurons.width, neurons.rank)
-        return (Query(name="state", shape=shape, distance=Distance.L2),)
+        return (Query(name="state", shape=shape, distance=Distance.L2, reads=Reads.ORDER),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

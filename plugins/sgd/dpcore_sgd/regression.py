@@ -25,7 +25,6 @@ from dpcore import (
     Order,
     Public,
     Query,
-    Reads,
     Records,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
@@ -151,11 +150,6 @@ class Regression(OneShot):
         if self.radius is not None:
             return self.batch
         return max(self.batch, 64 if width < 100 else 32 if width < 500 else 16)
-
-    @property
-    def reads(self) -> Reads:
-        """A state is passed along a secret order."""
-        return Reads.ORDER
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the coefficients, in l2, over an order of rows that the runtime draws."""

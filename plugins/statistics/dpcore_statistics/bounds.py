@@ -25,6 +25,7 @@ from dpcore import (
     LearnerCoins,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -98,7 +99,12 @@ class BoundedMean(Folding):
         clip = with_count(norm, self.weight(public), 1.0)
         return (
             Query(
-                name=BOUND, shape=shape, distance=Distance.LINF, values="integers", share=self.share
+                name=BOUND,
+                shape=shape,
+                distance=Distance.LINF,
+                values="integers",
+                share=self.share,
+                reads=Reads.FOLDS,
             ),
             SumQuery(
                 name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)

@@ -15,7 +15,6 @@ from dpcore import (
     Distance,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -50,11 +49,6 @@ class Folding(Conversation):
 
     predicts: ClassVar[bool] = False
     several_classes: ClassVar[bool] = True
-
-    @property
-    def reads(self) -> Reads:
-        """Functions of exact sums."""
-        return Reads.FOLDS
 
 
 @attrs.frozen(kw_only=True)
@@ -94,11 +88,6 @@ class Statistic(SummingLearner, Conversation):
             raise ParameterError("statistics", "l1 or l2", "distance", self.distance)
         if self.clip == "record" and self.counts_for != 1:
             raise ParameterError("statistics", "clip: person", "counts_for", self.counts_for)
-
-    @property
-    def reads(self) -> Reads:
-        """Sums; all records in one memory where persons are clipped."""
-        return Reads.ROWS if self.clip == "person" else super().reads
 
     @property
     def miss(self) -> float:

@@ -15,7 +15,7 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.models.error_bars import even_noise
 from dpcore.learning.models.linear import LinearModel
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.records.records import Records
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 
@@ -31,12 +31,16 @@ class FeatureRegression(OneShot):
     scores: ClassVar[bool] = True
     linear: ClassVar[bool] = True
 
+    narrow_reads: ClassVar[Reads] = Reads.ROWS
+    """How `statistic` reads the records where they may be at least as many as the features."""
+
     features: FeatureMap
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
+        """One: the coefficients, in l2; it reads rows where they are fewer than the features."""
         width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
+        reads = Reads.ROWS if self.wide(public.domain) else self.narrow_reads
+        return (Query(name="coefficients", shape=(width,), distance=Distance.L2, reads=reads),)
 
     def wide(self, domain: Domain) -> bool:
         """Whether there are surely more features than records, by public facts alone: sums of
