@@ -149,8 +149,12 @@ class AnyLearner(ABC):
         return ()
 
     @abstractmethod
-    def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE, pure: the value of `query` on the records, before any mechanism."""
+    def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
+
+        Returns:
+            An array of the query's shape, or an `Exact` sum of it; of a function an `Expansion`.
+        """
 
 
 class Learner(AnyLearner):
@@ -163,16 +167,6 @@ class Learner(AnyLearner):
     @abstractmethod
     def ask(self, state: State) -> Query | None:
         """The next ask: a planned query with only `args` set; None when finished."""
-
-    @abstractmethod
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: `statistic`, by the name that both kinds of learners share."""
-        return self.statistic(query, records, public, secret)
 
     @abstractmethod
     def update(self, state: State, answer: Answer) -> State:

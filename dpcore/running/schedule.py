@@ -78,7 +78,7 @@ class Scheduled(ABC):
         # leaves in them is lost with them.
         learner, part = self.before.copy()
         public = Public(domain=part, coins=held.hidden, mu=self.mu)
-        return self.stand_in or learner.compute, public
+        return self.stand_in or learner.statistic, public
 
     @property
     @abstractmethod

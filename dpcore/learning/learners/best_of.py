@@ -208,8 +208,8 @@ class BestOf(Learner):
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The candidate's statistic, or minus each candidate's sum of losses."""
+    ) -> Any:
+        """PRIVATE: the candidate's statistic, or minus each candidate's sum of losses."""
         if query.name != CHOICE:
             index, inner_query = self.own(query, public)
             return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
@@ -219,13 +219,6 @@ class BestOf(Learner):
         (total,) = records.fold(partial(self._block_losses, models, public.domain), zero, _ROWS)
         # Minus, as the mechanism takes the largest entry. Saturation moves nothing farther apart.
         return -np.minimum(total.floats(), math.ldexp(_SATURATION, _UNIT))
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: what the candidate computes, an exact sum too; or the losses."""
-        if query.name == CHOICE:
-            return self.statistic(query, records, public, secret)
-        index, inner_query = self.own(query, public)
-        return self.candidates[index].compute(inner_query, records, self.part(public), secret)
 
     def _block_losses(
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records

@@ -151,14 +151,8 @@ class SummingLearner(Learner):
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE: the exact sum, rounded to floats."""
-        return self.total_of(query, records, public).floats()
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: the exact sum; of a subclass that writes its own `statistic`, that one."""
-        if not sums_exactly(self):
-            return self.statistic(query, records, public, secret)
+    ) -> NDArray[Any] | Exact:
+        """PRIVATE: the exact sum."""
         return self.total_of(query, records, public)
 
 
@@ -181,7 +175,6 @@ def sums_exactly(learner: object) -> bool:
         getattr(type(learner), name) is getattr(core, name)
         for name in (
             "statistic",
-            "compute",
             "total_of",
             "_part",
             "_of",

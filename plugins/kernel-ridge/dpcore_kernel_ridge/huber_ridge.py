@@ -101,7 +101,7 @@ class KernelHuberRidge(KernelLearner):
             evaluation_error=huber_evaluation_error(problem, most),
         )
 
-    def function(
+    def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""

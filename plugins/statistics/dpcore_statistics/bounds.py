@@ -124,7 +124,9 @@ class BoundedMean(Folding):
         """g, of the first answer."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any] | Exact:
         """PRIVATE: counts of larger values, or the exact sums."""
         if not isinstance(query, SumQuery):
             zero = (Exact.zeros((self.grid(public).size,), 0),)
@@ -156,12 +158,6 @@ class BoundedMean(Folding):
         clip, unit = query.sum.clip, query.sum.unit
         whole = clipped_integers(rows, clip, unit, query.distance, positive=False)
         return (Exact.of(whole.sum(axis=0), unit),)
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE: the same, in floats."""
-        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
     def model(self, state: Transcript) -> Statistics:
         """The mean, the count and the bound."""

@@ -104,19 +104,15 @@ class PrivateGroups(PrivateKeys):
             return attrs.evolve(means, args={KEYS: state.answers[0].value[:, :-1]})
         return None
 
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> Any:
         """PRIVATE: the keys with their counts, or the exact sums by key."""
         if not isinstance(query, SumQuery):
             return super().statistic(query, records, public, secret)
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._added, query, public), zero, ROWS)
         return total
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[np.float64]:
-        """PRIVATE: the same, in floats."""
-        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
     def _added(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, t) of each record, clipped, in the place of its key."""

@@ -252,7 +252,7 @@ def test_the_bound_is_about_sums_that_the_core_adds():
     assert not SumBound().is_about(Own())
     (query,) = Own().queries(public())
     coins = SecretCoins.rehearsal(0).learner(0, "sum", 1)
-    assert Own().compute(query, records(), public(), coins).tolist() == [1e9] * 3
+    assert Own().statistic(query, records(), public(), coins).tolist() == [1e9] * 3
     undeclared = Query(name=query.name, shape=query.shape, distance=query.distance)
     assert isinstance(
         SumBound().sensitivity(undeclared, Rows(), public(), ADD_REMOVE), dpcore.Refused

@@ -229,7 +229,7 @@ class _Teller:
         own = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                self._flat(learner.compute(query, seen, self._public, own))
+                self._flat(learner.statistic(query, seen, self._public, own))
                 for seen in self._seen(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
@@ -244,7 +244,7 @@ class _FunctionTeller(_Teller):
         (ask,) = self._scheduled.asks.values()
         own = _REFERENCE.learner(0, ask.query.name, 1)
         learner = self._scheduled.learner
-        return {ask.query.name: learner.compute(ask.query, records, self._public, own)}
+        return {ask.query.name: learner.statistic(ask.query, records, self._public, own)}
 
     def _flat(self, value: Any) -> NDArray[np.float64]:
         assert self._points is not None, "a function is asked about points"
