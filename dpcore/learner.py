@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.errors import ContractError
 from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
@@ -100,11 +101,22 @@ class ProbabilityModel(Model, Protocol):
 
 
 @runtime_checkable
-class LinearScoreModel(ScoringModel, Protocol):
-    """A model whose score is linear in the coordinates of its only answer."""
+class LinearNoiseModel(Model, Protocol):
+    """A model that knows the law of its noise: predictions come from a score that is linear in the
+    coordinates of the learner's only answer, which is asked once."""
 
     def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
+
+
+@runtime_checkable
+class LinearScoreModel(ScoringModel, LinearNoiseModel, Protocol):
+    """A model whose score is linear in the coordinates of its only answer."""
+
+
+@runtime_checkable
+class ScoringProbabilityModel(ScoringModel, ProbabilityModel, Protocol):
+    """A model of a number or of classes, with scores and probabilities."""
 
 
 class AnyLearner(ABC):
@@ -120,21 +132,19 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
-    predicts: ClassVar[bool] = True
-    """Whether it publishes a `Model`, which needs a target; else it publishes tables of numbers."""
+    publishes: ClassVar[type[Any]] = Model
+    """The most that holds of what it publishes: `Published` (tables of numbers), `Model`, or a
+    protocol that extends one of them. A `Model` needs a declared target, and only a
+    `ProbabilityModel` serves one of three or more classes, whose labels are codes, not sizes."""
 
-    scores: ClassVar[bool] = False
-    """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
-    choose among them."""
-
-    probabilities: ClassVar[bool] = False
-    """Whether its models of classes are `ProbabilityModel`; of two classes, scores suffice too."""
-
-    linear: ClassVar[bool] = False
-    """Whether it asks once, and its model is a `LinearScoreModel` in that answer's coordinates."""
-
-    several_classes: ClassVar[bool] = False
-    """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
+    def __init_subclass__(cls, **fields: Any) -> None:
+        super().__init_subclass__(**fields)
+        # A class that merely has the methods of a protocol would promise none of them.
+        if isinstance(cls.publishes, type) and Published not in cls.publishes.__mro__:
+            raise ContractError(
+                f"{cls.__name__} publishes {cls.publishes.__name__}, which extends no protocol of "
+                f"dpcore.learner: name Published, Model, ScoringModel or another one of them"
+            )
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -175,3 +185,13 @@ class Learner(AnyLearner):
     @abstractmethod
     def model(self, state: State) -> Published:
         """The published model, or tables, once `ask` has returned None."""
+
+
+def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
+    """Whether a learner declares that it publishes a `kind`, such as `Model`.
+
+    Args:
+        kind: A protocol of this module.
+    """
+    # By name: `issubclass` asks for the methods of a protocol, which a class may have by chance.
+    return kind in learner.publishes.__mro__

@@ -13,7 +13,7 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
@@ -113,13 +113,12 @@ class Bounds:
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
         # Refusals, not errors: another of the learner's bounds may still give a claim.
-        if release.learner.predicts and not public.domain.labelled:
+        predicts = promises(release.learner, Model)
+        if predicts and not public.domain.labelled:
             return Refused(f"{owner} predicts a target, and the domain declares none")
-        if (
-            release.learner.predicts
-            and not release.learner.several_classes
-            and public.domain.classes > 2
-        ):
+        # Labels of three or more classes are codes, which a model of sizes would take for numbers.
+        is_sized = predicts and not promises(release.learner, ProbabilityModel)
+        if is_sized and public.domain.classes > 2:
             return Refused(
                 f"{owner} fits a target range or two classes, the target has "
                 f"{public.domain.classes} classes"

@@ -17,7 +17,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.errors import ReplayError, below
-from dpcore.learner import AnyLearner, Public
+from dpcore.learner import AnyLearner, Model, Public, promises
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
@@ -177,7 +177,7 @@ def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tupl
     groups = [releases[start : start + size] for start in range(0, len(releases), size)]
     asks = itertools.chain.from_iterable(
         request.look.asks(
-            tuple(scheduled.name for scheduled in group if scheduled.learner.predicts),
+            tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model)),
             request.domain,
             request.adjacency,
             request.holdout,

@@ -13,6 +13,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below
+from dpcore.learner import Model, promises
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.paid_evaluation import RELEASE
 from dpcore.plan.parts import part_domain
@@ -202,5 +203,5 @@ def _plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     """What is asked of the hold-out about a group."""
     if request.look is None:
         return ()
-    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
+    names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)

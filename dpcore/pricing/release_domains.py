@@ -10,6 +10,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near
 from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import Model, ScoringModel, promises
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
 from dpcore.running.predictions_as_records import evaluated_adjacency, evaluated_domain
@@ -41,7 +42,7 @@ def seen(request: Request, release: Release) -> Seen:
         return Seen(part=part_domain(domain, adjacency, share), adjacency=adjacency)
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
-    part = evaluated_domain(domain, adjacency, share, scored=source.learner.scores)
+    part = evaluated_domain(domain, adjacency, share, scored=promises(source.learner, ScoringModel))
     return Seen(part=part, adjacency=evaluated_adjacency(adjacency))
 
 
@@ -49,7 +50,7 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
     names = [candidate.name for candidate in releases]
     place = names.index(release.name)
     # Only an earlier release: its model must be fixed before its errors are asked for.
-    group = [candidate for candidate in releases[:place] if candidate.learner.predicts]
+    group = [candidate for candidate in releases[:place] if promises(candidate.learner, Model)]
     source = next((candidate for candidate in group if candidate.name == release.of), None)
     if source is None:
         listed = ", ".join(candidate.name for candidate in group) or "there is none"
@@ -60,7 +61,7 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
         )
     if isinstance(source.learner, FunctionLearner):
         raise SpecError(f"{source.name} is a function, of which no model is published", "of")
-    if release.learner.predicts:
+    if promises(release.learner, Model):
         raise SpecError(
             f"{type(release.learner).__name__} predicts; what is told of another release are "
             f"statistics, such as statistics.group_errors",

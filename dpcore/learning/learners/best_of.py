@@ -29,7 +29,7 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State
+from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State, promises
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
@@ -50,10 +50,11 @@ def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...
             "best_of", "two or more learners that publish parameters", attribute.name, names
         )
     # A model without scores would leave the choice no losses to compare.
-    if mute := [type(candidate).__name__ for candidate in value if not candidate.scores]:
+    mute = [type(one).__name__ for one in value if not promises(one, ScoringModel)]
+    if mute:
         raise ParameterError(
             "best_of",
-            "learners whose models score encoded columns and that say so (scores = True)",
+            "learners whose models score encoded columns and that say publishes = ScoringModel",
             attribute.name,
             mute,
         )
@@ -116,7 +117,7 @@ class BestOf(Learner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("best_of",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_require_candidates)
     share: float = attrs.field(default=0.1, validator=fraction)

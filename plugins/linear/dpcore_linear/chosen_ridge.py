@@ -26,6 +26,7 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -78,7 +79,7 @@ class ChosenRidge(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.chosen_ridge",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap

@@ -27,6 +27,7 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -92,7 +93,7 @@ class ClippedGradient(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap

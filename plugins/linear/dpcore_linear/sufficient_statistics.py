@@ -29,6 +29,7 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
@@ -69,7 +70,7 @@ class SufficientStatistics(SummingLearner, OneShot):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.sufficient_statistics",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap

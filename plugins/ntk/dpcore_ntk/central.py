@@ -22,6 +22,7 @@ from dpcore import (
     Learner,
     LearnerCoins,
     OneShot,
+    ProbabilityModel,
     Public,
     Query,
     Reads,
@@ -110,8 +111,7 @@ class Central(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("ntk.central",)
     total: ClassVar[bool] = True
-    several_classes: ClassVar[bool] = True
-    probabilities: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ProbabilityModel
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
     intercept: float = attrs.field(default=0.3, validator=below_one)

@@ -26,6 +26,7 @@ from dpcore import (
     Public,
     Query,
     Records,
+    ScoringModel,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain
@@ -76,7 +77,7 @@ class Regression(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("sgd.path", "sgd.passes")
     total: ClassVar[bool] = True
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     features: FeatureMap | None = None
     order: Literal["shuffled", "cyclic", "with_replacement"] = attrs.field(

@@ -14,6 +14,7 @@ from dpcore import (
     AnyLearner,
     Distance,
     Public,
+    Published,
     Query,
     Records,
     Refused,
@@ -47,8 +48,7 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
 class Folding(Conversation):
     """Numbers that are functions of exact sums, each with a theorem of its own."""
 
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = Published
 
 
 @attrs.frozen(kw_only=True)
@@ -70,8 +70,7 @@ class Statistic(SummingLearner, Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = Published
 
     rows_at_once: ClassVar[int] = ROWS
 

@@ -16,7 +16,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, SummingLearner, SumQuery
+from dpcore import (
+    Answer,
+    Domain,
+    Exact,
+    Public,
+    Query,
+    Range,
+    Records,
+    ScoringProbabilityModel,
+    SummingLearner,
+    SumQuery,
+)
 from dpcore.checks import positive_integer
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
@@ -64,9 +75,7 @@ class ShapeFunctions(SummingLearner):
             number of steps and functions, and nothing of the guarantee. `at_most` if None.
     """
 
-    scores: ClassVar[bool] = True
-    several_classes: ClassVar[bool] = True
-    probabilities: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringProbabilityModel
     rows_at_once: ClassVar[int] = BLOCK
 
     expected_records: int | None = attrs.field(

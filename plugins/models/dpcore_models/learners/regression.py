@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.interval import Spread
-from dpcore.learner import Answer, Public
+from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.models.error_bars import even_noise
@@ -28,8 +28,7 @@ class FeatureRegression(OneShot):
         features: Map from encoded columns to features.
     """
 
-    scores: ClassVar[bool] = True
-    linear: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = LinearScoreModel
 
     narrow_reads: ClassVar[Reads] = Reads.ROWS
     """How `statistic` reads the records where they may be at least as many as the features."""

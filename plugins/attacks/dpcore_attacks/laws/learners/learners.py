@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
+from dpcore.learner import AnyLearner, Learner, Model, ScoringModel, promises
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -316,8 +316,8 @@ def _model_replays(trial: _Trial) -> str:
     if first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first):
         raise BrokenLawError("equal answers gave models with different arrays")
     predicting = [model for model in models if isinstance(model, Model)]
-    # `predicts` is declared beforehand: what is published must agree with it.
-    if bool(predicting) != trial.case.learner.predicts:
+    # `publishes` is declared beforehand: what is published must agree with it.
+    if bool(predicting) != promises(trial.case.learner, Model):
         raise BrokenLawError("it says otherwise whether it publishes a model")
     if not predicting:
         return f"{len(first)} arrays"
@@ -335,7 +335,8 @@ def _model_replays(trial: _Trial) -> str:
 
 def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
     """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
-    encoded, scores = trial.case.domain.project(table).features, trial.case.learner.scores
+    encoded = trial.case.domain.project(table).features
+    scores = promises(trial.case.learner, ScoringModel)
 
     def outputs_of(model: Model, row: int) -> list[NDArray[Any]]:
         row_table = {name: cells[row : row + 1] for name, cells in table.items()}

@@ -12,7 +12,7 @@ from dpcore.adjacency import ADD_REMOVE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
-from dpcore.learner import Learner, Public
+from dpcore.learner import Learner, Public, ScoringModel
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.learners.summing import SummingLearner
@@ -53,7 +53,7 @@ class PlainMoments(SummingLearner, OneShot):
         clip: Of what one record adds.
     """
 
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     clip: float = 1.5
 
