@@ -152,7 +152,7 @@ class SummingLearner(Learner):
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
     ) -> NDArray[Any] | Exact:
-        """PRIVATE: the exact sum."""
+        """PRIVATE: the exact sum over the records."""
         return self.total_of(query, records, public)
 
 
