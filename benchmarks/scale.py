@@ -31,6 +31,7 @@ from dpcore.engines.base import Task
 from dpcore.engines.derived import DerivedBlocks
 from dpcore.engines.local import LocalEngine
 from dpcore.learning.features.identity import Identity
+from dpcore.learning.learners.summing import require_sum
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
@@ -170,7 +171,7 @@ def run(learner: Any, path: Path, records: int, columns: int, asks: int, threads
         budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-9),
         blocks=True,
     )
-    summed = all(ask.query.sum is not None for ask in plan.schedule.asks)
+    summed = all(isinstance(ask.query, dpcore.SumQuery) for ask in plan.schedule.asks)
     assert not summed or all(ask.sensitivity.solver_error == 0 for ask in plan.schedule.asks)
     with Timed(asks=asks, threads=threads, spool=path.parent) as engine:
         plan.run(source_of(path, records, columns), engine=engine)
@@ -193,7 +194,7 @@ def same_bits(path: Path, records: int, columns: int) -> dict:
     learner = SufficientStatistics(features=Identity())
     public = dpcore.Public(domain=domain(records, columns), coins=dpcore.PublicCoins(1), mu=1.0)
     (query,) = learner.queries(public)
-    assert query.sum is not None, "they are sums"
+    query = require_sum(query, learner)
     zero = (dpcore.Exact.zeros(query.shape, query.sum.unit),)
 
     def part(block: Records) -> Folded:

@@ -41,10 +41,14 @@ if TYPE_CHECKING:
         Answer as Answer,
         AnyLearner as AnyLearner,
         Learner as Learner,
+        LinearNoiseModel as LinearNoiseModel,
+        LinearScoreModel as LinearScoreModel,
         Model as Model,
+        ProbabilityModel as ProbabilityModel,
         Public as Public,
-        Reads as Reads,
+        Published as Published,
         ScoringModel as ScoringModel,
+        ScoringProbabilityModel as ScoringProbabilityModel,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
     from dpcore.learning.learners.best_of import BestOf as BestOf
@@ -61,7 +65,7 @@ if TYPE_CHECKING:
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
-    from dpcore.query import Query as Query, Sum as Sum
+    from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
         PublicCoins as PublicCoins,
@@ -128,6 +132,8 @@ _HOME = {
     "LearnerCoins": "randomness",
     "Ledger": "ledger.book",
     "LinearModel": "learning.models.linear",
+    "LinearNoiseModel": "learner",
+    "LinearScoreModel": "learner",
     "Mechanism": "mechanism",
     "Metric": "learning.metrics.base",
     "Model": "learner",
@@ -140,13 +146,15 @@ _HOME = {
     "Poisson": "sampling.schemes",
     "PricedMetric": "learning.metrics.priced",
     "PrivacyBudget": "accounting.budget",
+    "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
+    "Published": "learner",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
     "Range": "domain.columns",
-    "Reads": "learner",
+    "Reads": "query",
     "Records": "records.records",
     "Refused": "bound",
     "Refuted": "sensitivity",
@@ -156,6 +164,7 @@ _HOME = {
     "Reservation": "ledger.book",
     "Run": "publish.folder",
     "ScoringModel": "learner",
+    "ScoringProbabilityModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityLaw": "sensitivity",
@@ -166,6 +175,7 @@ _HOME = {
     "Status": "guarantee",
     "Stream": "randomness",
     "Sum": "query",
+    "SumQuery": "query",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",

@@ -7,9 +7,8 @@ answers alone, so that whatever is published is a function of what came through 
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.errors import ContractError
 from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
@@ -101,50 +101,22 @@ class ProbabilityModel(Model, Protocol):
 
 
 @runtime_checkable
-class LinearScoreModel(ScoringModel, Protocol):
-    """A model whose score is linear in the coordinates of its only answer."""
+class LinearNoiseModel(Model, Protocol):
+    """A model that knows the law of its noise: predictions come from a score that is linear in the
+    coordinates of the learner's only answer, which is asked once."""
 
     def lengths(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """The standard deviation of the score where every real coordinate has noise of 1. (n,)."""
 
 
-class Reads(enum.Enum):
-    """How a learner's private function reads the records; each needs more than those above it.
+@runtime_checkable
+class LinearScoreModel(ScoringModel, LinearNoiseModel, Protocol):
+    """A model whose score is linear in the coordinates of its only answer."""
 
-    What is additive runs on data larger than memory and in any number of places (`dpcore.engines`).
-    """
 
-    SUMS = "sums"
-    """The statistic is a sum over records."""
-
-    FOLDS = "folds"
-    """A function of exact sums, bounded by a theorem of its own."""
-
-    LOOPS = "loops"
-    """A private iteration, each step a function of exact sums: many passes."""
-
-    ORDER = "order"
-    """One state, passed along a secret order of the records: all of them in one memory."""
-
-    ROWS = "rows"
-    """All records at once, in one memory."""
-
-    def describe(self) -> str:
-        """What it is, and what it needs."""
-        needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
-        return f"{self.value}: {needs}"
-
-    @property
-    def in_blocks(self) -> bool:
-        """Whether blocks of records, one after the other, suffice."""
-        return self in (Reads.SUMS, Reads.FOLDS, Reads.LOOPS)
-
-    @classmethod
-    def most(cls, several: Iterable[Reads]) -> Reads:
-        """The kind among `several` that needs the most; `SUMS` where there are none."""
-        # Members are declared in the order of what they need.
-        order = list(cls)
-        return order[max((order.index(kind) for kind in several), default=0)]
+@runtime_checkable
+class ScoringProbabilityModel(ScoringModel, ProbabilityModel, Protocol):
+    """A model of a number or of classes, with scores and probabilities."""
 
 
 class AnyLearner(ABC):
@@ -160,34 +132,19 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
-    predicts: ClassVar[bool] = True
-    """Whether it publishes a `Model`, which needs a target; else it publishes tables of numbers."""
+    publishes: ClassVar[type[Any]] = Model
+    """The most that holds of what it publishes: `Published` (tables of numbers), `Model`, or a
+    protocol that extends one of them. A `Model` needs a declared target, and only a
+    `ProbabilityModel` serves one of three or more classes, whose labels are codes, not sizes."""
 
-    scores: ClassVar[bool] = False
-    """Whether its models predict from encoded columns too (`ScoringModel`), so that `best_of` may
-    choose among them."""
-
-    probabilities: ClassVar[bool] = False
-    """Whether its models of classes are `ProbabilityModel`; of two classes, scores suffice too."""
-
-    linear: ClassVar[bool] = False
-    """Whether it asks once, and its model is a `LinearScoreModel` in that answer's coordinates."""
-
-    several_classes: ClassVar[bool] = False
-    """Whether it serves a target of three or more classes, whose labels are codes, not sizes."""
-
-    @property
-    def reads(self) -> Reads:
-        """How `compute` reads the records. What says less than it needs fails on large data."""
-        return Reads.ROWS
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """`reads`, or more than that for a learner whose way depends on the declared facts.
-
-        Args:
-            domain: Of the learner's part of the records.
-        """
-        return self.reads
+    def __init_subclass__(cls, **fields: Any) -> None:
+        super().__init_subclass__(**fields)
+        # A class that merely has the methods of a protocol would promise none of them.
+        if isinstance(cls.publishes, type) and Published not in cls.publishes.__mro__:
+            raise ContractError(
+                f"{cls.__name__} publishes {cls.publishes.__name__}, which extends no protocol of "
+                f"dpcore.learner: name Published, Model, ScoringModel or another one of them"
+            )
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -202,8 +159,12 @@ class AnyLearner(ABC):
         return ()
 
     @abstractmethod
-    def compute(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE, pure: the value of `query` on the records, before any mechanism."""
+    def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+        """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
+
+        Returns:
+            An array of the query's shape, or an `Exact` sum of it; of a function an `Expansion`.
+        """
 
 
 class Learner(AnyLearner):
@@ -218,19 +179,19 @@ class Learner(AnyLearner):
         """The next ask: a planned query with only `args` set; None when finished."""
 
     @abstractmethod
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE, pure: the value of `query` (with its `args`) on the records."""
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: `statistic`, by the name that both kinds of learners share."""
-        return self.statistic(query, records, public, secret)
-
-    @abstractmethod
     def update(self, state: State, answer: Answer) -> State:
         """The state after one more answer."""
 
     @abstractmethod
     def model(self, state: State) -> Published:
         """The published model, or tables, once `ask` has returned None."""
+
+
+def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
+    """Whether a learner declares that it publishes a `kind`, such as `Model`.
+
+    Args:
+        kind: A protocol of this module.
+    """
+    # By name: `issubclass` asks for the methods of a protocol, which a class may have by chance.
+    return kind in learner.publishes.__mro__

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 import attrs
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
-from dpcore.sampling.schemes import Sampling
+from dpcore.sampling.schemes import Order, Sampling
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
 _LARGEST = 2.0**53
@@ -21,6 +22,45 @@ _LARGEST = 2.0**53
 
 def _shape(value: Any) -> tuple[int, ...]:
     return tuple(int(side) for side in value)
+
+
+class Reads(enum.Enum):
+    """How a statistic reads the records; each way needs more than those above it.
+
+    What is additive runs on data larger than memory and in any number of places (`dpcore.engines`).
+    """
+
+    SUMS = "sums"
+    """The statistic is a sum over records."""
+
+    FOLDS = "folds"
+    """A function of exact sums, bounded by a theorem of its own."""
+
+    LOOPS = "loops"
+    """A private iteration, each step a function of exact sums: many passes."""
+
+    ORDER = "order"
+    """One state, passed along a secret order of the records: all of them in one memory."""
+
+    ROWS = "rows"
+    """All records at once, in one memory."""
+
+    def describe(self) -> str:
+        """What it is, and what it needs."""
+        needs = "any number of records, in blocks" if self.in_blocks else "all records in memory"
+        return f"{self.value}: {needs}"
+
+    @property
+    def in_blocks(self) -> bool:
+        """Whether blocks of records, one after the other, suffice."""
+        return self in (Reads.SUMS, Reads.FOLDS, Reads.LOOPS)
+
+    @classmethod
+    def most(cls, several: Iterable[Reads]) -> Reads:
+        """The kind among `several` that needs the most; `SUMS` where there are none."""
+        # Members are declared in the order of what they need.
+        order = list(cls)
+        return order[max((order.index(kind) for kind in several), default=0)]
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +107,10 @@ class Sum:
         return math.frexp(longest)[1] - _BITS
 
 
+def _reads_of(query: Query) -> Reads:
+    return Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS
+
+
 @attrs.frozen(kw_only=True)
 class Query:
     """One kind of question a learner may ask, planned before the records are opened.
@@ -84,7 +128,8 @@ class Query:
         sampling: Which records, or in what order, each ask sees; the runtime draws it. None: all of
             them.
         fixed: Mechanism fields that the learner supplies; a spec overrides them.
-        sum: What a record adds, where the statistic is a sum over records; None if it is none.
+        reads: How the statistic reads the records; if left out `rows`, or `order` where `sampling`
+            draws one. A statistic that reads more than its query says fails on large data.
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
@@ -101,25 +146,12 @@ class Query:
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
-    sum: Sum | None = None
+    reads: Reads = attrs.field(default=attrs.Factory(_reads_of, takes_self=True))
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
-        # A contribution is clipped by its length, which only these norms of real vectors measure.
-        norms = (Distance.L1, Distance.L2, Distance.LINF)
-        if self.sum is not None and (self.distance not in norms or self.field != "real"):
-            raise ParameterError(
-                "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
-            )
-        # With a unit below 1 a sum could be a fraction, which the query says it never is.
-        if self.sum is not None and self.values == "integers" and self.sum.unit < 0:
-            raise ParameterError(
-                "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
-            )
-        if self.sum is not None and self.within is not None:
-            raise ParameterError("a summed Query", "no interval", "within", self.within)
 
     @property
     def real_size(self) -> int:
@@ -159,3 +191,40 @@ class Query:
     def dtype(self) -> type[np.float64] | type[np.complex128]:
         """The dtype in which the statistic travels."""
         return np.complex128 if self.field == "complex" else np.float64
+
+
+def _reads_of_sum(query: SumQuery) -> Reads:
+    # Of one person all records are needed at once, and of an order the records one after the other.
+    if query.sum.person is not None:
+        return Reads.ROWS
+    return Reads.ORDER if isinstance(query.sampling, Order) else Reads.SUMS
+
+
+@attrs.frozen(kw_only=True)
+class SumQuery(Query):
+    """A question whose statistic is a sum over records, of which each adds a bounded contribution.
+
+    It reads sums; all rows, where it clips persons. A statistic that needs more plans a `Query`.
+
+    Args:
+        sum: What a record adds at most, and in which unit sums are counted.
+    """
+
+    sum: Sum
+    reads: Reads = attrs.field(init=False, default=attrs.Factory(_reads_of_sum, takes_self=True))
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        # A contribution is clipped by its length, which only these norms of real vectors measure.
+        norms = (Distance.L1, Distance.L2, Distance.LINF)
+        if self.distance not in norms or self.field != "real":
+            raise ParameterError(
+                "a summed Query", "real, in l1, l2 or linf", "distance", str(self.distance)
+            )
+        # With a unit below 1 a sum could be a fraction, which the query says it never is.
+        if self.values == "integers" and self.sum.unit < 0:
+            raise ParameterError(
+                "a summed Query of integers", "exponent=0 or more", "exponent", self.sum.unit
+            )
+        if self.within is not None:
+            raise ParameterError("a summed Query", "no interval", "within", self.within)

@@ -177,7 +177,7 @@ class Bump(FunctionLearner):
             evaluation_error=1e-15,
         )
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         if self.fail == "raise":
             raise ValueError(f"the first label is {records.labels[0]}")
         mean = np.nan if self.fail == "nan" else records.labels.mean()

@@ -42,7 +42,7 @@ class Lab:
         (query,) = scheduled.learner.queries(public)
         records = priced.request.domain.project(table)
         secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
-        return cls(scheduled, scheduled.learner.compute(query, records, public, secret))
+        return cls(scheduled, scheduled.learner.statistic(query, records, public, secret))
 
     def published(self, seed):
         """The tables that one draw of the noise leads to."""

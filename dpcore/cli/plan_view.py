@@ -53,10 +53,7 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
 
 def reading(plan: Plan) -> dict[str, str]:
     """By release, how it reads the records, and what that needs."""
-    return {
-        scheduled.name: scheduled.learner.reads_of(scheduled.part).describe()
-        for scheduled in plan.schedule.releases
-    }
+    return {scheduled.name: scheduled.reads.describe() for scheduled in plan.schedule.releases}
 
 
 def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:

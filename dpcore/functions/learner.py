@@ -72,18 +72,12 @@ class FunctionLearner(AnyLearner):
     def function_query(self, public: Public) -> FunctionQuery:
         """Its only query. Pure in `public`."""
 
-    @abstractmethod
-    def function(
-        self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
-    ) -> Expansion:
-        """PRIVATE, pure: the fitted function, with the query's kernel."""
-
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The one query, for the function."""
         return (self.function_query(public),)
 
-    def compute(
+    @abstractmethod
+    def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
-    ) -> Any:
-        """PRIVATE: the fitted function, from `function`."""
-        return self.function(query, records, public, secret)
+    ) -> Expansion:
+        """PRIVATE, pure: the fitted function, with the query's kernel."""

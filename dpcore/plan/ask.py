@@ -13,7 +13,7 @@ from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Spread
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore.sensitivity import AnySensitivity, OverCoins
 
 
@@ -91,7 +91,7 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
     if query.sampling is None:
         return event
     # A record that is not drawn is not looked at: that makes one ask cheaper.
-    if query.sum is None:
+    if not isinstance(query, SumQuery):
         return query.sampling.amplified(event)
     # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
     # the sensitivity is larger, as for a replacement, that second move is priced by itself.

@@ -13,7 +13,7 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.functions.learner import FunctionLearner, FunctionQuery
-from dpcore.learner import AnyLearner, Learner, Public
+from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
@@ -24,7 +24,7 @@ from dpcore.pricing.unit_claims import (
     explain_unpriced,
     unit_claim,
 )
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
@@ -119,13 +119,12 @@ class Bounds:
     def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
         owner = type(release.learner).__name__
         # Refusals, not errors: another of the learner's bounds may still give a claim.
-        if release.learner.predicts and not public.domain.labelled:
+        predicts = promises(release.learner, Model)
+        if predicts and not public.domain.labelled:
             return Refused(f"{owner} predicts a target, and the domain declares none")
-        if (
-            release.learner.predicts
-            and not release.learner.several_classes
-            and public.domain.classes > 2
-        ):
+        # Labels of three or more classes are codes, which a model of sizes would take for numbers.
+        is_sized = predicts and not promises(release.learner, ProbabilityModel)
+        if is_sized and public.domain.classes > 2:
             return Refused(
                 f"{owner} fits a target range or two classes, the target has "
                 f"{public.domain.classes} classes"
@@ -230,7 +229,7 @@ def _explain_unsampled(
     is_replacement = adjacency.replaces and claim.adjacency.replaces
     if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
         return reason
-    if query.sum is None or not query.sum.clip <= claim.smallest:
+    if not isinstance(query, SumQuery) or not query.sum.clip <= claim.smallest:
         return f"{reason}, and for sums that a replacement moves by the clip or more"
     return ""
 
@@ -307,8 +306,10 @@ def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
         f"{name!r} is bounded in {query.distance}{hint}",
         path,
     )
+    # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
+    kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
     need(
-        type(query) is mechanism.answers,
+        mechanism.answers in kinds,
         SpecError,
         f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
         f"function is answered by an interactive mechanism, and nothing else is{hint}",

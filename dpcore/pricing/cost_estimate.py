@@ -21,11 +21,10 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below, need
-from dpcore.learner import Reads
 from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
 from dpcore.plan.request import Request
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
@@ -79,14 +78,32 @@ def machine_memory() -> int | None:
     return min(limits, default=None)
 
 
-def require_room(request: Request, part: Domain) -> Resources:
-    """What the components of a request say, before anything is priced.
+def require_room(request: Request, part: Domain) -> None:
+    """Refuse components that need too much, before anything is priced.
+
+    Raises:
+        ResourceError: more than the limit, however the records are read.
+    """
+    # Queries say how they are read, and planning them may already need what is refused here.
+    try:
+        _of_components(request, part, blocks=False)
+    except ResourceError:
+        if not request.blocks:
+            raise
+        _of_components(request, part, blocks=True)
+
+
+def _of_components(request: Request, part: Domain, *, blocks: bool) -> Resources:
+    """What the components of a request say.
+
+    Args:
+        blocks: Whether blocks of the records are in memory, not all of them.
 
     Raises:
         ResourceError: more than the limit, at the release that needs most.
     """
     # In blocks, the records are on disk; else the table stays in memory beside every fit.
-    limits, blocks = _Limits.of(request), in_blocks(request, part)
+    limits = _Limits.of(request)
     table = _spooled(request) if blocks else _table(request.domain)
     total = table
     for number, release in enumerate(request.releases):
@@ -102,30 +119,21 @@ def require_room(request: Request, part: Domain) -> Resources:
     return total
 
 
-def in_blocks(request: Request, part: Domain) -> bool:
-    """Whether blocks of the records are in memory, not all of them."""
-    learners = [release.learner for release in request.releases if release.of is None]
-    return request.blocks and Reads.most(learner.reads_of(part) for learner in learners).in_blocks
-
-
-def with_queries(known: Resources, releases: Iterable[Scheduled], request: Request) -> Resources:
-    """The resources with those of the plan's queries, each as often as it may be asked.
+def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) -> Resources:
+    """What a request needs with its plan's queries, each as often as it may be asked.
 
     Raises:
         ResourceError: more than the limit.
     """
-    limits, total, releases = _Limits.of(request), known, [*releases]
-    reads = Reads.most(
-        scheduled.learner.reads_of(scheduled.part)
-        for scheduled in releases
-        if scheduled.release.of is None
-    )
+    limits, releases = _Limits.of(request), [*releases]
+    reads = Reads.most(scheduled.reads for scheduled in releases if scheduled.release.of is None)
+    # Only now it is known how the records are read: all are in memory where one release needs all.
     blocks = request.blocks and reads.in_blocks
+    total = known = _of_components(request, part, blocks=blocks)
     for number, scheduled in enumerate(releases):
-        part, learner = scheduled.part, scheduled.learner
-        passes = _SEARCH if learner.reads_of(part) is Reads.LOOPS else 1
+        passes = _SEARCH if scheduled.reads is Reads.LOOPS else 1
         queries = [ask.query for ask in scheduled.asks.values()]
-        answers = sum((_of_query(query, part, passes) for query in queries), Resources())
+        answers = sum((_of_query(query, scheduled.part, passes) for query in queries), Resources())
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
             answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))
@@ -213,7 +221,7 @@ def _spooled(request: Request) -> Resources:
 def _derived(scheduled: Scheduled, request: Request) -> int:
     """What a descent or a loop derives once for all its passes: 32-bit rows, and two numbers a
     record."""
-    loops = scheduled.learner.reads_of(scheduled.part) is Reads.LOOPS
+    loops = scheduled.reads is Reads.LOOPS
     widths = [
         ask.query.real_size for ask in scheduled.asks.values() if loops or ask.query.at_most > 1
     ]

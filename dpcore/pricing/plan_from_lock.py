@@ -105,7 +105,7 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     """
     part = part_domain(request.domain, request.adjacency, request.holdout)
     # Room is this machine's, so that it is asked for anew; the price in privacy is not.
-    resources = require_room(request, part)
+    require_room(request, part)
     need(
         len(terms.releases) == len(request.releases),
         ReplayError,
@@ -130,7 +130,7 @@ def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
             accountant=terms.accountant,
         ),
         coins=None if gamma else coins,
-        resources=with_queries(resources, releases, request),
+        resources=with_queries(releases, request, part),
     )
 
 

@@ -52,7 +52,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     )
     groups = _groups(request)
     part = part_domain(request.domain, request.adjacency, request.holdout)
-    resources = require_room(request, part)
+    require_room(request, part)
     # Bounds come first: no noise is sought for a release that no theorem covers.
     read_coins, bounded_groups = _bound_groups(request, groups)
     kind = publication(itertools.chain(*bounded_groups), request.look)
@@ -62,7 +62,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     )
     _check_over_coins(gamma, request, read_coins)
     accountant = _accountant(request)
-    resources = with_queries(resources, itertools.chain(*bounded_groups), request)
+    resources = with_queries(itertools.chain(*bounded_groups), request, part)
     schedule = _calibrate_groups(
         request, bounded_groups, accountant, request.budget.left_beside(gamma)
     )

@@ -8,6 +8,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near, need
 from dpcore.functions.learner import FunctionLearner
+from dpcore.learner import Model, ScoringModel, promises
 from dpcore.plan.ask import Ask
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
@@ -41,7 +42,7 @@ def seen(request: Request, release: Release) -> Seen:
         return Seen(part=part_domain(domain, adjacency, share), adjacency=adjacency)
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
-    part = evaluated_domain(domain, adjacency, share, scored=source.learner.scores)
+    part = evaluated_domain(domain, adjacency, share, scored=promises(source.learner, ScoringModel))
     return Seen(part=part, adjacency=evaluated_adjacency(adjacency))
 
 
@@ -49,14 +50,14 @@ def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     """What is asked of the hold-out about a group of releases; nothing without a paid look."""
     if request.look is None:
         return ()
-    names = tuple(scheduled.name for scheduled in group if scheduled.learner.predicts)
+    names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)
 
 
 def _find_source(releases: Sequence[Release], release: Release) -> Release:
     place = [candidate.name for candidate in releases].index(release.name)
     # Only an earlier release: its model must be fixed before its errors are asked for.
-    group = [candidate for candidate in releases[:place] if candidate.learner.predicts]
+    group = [candidate for candidate in releases[:place] if promises(candidate.learner, Model)]
     source = next((candidate for candidate in group if candidate.name == release.of), None)
     if source is None:
         names = [candidate.name for candidate in group]
@@ -72,7 +73,7 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
         "of",
     )
     need(
-        not release.learner.predicts,
+        not promises(release.learner, Model),
         SpecError,
         f"{type(release.learner).__name__} predicts; what is told of another release are "
         f"statistics, such as statistics.group_errors",

@@ -10,6 +10,7 @@ from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Sta
 from dpcore.plan.ask import Ask, compose
 from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Request
+from dpcore.query import SumQuery
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -249,12 +250,12 @@ def _sampled_exactly(ask: Ask) -> bool:
     A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows how
     far.
     """
-    is_sum = ask.query.sum is not None
+    is_sum = isinstance(ask.query, SumQuery)
     return ask.mechanism.arithmetic == "exact" and (ask.mechanism.takes_integers or not is_sum)
 
 
 def _statistic(asks: Sequence[Ask]) -> str:
-    if all(ask.query.sum is not None for ask in asks):
+    if all(isinstance(ask.query, SumQuery) for ask in asks):
         return "the statistic is summed exactly"
     allowance = max(ask.sensitivity.solver_error for ask in asks)
     if allowance == 0:

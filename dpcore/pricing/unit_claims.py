@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeGuard
 
 import attrs
 
@@ -53,7 +54,7 @@ from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
 from dpcore.learning.learners.by_person import MOST_RECORDS
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.mechanism import AnyMechanism
-from dpcore.query import Query, Sum
+from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
 
@@ -205,13 +206,13 @@ def times(value: float, steps: int) -> float:
     return product if exact else math.nextafter(product, math.inf)
 
 
-def clips_persons(query: Query) -> bool:
+def clips_persons(query: Query) -> TypeGuard[SumQuery]:
     """Whether what a person adds is clipped."""
-    return query.sum is not None and query.sum.person is not None
+    return isinstance(query, SumQuery) and query.sum.person is not None
 
 
 def of_clipped_persons(
-    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Found]
+    query: SumQuery, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Found]
 ) -> Found:
     """The sensitivity of a query that clips persons; refused where the theorem does not hold.
 
@@ -220,8 +221,6 @@ def of_clipped_persons(
         adjacency: The run's.
         claim: The bound's answer under a relation about one record.
     """
-    clipped_sum = query.sum
-    assert clipped_sum is not None, "the query clips persons"
     # The theorem needs persons as the unit, and a sum that the core itself clips and adds.
     if not adjacency.of_person:
         return Refused(f"{query.name!r} clips persons, and a record is the unit: declare people")
@@ -233,10 +232,10 @@ def of_clipped_persons(
     path = of_persons(query, ADD_REMOVE.of_persons(adjacency.records), claim)
     if not isinstance(path, Sensitivity):
         return path
-    value, origin = _bound_length(clipped_sum, adjacency.records)
+    value, origin = _bound_length(query.sum, adjacency.records)
     # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
-        value = _bound_replacement(value, clipped_sum, query)
+        value = _bound_replacement(value, query)
     return attrs.evolve(
         path,
         value=value,
@@ -266,14 +265,14 @@ def _bound_length(clipped_sum: Sum, records: int) -> tuple[float, str]:
     return full_length, f"{records} times {clipped_sum.clip!r}"
 
 
-def _bound_replacement(longest: float, clipped_sum: Sum, query: Query) -> float:
+def _bound_replacement(longest: float, query: SumQuery) -> float:
     """What a replaced person moves; rounded up."""
     # No entry of either vector is negative and none exceeds L: nor does any difference of them.
-    if clipped_sum.sign == "non_negative" and (
+    if query.sum.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1
     ):
         return longest
     # |a - b|^2 = |a|^2 + |b|^2 - 2 ab, where ab is not negative: at most 2 L^2.
-    if clipped_sum.sign == "non_negative" and query.distance is Distance.L2:
+    if query.sum.sign == "non_negative" and query.distance is Distance.L2:
         return up(math.sqrt(2.0) * longest, roundings=2)
     return 2 * longest

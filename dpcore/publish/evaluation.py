@@ -20,7 +20,7 @@ from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, need
 from dpcore.exact import Exact
 from dpcore.interval import NormalSpread
-from dpcore.learner import LinearScoreModel, Model, ScoringModel
+from dpcore.learner import LinearNoiseModel, LinearScoreModel, Model, ScoringModel, promises
 from dpcore.learning.metrics.base import WHOLE, Curve, Held, Metric, ScoreLaw
 from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.probabilities import probabilities, scored
@@ -132,7 +132,7 @@ def evaluation(
     curves: dict[str, Any] = {}
     reuse = Reuse()
     for number, scheduled in enumerate(plan.schedule.releases):
-        if not scheduled.learner.predicts:
+        if not promises(scheduled.learner, Model):
             continue
         # Secret coins of their own: stand-ins must not repeat the noise of the published answers.
         conversation = Conversation(
@@ -263,7 +263,8 @@ def _law(
     (ask, *further_asks) = scheduled.asks.values()
     spread = ask.spread
     # Only then is a score a fixed linear map of one noise vector, whose law the plan knows.
-    is_plain = scheduled.learner.linear and not further_asks and ask.query.at_most == 1
+    is_linear = promises(scheduled.learner, LinearNoiseModel)
+    is_plain = is_linear and not further_asks and ask.query.at_most == 1
     if (
         not is_plain
         or spread is None

@@ -19,7 +19,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
-from dpcore.learner import AnyLearner, Learner, Model, Public, Published
+from dpcore.learner import AnyLearner, Learner, Model, Public, Published, promises
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
@@ -195,7 +195,7 @@ class Session(Once, Shown):
             ContractError: the learner publishes tables.
         """
         require_learner(learner)
-        if not learner.predicts:
+        if not promises(learner, Model):
             raise ContractError(f"{type(learner).__name__} publishes tables: use `release`")
         return cast(Model, self.release(learner, epsilon=epsilon, mechanism=mechanism))
 

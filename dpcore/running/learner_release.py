@@ -18,7 +18,7 @@ from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError
 from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import frozen
-from dpcore.learner import Answer, Learner, Model, Public, Published, State
+from dpcore.learner import Answer, Learner, Model, Public, Published, State, promises
 from dpcore.plan.ask import Ask
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
@@ -44,7 +44,7 @@ class Conversing(Scheduled):
     @property
     def publishes(self) -> ReleaseKind:
         """Parameters where the learner predicts, else statistics: tables of numbers."""
-        return ReleaseKind.PARAMETERS if self.learner.predicts else ReleaseKind.STATISTICS
+        return ReleaseKind.PARAMETERS if promises(self.learner, Model) else ReleaseKind.STATISTICS
 
     def points(self, tables: Mapping[str, Table]) -> None:
         """None: parameters predict anywhere, so points are refused with a `RequestError`."""

@@ -215,16 +215,15 @@ class Plan(Shown):
                 several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
         for number, entry in enumerate(self.schedule.releases):
-            reads = entry.learner.reads_of(entry.part)
             if entry.release.of is not None:
                 continue  # the hold-out is in this memory
-            if not (reads.in_blocks or engine.one_memory):
+            if not (entry.reads.in_blocks or engine.one_memory):
                 # The location makes the error point at the learner's line of the spec.
                 with below("releases", number, "learner"):
                     raise RequestError(
-                        f"{entry.name}: {type(entry.learner).__name__} reads {reads.value}, which "
-                        f"needs all records in one memory, and {type(engine).__name__} holds them "
-                        f"in several: use the local engine, or a learner that reads sums"
+                        f"{entry.name}: {type(entry.learner).__name__} reads {entry.reads.value}, "
+                        f"which needs all records in one memory, and {type(engine).__name__} holds "
+                        f"them in several: use the local engine, or a learner that reads sums"
                     )
         need(
             not engine.tells or not self.request.sealed,

@@ -36,11 +36,11 @@ class Reuse:
         secret: LearnerCoins,
         compute: Callable[[], Value],
     ) -> Value:
-        """What `compute` returns for these, now or before; the caller leaves it as it is.
+        """What `statistic` returns for these, now or before; the caller leaves it as it is.
 
         Args:
             learner: Before any copy of it has seen records.
-            secret: What `compute` has; if it reads them, its result is not kept.
+            secret: What `statistic` has; if it reads them, its result is not kept.
         """
         # The secret coins are no part of the key: a result that depended on them is never stored.
         facts = (public.domain, public.coins.key, public.mu)

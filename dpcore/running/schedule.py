@@ -12,9 +12,10 @@ from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import Before
-from dpcore.learner import Answer, AnyLearner, Model, Public, Published, Reads
+from dpcore.learner import Answer, AnyLearner, Model, Public, Published
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release, Request
+from dpcore.query import Reads
 from dpcore.randomness import PublicCoins
 from dpcore.running.hold_out import HoldOut
 from dpcore.running.release_context import Conversation
@@ -60,6 +61,11 @@ class Scheduled(ABC):
         """The learner that the release names."""
         return self.release.learner
 
+    @property
+    def reads(self) -> Reads:
+        """How its records are read by the query that needs most."""
+        return Reads.most(ask.query.reads for ask in self.asks.values())
+
     def public(self, coins: PublicCoins) -> Public:
         """What the learner's public part may know."""
         return Public(domain=self.part, coins=coins, mu=self.mu)
@@ -70,7 +76,7 @@ class Scheduled(ABC):
         # leaves in them is lost with them.
         learner, part = self.before.copy()
         public = Public(domain=part, coins=held.hidden, mu=self.mu)
-        return self.stand_in or learner.compute, public
+        return self.stand_in or learner.statistic, public
 
     @property
     @abstractmethod
@@ -144,9 +150,7 @@ class Schedule:
         # Releases `of` another one read the hold-out, which is in memory, so they do not count
         # here.
         return Reads.most(
-            scheduled.learner.reads_of(scheduled.part)
-            for scheduled in self.releases
-            if scheduled.release.of is None
+            scheduled.reads for scheduled in self.releases if scheduled.release.of is None
         )
 
     def named(self, name: str) -> Scheduled:

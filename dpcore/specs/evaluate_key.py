@@ -7,7 +7,14 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, below, need
-from dpcore.learner import AnyLearner
+from dpcore.learner import (
+    AnyLearner,
+    LinearNoiseModel,
+    Model,
+    ProbabilityModel,
+    ScoringModel,
+    promises,
+)
 from dpcore.learning.metrics.base import Metric
 from dpcore.learning.metrics.groups import Groups
 from dpcore.plan.request import Request
@@ -125,15 +132,13 @@ def require_measurable(looks: Evaluated, request: Request) -> None:
     for number, (name, metric) in enumerate(looks.metrics.items()):
         for release in request.releases:
             learner = release.learner
-            lack = ""
+            predicts, lack = promises(learner, Model), ""
             # The law of a score's noise is known only where the score is linear in one noisy
             # answer.
-            if metric.needs_law and learner.predicts and not learner.linear:
+            if metric.needs_law and predicts and not promises(learner, LinearNoiseModel):
                 lack = "a score that is linear in one noisy answer"
             elif (
-                metric.needs_probabilities
-                and learner.predicts
-                and not _has_probabilities(learner, request)
+                metric.needs_probabilities and predicts and not _has_probabilities(learner, request)
             ):
                 lack = "probabilities of classes"
             need(
@@ -147,5 +152,6 @@ def require_measurable(looks: Evaluated, request: Request) -> None:
 
 def _has_probabilities(learner: AnyLearner, request: Request) -> bool:
     """Whether a learner's models state probabilities of the target's classes."""
-    by_scores = request.domain.classes == 2 and (learner.linear or learner.scores)
-    return learner.probabilities or by_scores
+    # Of two classes, a score decides, and says how likely the second one is.
+    has_scores = promises(learner, LinearNoiseModel) or promises(learner, ScoringModel)
+    return promises(learner, ProbabilityModel) or (request.domain.classes == 2 and has_scores)

@@ -13,10 +13,10 @@ from dpcore import (
     REPLACE_ONE,
     OneShot,
     Poisson,
-    Query,
     SecretCoins,
     Sum,
     SummingLearner,
+    SumQuery,
     WithoutReplacement,
 )
 from dpcore.engines.local import LocalEngine
@@ -38,7 +38,7 @@ class Twice(SummingLearner, OneShot):
     def queries(self, public):
         fields = {"shape": (2,), "distance": "l2", "sampling": self.sampling}
         return tuple(
-            Query(name=name, sum=Sum(clip=1.0, exponent=0), **fields) for name in ("one", "two")
+            SumQuery(name=name, sum=Sum(clip=1.0, exponent=0), **fields) for name in ("one", "two")
         )
 
     def contributions(self, query, block, public):

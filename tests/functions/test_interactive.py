@@ -327,9 +327,9 @@ def test_functions_and_mechanisms_must_fit():
 
 
 def test_neither_kind_inherits_what_only_the_other_can_do():
-    for method in ("start", "ask", "statistic", "update", "model"):
+    for method in ("start", "ask", "update", "model"):
         assert not hasattr(FunctionLearner, method)
-    assert not hasattr(Learner, "function")
+    assert not hasattr(Learner, "function_query")
     assert not hasattr(Interactive, "release")
     assert not hasattr(Mechanism, "open")
 

@@ -20,10 +20,11 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
+from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner, Public
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
-from dpcore.query import Query, Sum
+from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
 
@@ -43,7 +44,7 @@ class SumBound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """By the declaration of the query."""
         # The claim reads the declaration alone: no record, and nothing that the learner computes.
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
         claim, value = moved_by_sum(query).under(adjacency)
         return Sensitivity(
@@ -56,8 +57,13 @@ class SumBound(SensitivityBound):
 
 
 def moved_by_sum(query: Query) -> ByRelation:
-    """What one record moves an exact sum by, for learners with a bound of their own too."""
-    assert query.sum is not None, "the query declares a sum"
+    """What one record moves an exact sum by, for learners with a bound of their own too.
+
+    Raises:
+        ContractError: the query is about no sum.
+    """
+    if not isinstance(query, SumQuery):
+        raise ContractError(f"{query.name!r} declares no sum")
     return ByRelation(
         add_remove=query.sum.clip, replace_one=_replacement_movement(query.sum, query)
     )

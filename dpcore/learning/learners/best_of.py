@@ -29,9 +29,9 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learner import Answer, Learner, Public, Published, Reads, ScoringModel, State
+from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State, promises
 from dpcore.learning.models.notebook_views import ShownModel
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
@@ -50,10 +50,11 @@ def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...
             "best_of", "two or more learners that publish parameters", attribute.name, names
         )
     # A model without scores would leave the choice no losses to compare.
-    if mute := [type(candidate).__name__ for candidate in value if not candidate.scores]:
+    mute = [type(one).__name__ for one in value if not promises(one, ScoringModel)]
+    if mute:
         raise ParameterError(
             "best_of",
-            "learners whose models score encoded columns and that say so (scores = True)",
+            "learners whose models score encoded columns and that say publishes = ScoringModel",
             attribute.name,
             mute,
         )
@@ -116,7 +117,7 @@ class BestOf(Learner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("best_of",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_require_candidates)
     share: float = attrs.field(default=0.1, validator=fraction)
@@ -124,15 +125,6 @@ class BestOf(Learner):
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
-
-    @property
-    def reads(self) -> Reads:
-        """What the candidate that needs most reads; the choice is a sum of losses."""
-        return Reads.most(candidate.reads for candidate in self.candidates)
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """The same at a domain."""
-        return Reads.most(candidate.reads_of(domain) for candidate in self.candidates)
 
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
@@ -171,7 +163,13 @@ class BestOf(Learner):
         shape = (len(self.candidates),)
         return (
             *fit_queries,
-            Query(name=CHOICE, shape=shape, distance=Distance.LINF, share=self.share),
+            Query(
+                name=CHOICE,
+                shape=shape,
+                distance=Distance.LINF,
+                share=self.share,
+                reads=Reads.SUMS,
+            ),
         )
 
     def start(self, public: Public) -> _State:
@@ -211,8 +209,8 @@ class BestOf(Learner):
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """The candidate's statistic, or minus each candidate's sum of losses."""
+    ) -> Any:
+        """PRIVATE: the candidate's statistic, or minus each candidate's sum of losses."""
         if query.name != CHOICE:
             index, inner_query = self.own(query, public)
             return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
@@ -222,13 +220,6 @@ class BestOf(Learner):
         (total,) = records.fold(partial(self._block_losses, models, public.domain), zero, _ROWS)
         # Minus, as the mechanism takes the largest entry. Saturation moves nothing farther apart.
         return -np.minimum(total.floats(), math.ldexp(_SATURATION, _UNIT))
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: what the candidate computes, an exact sum too; or the losses."""
-        if query.name == CHOICE:
-            return self.statistic(query, records, public, secret)
-        index, inner_query = self.own(query, public)
-        return self.candidates[index].compute(inner_query, records, self.part(public), secret)
 
     def _block_losses(
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records

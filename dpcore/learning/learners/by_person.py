@@ -22,7 +22,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.query import Query
+from dpcore.query import SumQuery
 from dpcore.records.records import Records
 
 MOST_RECORDS = 1 << 20
@@ -34,7 +34,7 @@ Own = Callable[[Records], NDArray[np.int64]]
 """PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
 
 
-def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
+def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQuery:
     """The same query with persons clipped, unless k records are never longer than the clip.
 
     Args:
@@ -43,7 +43,6 @@ def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
     Raises:
         ParameterError: the domain does not say whose a record is.
     """
-    assert query.sum is not None, "a sum clips persons"
     if domain.people is None:
         raise ParameterError(query.name, "record, or a domain with people", "clip", "person")
     if counts_for >= domain.people.records:
@@ -51,7 +50,7 @@ def of_whole_persons(query: Query, counts_for: float, domain: Domain) -> Query:
     return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
 
 
-def total_of_persons(own: Own, query: Query, records: Records, rows: int) -> Exact:
+def total_of_persons(own: Own, query: SumQuery, records: Records, rows: int) -> Exact:
     """PRIVATE: the exact sum over persons.
 
     Args:
@@ -61,26 +60,23 @@ def total_of_persons(own: Own, query: Query, records: Records, rows: int) -> Exa
     Raises:
         ContractError: whose the records are is not known, or a person has more than 2^20.
     """
-    declaration = query.sum
-    assert declaration is not None, "a sum is asked for"
     persons = getattr(records, "persons", None)
     if persons is None:
         raise ContractError(f"{query.name!r} clips persons, and whose the records are is not known")
     # Sorted by person, so that a block holds all records of each person in it.
     order = np.argsort(persons, kind="stable")
-    total = Exact.zeros(query.shape, declaration.unit)
+    total = Exact.zeros(query.shape, query.sum.unit)
     for block, first in _person_blocks(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
         # At most 2^20 integers of at most 2^42 a person: the sums fit 64 bits.
         sums = np.add.reduceat(own(records.take(order[block])), first, axis=0)
         clipped = clipped_sums(sums, query)
-        total += Exact.of(clipped.sum(axis=0).reshape(query.shape), declaration.unit)
+        total += Exact.of(clipped.sum(axis=0).reshape(query.shape), query.sum.unit)
     return total
 
 
-def clipped_sums(sums: NDArray[np.int64], query: Query) -> NDArray[np.int64]:
+def clipped_sums(sums: NDArray[np.int64], query: SumQuery) -> NDArray[np.int64]:
     """Each row, at most P long in the query's distance. Shape (persons, size)."""
     declaration = query.sum
-    assert declaration is not None, "persons are clipped"
     assert declaration.person is not None, "persons are clipped"
     # One number is cut off at P, rounded down to the unit: nobody adds more than P.
     if sums.shape[1] == 1:

@@ -26,17 +26,17 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
-from dpcore.learner import Learner, Public, Reads
+from dpcore.learner import Learner, Public
 from dpcore.learning.learners.by_person import total_of_persons
 from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 
 @attrs.frozen(kw_only=True)
 class SummingLearner(Learner):
-    """A learner whose planned queries all have `sum`.
+    """A learner whose planned queries are all `SumQuery`.
 
     Total: a contribution that is not finite is zero. Where a call fails or returns another shape,
     its records are handed over one by one, each in a fresh copy, and those that fail again
@@ -55,13 +55,8 @@ class SummingLearner(Learner):
 
     isolate: bool = False
 
-    @property
-    def reads(self) -> Reads:
-        """Sums; all rows in a subclass that writes its own `statistic`."""
-        return Reads.SUMS if sums_exactly(self) else Reads.ROWS
-
     @abstractmethod
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE, pure: what each record adds, before any clipping. Shape (rows, *query.shape).
 
         Args:
@@ -69,29 +64,27 @@ class SummingLearner(Learner):
             block: Some of the records, in no particular order.
         """
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE, pure: the sum of the block's contributions in the query's unit.
 
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
-        assert query.sum is not None, "total_of asks sums only"
         integers = self._clipped(query, block, public)
         return Exact.of(integers.sum(axis=0).reshape(query.shape), query.sum.unit)
 
     @final
-    def _clipped(self, query: Query, block: Records, public: Public) -> NDArray[np.int64]:
+    def _clipped(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.int64]:
         """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
-        declaration, rows = query.sum, np.asarray(self.contributions(query, block, public))
-        assert declaration is not None, "total_of asks sums only"
+        rows = np.asarray(self.contributions(query, block, public))
         # Another shape would leave open which record a row belongs to.
         if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
             raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
         return clipped_integers(
             rows.reshape(len(block), -1).astype(np.float64),
-            declaration.clip,
-            declaration.unit,
+            query.sum.clip,
+            query.sum.unit,
             query.distance,
-            positive=declaration.sign == "non_negative",
+            positive=query.sum.sign == "non_negative",
         )
 
     @final
@@ -101,8 +94,7 @@ class SummingLearner(Learner):
         Raises:
             ContractError: the query declares no sum.
         """
-        if query.sum is None:
-            raise ContractError(f"{type(self).__name__} plans {query.name!r} without `sum`")
+        query = require_sum(query, self)
         # Clipping a person needs each record's integers, which the sum of a block would hide.
         if query.sum.person is not None:
             integers_of_block = partial(self._own, query, public)
@@ -112,9 +104,8 @@ class SummingLearner(Learner):
         (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
         return total
 
-    def _part(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+    def _part(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """What a block adds."""
-        assert query.sum is not None, "total_of asks sums only"
         if not self.isolate:
             return (self._of(query, block, public),)
         total = Exact.zeros(query.shape, query.sum.unit)
@@ -123,7 +114,7 @@ class SummingLearner(Learner):
             total += self._of(query, record, public)
         return (total,)
 
-    def _own(self, query: Query, public: Public, block: Records) -> NDArray[np.int64]:
+    def _own(self, query: SumQuery, public: Public, block: Records) -> NDArray[np.int64]:
         """Every record's integers, shape (rows, size); zeros of those that fail alone."""
         if not self.isolate:
             try:
@@ -137,12 +128,11 @@ class SummingLearner(Learner):
                 integers[place] = self._clipped(query, record, public)[0]
         return integers
 
-    def _of(self, query: Query, block: Records, public: Public) -> Exact:
+    def _of(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
         block_sum = self._tried(query, block, public)
         if block_sum is not None:
             return block_sum
-        assert query.sum is not None, "total_of asks sums only"
         total = Exact.zeros(query.shape, query.sum.unit)
         # Which records count is decided one by one, not by the block that they share.
         for record in block.alone():
@@ -150,9 +140,8 @@ class SummingLearner(Learner):
             total = total if record_sum is None else total + record_sum
         return total
 
-    def _tried(self, query: Query, block: Records, public: Public) -> Exact | None:
+    def _tried(self, query: SumQuery, block: Records, public: Public) -> Exact | None:
         """The author's sum of a block; None if the call fails or returns another shape or unit."""
-        assert query.sum is not None, "total_of asks sums only"
         try:
             block_sum = self.partial(query, block, public)
             fits = block_sum.shape == query.shape and block_sum.exponent == query.sum.unit
@@ -162,15 +151,20 @@ class SummingLearner(Learner):
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE: the exact sum, rounded to floats."""
-        return self.total_of(query, records, public).floats()
-
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
-        """PRIVATE: the exact sum; of a subclass that writes its own `statistic`, that one."""
-        if not sums_exactly(self):
-            return self.statistic(query, records, public, secret)
+    ) -> NDArray[Any] | Exact:
+        """PRIVATE: the exact sum over the records."""
         return self.total_of(query, records, public)
+
+
+def require_sum(query: Query, learner: object) -> SumQuery:
+    """The query of a learner that plans sums alone, known to be one.
+
+    Raises:
+        ContractError: it is none.
+    """
+    if not isinstance(query, SumQuery):
+        raise ContractError(f"{type(learner).__name__} plans {query.name!r} without `sum`")
+    return query
 
 
 def sums_exactly(learner: object) -> bool:
@@ -181,7 +175,6 @@ def sums_exactly(learner: object) -> bool:
         getattr(type(learner), name) is getattr(core, name)
         for name in (
             "statistic",
-            "compute",
             "total_of",
             "_part",
             "_of",

@@ -32,7 +32,7 @@ def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
     (scheduled,) = plan.schedule.releases
     learner = scheduled.learner
     assert type(learner).partial is SummingLearner.partial
-    assert learner.reads is Reads.SUMS
+    assert scheduled.reads is Reads.SUMS
     assert plan.schedule.in_blocks
     assert "summed exactly" in plan.guarantee.statistic
 

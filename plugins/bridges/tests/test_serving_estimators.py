@@ -9,6 +9,7 @@ import pytest
 
 from dpcore import Categories, Range, Registry, Status
 from dpcore.errors import ContractError, ParameterError, RegistryError, SourceError, SpecError
+from dpcore.learner import Model, promises
 from dpcore.learning.probabilities import of_indicators, of_scores
 from dpcore.registry.kinds import LEARNER
 
@@ -87,7 +88,7 @@ def test_every_learner_that_predicts_is_named_here():
             component = registry.component(LEARNER, name)
         except RegistryError:
             continue
-        if component.predicts:
+        if promises(component, Model):
             predicting.add(name)
     assert predicting <= {*MAPPINGS, *WITHOUT_CLAIM}
 

@@ -31,6 +31,7 @@ from dpcore_engines.dask import Dask
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
+from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 
 from doubles import domain, table
 
@@ -387,8 +388,7 @@ def test_progress_is_told_of_bundles_and_never_in_a_sealed_run(client):
 
 def test_a_learner_that_reads_rows_is_refused_before_anything_is_opened(client, monkeypatch):
     monkeypatch.setattr(Dask, "load", lambda *args: pytest.fail("opened"))
-    made = plan(clipped())
-    monkeypatch.setattr(ClippedGradient, "reads", dpcore.Reads.ROWS)
+    made = plan(ProjectedMinNorm(features=Identity(), radius=0.5))
     with pytest.raises(RequestError, match=r"reads rows.*needs all records in one memory"):
         made.run(Cut(table(400), (400,)), engine=Dask(client))
 

@@ -102,7 +102,7 @@ class KernelHuberRidge(KernelLearner):
             evaluation_error=huber_evaluation_error(problem, largest_count),
         )
 
-    def function(
+    def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""

@@ -149,7 +149,7 @@ class KernelRidge(KernelLearner):
         """The function, in the kernel's norm."""
         return self.problem(public.domain).query()
 
-    def function(
+    def statistic(
         self, query: FunctionQuery, records: Records, public: Public, secret: LearnerCoins
     ) -> Expansion:
         """The minimiser, to within the declared solver error."""

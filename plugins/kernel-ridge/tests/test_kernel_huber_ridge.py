@@ -256,5 +256,5 @@ def test_no_records_give_the_function_zero():
     learner = case(ADD_REMOVE).learner
     (query,) = learner.queries(facts)
     records = Records(features=np.zeros((0, 2)), labels=np.zeros(0))
-    function = learner.function(query, records, facts, SECRET)
+    function = learner.statistic(query, records, facts, SECRET)
     assert (function(np.zeros((3, 2))) == 0).all()

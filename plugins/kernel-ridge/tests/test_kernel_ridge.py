@@ -41,7 +41,7 @@ def bounded(bound, learner, facts, adjacency=REPLACE_ONE):
 def fit(learner, facts, rows, labels):
     (query,) = learner.queries(facts)
     records = Records(features=np.array(rows, float), labels=np.array(labels, float))
-    return learner.function(query, records, facts, SECRET)
+    return learner.statistic(query, records, facts, SECRET)
 
 
 def distance(f, g):

@@ -26,10 +26,12 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
@@ -78,7 +80,7 @@ class ChosenRidge(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.chosen_ridge",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
@@ -97,7 +99,7 @@ class ChosenRidge(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """`statistics` once and `choice` once."""
         (statistics,) = self.ridge(self.candidates[0], public.domain).queries(public)
-        choice = Query(
+        choice = SumQuery(
             name="choice",
             shape=(len(self.candidates),),
             distance=Distance.LINF,
@@ -122,7 +124,7 @@ class ChosenRidge(SummingLearner):
             return attrs.evolve(choice, args={"coefficients": state.coefficients})
         return None
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its products, or 1 minus its loss by each candidate."""
         domain = public.domain
         if query.name == "statistics":
@@ -142,7 +144,7 @@ class ChosenRidge(SummingLearner):
         errors = (np.clip(predictions, -1, 1) - (block.labels / bound)[:, None]) / 2
         return 1 - errors * errors
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; of products, as integers."""
         if query.name != "statistics":
             return super().partial(query, block, public)

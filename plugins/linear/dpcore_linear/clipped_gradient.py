@@ -27,10 +27,12 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError
@@ -91,7 +93,7 @@ class ClippedGradient(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.clipped_gradient",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
@@ -122,9 +124,9 @@ class ClippedGradient(SummingLearner):
             raise UnfitTargetError("the logistic loss needs a target of two classes")
         return (self._query(public.domain),)
 
-    def _query(self, domain: Domain) -> Query:
+    def _query(self, domain: Domain) -> SumQuery:
         clip = self.scaled_clip(domain)
-        return Query(
+        return SumQuery(
             name="gradient",
             shape=(self.features.width(domain),),
             distance=Distance.L2,
@@ -162,20 +164,19 @@ class ClippedGradient(SummingLearner):
             return None
         return attrs.evolve(self._query(state.domain), args={"weights": state.descent.weights})
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: clipped gradients, for features and labels scaled to at most 1."""
         rows, weights = self._rows(query, block, public), _weights(query)
         # u a of each record: at most C long, in integers, before any sum is taken.
         gradients = rows.rows * multipliers(rows, weights, self.link)[:, None]
         return np.ldexp(gradients, rows.exponent)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum, as integers."""
         return clipped_gradients(self._rows(query, block, public), _weights(query), self.link)
 
-    def _rows(self, query: Query, block: Records, public: Public) -> IntegerRows:
+    def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
         """PRIVATE: once for all steps."""
-        assert query.sum is not None, "a gradient is planned as a sum"
         domain, coins, exponent = public.domain, public.coins, query.sum.unit
         return block.derived(
             (self, domain, coins, float(exponent)),

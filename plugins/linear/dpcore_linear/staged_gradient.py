@@ -30,10 +30,12 @@ from dpcore import (
     Query,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError
@@ -141,8 +143,8 @@ class _Recipe:
         return scales * math.sqrt((1 - INTERCEPT**2) / float(np.sum(scales**2)))
 
 
-def _query(name: str, width: int, at_most: int, share: float, declaration: Sum) -> Query:
-    return Query(
+def _query(name: str, width: int, at_most: int, share: float, declaration: Sum) -> SumQuery:
+    return SumQuery(
         name=name,
         shape=(width,),
         distance=Distance.L2,
@@ -203,7 +205,7 @@ class StagedGradient(SummingLearner):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.staged_gradient",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -238,7 +240,7 @@ class StagedGradient(SummingLearner):
             args = {**state.features.arrays(), "weights": state.descent.weights}
         return attrs.evolve(state.queries[state.stage], args=args)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         if query.name in ("means", "squares"):
@@ -249,17 +251,16 @@ class StagedGradient(SummingLearner):
         gradients = rows.rows * multipliers(rows, query.args["weights"])[:, None]
         return np.ldexp(gradients, rows.exponent)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; of gradients, by products of integers."""
         if query.name in ("means", "squares"):
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries the weights"
         return clipped_gradients(self._rows(query, block, public), query.args["weights"])
 
-    def _rows(self, query: Query, block: Records, public: Public) -> IntegerRows:
+    def _rows(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
         """PRIVATE: once for all steps of a stage."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
-        assert query.sum is not None, "a gradient is planned as a sum"
         args, exponent = query.args, query.sum.unit
         key = (args["means"], args["variances"], args["scales"])
 

@@ -27,13 +27,14 @@ from dpcore import (
     OneShot,
     Public,
     Query,
-    Reads,
     Records,
     Refused,
+    ScoringModel,
     Sensitivity,
     SensitivityBound,
     Sum,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError
@@ -69,7 +70,7 @@ class SufficientStatistics(SummingLearner, OneShot):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.sufficient_statistics",)
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     features: FeatureMap
@@ -81,11 +82,6 @@ class SufficientStatistics(SummingLearner, OneShot):
         default="record", validator=one_of("record", "person")
     )
     counts_for: float = attrs.field(default=1.0, validator=positive)
-
-    @property
-    def reads(self) -> Reads:
-        """Sums; all records in one memory where persons are clipped."""
-        return Reads.ROWS if self.clip == "person" else super().reads
 
     def units(self, domain: Domain) -> GramUnits:
         """What is counted: one record's part of either sum is about 1 (or 1/gram_weight) long."""
@@ -105,17 +101,17 @@ class SufficientStatistics(SummingLearner, OneShot):
         # The declared clip is the longest vector of one
         # record, so that the sum's unit matches the claim.
         units = self.units(public.domain)
-        declaration = Sum(clip=units.add_remove, exponent=units.exponent)
-        query = Query(name="statistics", shape=(units.size,), distance=Distance.L2, sum=declaration)
+        total = Sum(clip=units.add_remove, exponent=units.exponent)
+        query = SumQuery(name="statistics", shape=(units.size,), distance=Distance.L2, sum=total)
         if self.clip == "person":
             query = of_whole_persons(query, self.counts_for, public.domain)
         return (query,)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record its own products."""
         return self.units(public.domain).vectors(self._rows(block, public), block.labels)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum, as integers."""
         return self.units(public.domain).total(self._rows(block, public), block.labels)
 

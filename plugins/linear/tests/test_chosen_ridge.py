@@ -56,7 +56,7 @@ def test_no_record_moves_a_score_further_than_its_bound(adjacency):
         if adjacency == ADD_REMOVE:
             rows2, labels2 = rows[:-1], labels[:-1]
         scores = [
-            made.statistic(query, Records(features=x, labels=y), public, SECRET)
+            made.statistic(query, Records(features=x, labels=y), public, SECRET).floats()
             for x, y in ((rows, labels), (rows2, labels2))
         ]
         largest = max(largest, float(np.abs(scores[0] - scores[1]).max()) / claim.unit)

@@ -132,7 +132,8 @@ def test_no_replaced_record_moves_a_stage_further_than_its_bound(make):
                     labels=np.append(base.labels, changed.labels),
                 )
                 records = records.take(rng.permutation(30))
-                values.append(StagedGradient().statistic(query, records, public, SECRET))
+                value = StagedGradient().statistic(query, records, public, SECRET)
+                values.append(value.floats())
             claim = StagedGradientBound().sensitivity(query, StagedGradient(), public, REPLACE_ONE)
             moved = float(np.linalg.norm(values[0] - values[1]))
             assert moved <= claim.unit, name

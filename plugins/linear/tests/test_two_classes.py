@@ -74,7 +74,7 @@ def gradient(records, weights, learner=LOGISTIC):
     public = Public(domain=two_classes(len(records)), coins=PublicCoins(1), mu=0.3)
     (query,) = learner.queries(public)
     query = attrs.evolve(query, args={"weights": weights})
-    value = learner.statistic(query, records, public, SECRET)
+    value = learner.statistic(query, records, public, SECRET).floats()
     return value, query, public
 
 

@@ -22,6 +22,7 @@ from dpcore import (
     Learner,
     LearnerCoins,
     OneShot,
+    ProbabilityModel,
     Public,
     Query,
     Reads,
@@ -110,8 +111,7 @@ class Central(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("ntk.central",)
     total: ClassVar[bool] = True
-    several_classes: ClassVar[bool] = True
-    probabilities: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ProbabilityModel
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
     intercept: float = attrs.field(default=0.3, validator=below_one)
@@ -143,18 +143,13 @@ class Central(OneShot):
         """The neurons, drawn from the public coins: the same at every call."""
         return Neurons.draw(self.neurons, self.inputs(public), public.coins)
 
-    @property
-    def reads(self) -> Reads:
-        """A state is passed along a secret order."""
-        return Reads.ORDER
-
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the state, in l2."""
+        """One: the state, in l2, which is passed along a secret order."""
         # The shape is public: columns, neurons and classes, and no number of records.
         neurons = self.drawn(public)
         targets = Targets(domain=public.domain)
         shape = (targets.count, neurons.width, neurons.rank)
-        return (Query(name="state", shape=shape, distance=Distance.L2),)
+        return (Query(name="state", shape=shape, distance=Distance.L2, reads=Reads.ORDER),)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

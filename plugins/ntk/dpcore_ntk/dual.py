@@ -13,6 +13,7 @@ from dpcore import (
     Distance,
     Domain,
     LearnerCoins,
+    ProbabilityModel,
     Public,
     Query,
     Records,
@@ -37,8 +38,7 @@ class DualRegression(Conversation):
         regularization: lambda > 0, of K + lambda I, in units of the kernel: `norm` to the fourth.
     """
 
-    several_classes: ClassVar[bool] = True
-    probabilities: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ProbabilityModel
 
     neurons: int | None = attrs.field(default=None, validator=optional_count)
     regularization: float = attrs.field(validator=positive)

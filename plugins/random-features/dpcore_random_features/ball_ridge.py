@@ -50,12 +50,9 @@ class BallRidgeLearner(CertifiedRegression):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ball_ridge",)
-    radius: float = attrs.field(validator=positive)
+    narrow_reads: ClassVar[Reads] = Reads.FOLDS
 
-    @property
-    def reads(self) -> Reads:
-        """Exact sums in one pass; see `reads_of`."""
-        return Reads.FOLDS
+    radius: float = attrs.field(validator=positive)
 
     def problem(self, domain: Domain) -> BallRidge:
         """The public parameters of the minimisation."""

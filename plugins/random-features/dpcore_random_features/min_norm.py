@@ -21,6 +21,7 @@ from dpcore import (
     Features,
     Learner,
     LearnerCoins,
+    LinearNoiseModel,
     OneShot,
     Public,
     Query,
@@ -133,7 +134,7 @@ class MinNorm(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.liao_lemma_9",)
     total: ClassVar[bool] = False
-    linear: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = LinearNoiseModel
 
     waves: Literal["complex", "cosines"] = attrs.field(
         default="complex", validator=one_of("complex", "cosines")

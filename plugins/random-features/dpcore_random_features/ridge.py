@@ -16,7 +16,6 @@ from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
-    Domain,
     Learner,
     LearnerCoins,
     Public,
@@ -54,17 +53,9 @@ class Ridge(FeatureRegression):
 
     bounds: ClassVar[tuple[str, ...]] = ("random_features.ridge_replace_one",)
     total: ClassVar[bool] = True
+    narrow_reads: ClassVar[Reads] = Reads.FOLDS
 
     regularization: float = attrs.field(validator=positive)
-
-    @property
-    def reads(self) -> Reads:
-        """Exact sums in one pass; see `reads_of`."""
-        return Reads.FOLDS
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """All rows at once where they are fewer than the features."""
-        return Reads.ROWS if self.wide(domain) else self.reads
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

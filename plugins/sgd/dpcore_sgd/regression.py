@@ -25,8 +25,8 @@ from dpcore import (
     Order,
     Public,
     Query,
-    Reads,
     Records,
+    ScoringModel,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain
@@ -77,7 +77,7 @@ class Regression(OneShot):
 
     bounds: ClassVar[tuple[str, ...]] = ("sgd.path", "sgd.passes")
     total: ClassVar[bool] = True
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     features: FeatureMap | None = None
     order: Literal["shuffled", "cyclic", "with_replacement"] = attrs.field(
@@ -156,11 +156,6 @@ class Regression(OneShot):
         if self.radius is not None:
             return self.batch
         return max(self.batch, 64 if width < 100 else 32 if width < 500 else 16)
-
-    @property
-    def reads(self) -> Reads:
-        """A state is passed along a secret order."""
-        return Reads.ORDER
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: the coefficients, in l2, over an order of rows that the runtime draws."""

@@ -25,11 +25,13 @@ from dpcore import (
     LearnerCoins,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
     Sum,
+    SumQuery,
 )
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
@@ -99,9 +101,16 @@ class BoundedMean(Folding):
         return (
             # Counts of larger values: integers, moved by at most 1 in the largest norm.
             Query(
-                name=BOUND, shape=shape, distance=Distance.LINF, values="integers", share=self.share
+                name=BOUND,
+                shape=shape,
+                distance=Distance.LINF,
+                values="integers",
+                share=self.share,
+                reads=Reads.FOLDS,
             ),
-            Query(name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)),
+            SumQuery(
+                name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)
+            ),
         )
 
     def ask(self, state: Transcript) -> Query | None:
@@ -118,9 +127,11 @@ class BoundedMean(Folding):
         """g, of the first answer."""
         return float(self.grid(state.public)[int(np.argmax(state.answers[0].value))])
 
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> NDArray[Any] | Exact:
         """PRIVATE: counts of larger values, or the exact sums."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             zero = (Exact.zeros((self.grid(public).size,), 0),)
             (larger,) = records.fold(partial(self._larger, public), zero, ROWS)
             return larger.floats()
@@ -142,9 +153,8 @@ class BoundedMean(Folding):
         below = np.searchsorted(sizes, self.grid(public), side="right")
         return (Exact.of((sizes.size - below).astype(np.int64), 0),)
 
-    def _within(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+    def _within(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, x/g), x clipped to g, summed over a block."""
-        assert query.sum is not None, "a mean is a sum"
         # The theorem holds for every g > 0, so anything else is a broken contract.
         bound = float((query.args or {}).get(BOUND, 0.0))
         if not (math.isfinite(bound) and bound > 0):
@@ -155,12 +165,6 @@ class BoundedMean(Folding):
         # Each record's pair is clipped and rounded before the sum: the sensitivity is about these.
         integers = clipped_integers(rows, clip, unit, query.distance, positive=False)
         return (Exact.of(integers.sum(axis=0), unit),)
-
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[Any]:
-        """PRIVATE: the same, in floats."""
-        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
 
     def model(self, state: Transcript) -> Statistics:
         """The mean, the count and the bound."""
@@ -210,7 +214,7 @@ class BoundedMeanBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """1 for the counts; for the sums (w, x/g) the theorem of `mean`, and what rounding adds."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             # All scores move one way (see the module), so they also lie at most 1 apart.
             claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
             return Sensitivity(

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -21,10 +21,10 @@ class Count(Statistic):
     Total: as every statistic.
     """
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One query for one integer, exact and not negative."""
         # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
-        return Query(
+        return SumQuery(
             name="count",
             shape=(1,),
             distance=self.norm(public),
@@ -32,7 +32,7 @@ class Count(Statistic):
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.
 
         Where a person is the unit n is private, and records that are replaced one by one are steps
@@ -42,7 +42,7 @@ class Count(Statistic):
         count_is_public = not self.where and public.domain.people is None
         return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""
         return self.chosen(block, public).astype(np.float64)[:, None]
 

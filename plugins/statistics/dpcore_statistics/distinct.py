@@ -19,6 +19,7 @@ from dpcore import (
     LearnerCoins,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -76,7 +77,14 @@ class Distinct(Folding):
         norm = norm_in_use(public, self.distance)
         within = (0.0, float(largest))
         return (
-            Query(name="distinct", shape=(1,), distance=norm, values="integers", within=within),
+            Query(
+                name="distinct",
+                shape=(1,),
+                distance=norm,
+                values="integers",
+                within=within,
+                reads=Reads.FOLDS,
+            ),
         )
 
     def statistic(

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
@@ -80,20 +80,19 @@ class GroupErrors(Paired):
             raise ParameterError("group_errors", f"at most {upper_bound:g}", "cap", self.cap)
         return upper_bound if self.cap is None else self.cap
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """A pair (w n, sum of t) for every group."""
         self.largest(public)
         size, norm = self.groups(public).size, self.norm(public)
         clip = with_count(norm, self.count_weight(public), 1.0)
-        return Query(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+        return SumQuery(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
-    def entries(self, query: Query) -> int:
+    def entries(self, query: SumQuery) -> int:
         """How many entries a record fills: a pair, in one group."""
         return query.shape[1]
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; with one group a replaced record stays in it, or leaves it."""
-        assert query.sum is not None, "groups are summed"
         length = query.sum.clip
         # The two pairs are orthogonal in l2; in l1 both count in full.
         between_groups = (

@@ -26,7 +26,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
@@ -93,20 +93,20 @@ class GroupParity(Grouped):
             return Strategy(measured=np.eye(count), answers=workload, total=total, least=0.0)
         return strategy(tuple(map(tuple, workload.tolist())))
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The measured sums of every group: shape (groups, rows of A)."""
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
         shape = (self.groups(public).size, len(strategy.measured))
-        return Query(
+        return SumQuery(
             name="predictions", shape=shape, distance=self.norm(public), sum=Sum(clip=clip)
         )
 
-    def entries(self, query: Query) -> int:
+    def entries(self, query: SumQuery) -> int:
         """How many entries a record fills: a column of A, in one group."""
         return query.shape[1]
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; a record that does not count has a column of 0."""
         strategy, several_groups = self.strategy(public), query.shape[0] > 1
         if query.distance is Distance.L1:
@@ -125,7 +125,7 @@ class GroupParity(Grouped):
         group, cell = self.group_of(block, public), self.cells(public).index(block)
         return np.where(cell >= 0, group, -1), np.where(group >= 0, cell, -1)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell, in the record's group."""
         group, cell = self._places(block, public)
         columns = self.strategy(public).measured.T
@@ -134,9 +134,8 @@ class GroupParity(Grouped):
         vectors[rows, group[rows]] = columns[cell[rows]]
         return vectors
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
-        assert query.sum is not None, "measured sums are sums"
         group, cell = self._places(block, public)
         measured = self.strategy(public).measured
         mask = group >= 0

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
@@ -81,9 +81,9 @@ class GroupRates(Grouped):
             raise ParameterError("group_rates", f"at most {MOST_CELLS} cells", "by", self.by)
         return count
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One integer for every group, true class and leaning."""
-        return Query(
+        return SumQuery(
             name="rates",
             shape=(self.groups(public).size, 2, self.leanings(public)),
             distance=self.norm(public),
@@ -91,7 +91,7 @@ class GroupRates(Grouped):
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above: cells are disjoint, so a record moves one cell or two."""
         return counts_moved(query.distance)
 
@@ -112,12 +112,12 @@ class GroupRates(Grouped):
         mask = (group >= 0) & (true_class >= 0) & (leaning_cell >= 0)
         return np.where(mask, (group * 2 + true_class) * count + leaning_cell, -1)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 in the record's cell."""
         rows = one_hot(self._cell(block, public), query.real_size)
         return rows.reshape(len(block), *query.shape)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
         cell = self._cell(block, public)
         counts = np.bincount(cell[cell >= 0], minlength=query.real_size)

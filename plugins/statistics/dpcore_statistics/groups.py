@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -90,13 +90,13 @@ class Paired(Grouped):
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """PRIVATE: every record's group, -1 where it does not count, and its (w, t)."""
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1, or (w, t), in the record's group."""
         cell, pairs = self._pairs(block, public)
         rows = one_hot(cell, query.shape[0])[:, :, None] * pairs[:, None, :]
         return np.asarray(rows.reshape(len(block), *query.shape))
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum: each record's own pair, clipped and rounded, added to its group.
 
         A record's partial is its pair of integers in one group, so no longer than the clip.
@@ -127,11 +127,11 @@ class GroupBy(Paired):
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
         if self.column is None:
-            return Query(
+            return SumQuery(
                 name="groups",
                 shape=(size,),
                 distance=norm,
@@ -140,11 +140,10 @@ class GroupBy(Paired):
             )
         number_column(public.domain, self.column)
         clip = with_count(norm, self.count_weight(public), 1.0)
-        return Query(name="groups", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+        return SumQuery(name="groups", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above: a pair that comes or goes, moves to another group, or changes."""
-        assert query.sum is not None, "groups are summed"
         length = query.sum.clip
         # One pair disappears and another appears: orthogonal in l2, both in full in l1.
         between_groups = (
@@ -215,13 +214,12 @@ class GroupBy(Paired):
         )
 
 
-def summed_by_group(query: Query, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:
+def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:
     """PRIVATE: each record's own numbers, clipped and rounded, added to its group.
 
     Args:
         cell: Of every record; -1 adds nothing. pairs: Shape (n, numbers).
     """
-    assert query.sum is not None, "groups are summed"
     unit = query.sum.unit
     # Clip and round each record before anything is added: the sensitivity is about these integers.
     integers = clipped_integers(pairs, query.sum.clip, unit, query.distance, positive=False)

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Domain, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -142,9 +142,9 @@ class Histogram(Statistic):
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One query for all cells, one integer each: exact and not negative."""
-        return Query(
+        return SumQuery(
             name="counts",
             shape=(len(self.cells(public).labels),),
             distance=self.norm(public),
@@ -152,19 +152,19 @@ class Histogram(Statistic):
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement, 1 if there is one cell."""
         # With one cell a replaced record cannot move to another one.
         if query.real_size == 1:
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 in the record's cell."""
         cells = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         return one_hot(cells, query.real_size)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
         cell = self.cells(public).index(block)
         # Counting is the exact sum of the indicators, without the matrix of them.

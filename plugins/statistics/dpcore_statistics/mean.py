@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -76,16 +76,17 @@ class Mean(Averaged):
     Total: as every statistic.
     """
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The sum of t, after w times the number of values where that is private."""
         # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
-        return Query(name="mean", shape=(2 if counted else 1,), distance=norm, sum=Sum(clip=clip))
+        return SumQuery(
+            name="mean", shape=(2 if counted else 1,), distance=norm, sum=Sum(clip=clip)
+        )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; refused where n is private and no count is released."""
-        assert query.sum is not None, "a mean is a sum"
         sum_only = query.real_size == 1
         # Without a count the mean is a sum over n, which must then be public.
         if sum_only and public.domain.exact is None:
@@ -94,7 +95,7 @@ class Mean(Averaged):
             add_remove=query.sum.clip, replace_one=2.0 if sum_only else max(2.0, query.sum.clip)
         )
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: t, after w; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)

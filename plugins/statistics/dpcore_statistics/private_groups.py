@@ -32,6 +32,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
     Sum,
+    SumQuery,
 )
 from dpcore.checks import fraction
 from dpcore.distance import Distance
@@ -86,7 +87,7 @@ class PrivateGroups(PrivateKeys):
         (keys,) = super().queries(public)
         number_column(public.domain, self.mean_of)
         clip = with_count(Distance.L2, self.weight(public), 1.0)
-        means = Query(
+        means = SumQuery(
             name=MEANS,
             shape=(self.most + 1, 2),
             distance=Distance.L2,
@@ -105,23 +106,18 @@ class PrivateGroups(PrivateKeys):
             return attrs.evolve(means, args={KEYS: state.answers[0].value[:, :-1]})
         return None
 
-    def compute(self, query: Query, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Query, records: Records, public: Public, secret: LearnerCoins
+    ) -> Any:
         """PRIVATE: the keys with their counts, or the exact sums by key."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             return super().statistic(query, records, public, secret)
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._added, query, public), zero, ROWS)
         return total
 
-    def statistic(
-        self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[np.float64]:
-        """PRIVATE: the same, in floats."""
-        return np.asarray(self.compute(query, records, public, secret), dtype=np.float64)
-
-    def _added(self, query: Query, public: Public, block: Records) -> tuple[Exact]:
+    def _added(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: (w, t) of each record, clipped, in the place of its key."""
-        assert query.sum is not None, "means are sums"
         text, start = self.texts(public)
         keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
         # The theorem is for every list of keys, but of this shape.
@@ -221,7 +217,7 @@ class PrivateGroupsBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """`KeysBound` for the keys; for the means the theorem above, and what rounding adds."""
-        if query.sum is None:
+        if not isinstance(query, SumQuery):
             return KeysBound().sensitivity(query, learner, public, adjacency)
         longest = query.sum.clip
         movement = ByRelation(

@@ -13,6 +13,7 @@ from dpcore import (
     AnyLearner,
     LearnerCoins,
     Public,
+    Published,
     Query,
     Records,
     Refused,
@@ -51,8 +52,7 @@ class PrivateKeys(Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.private_keys",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = Published
 
     column: str
     most: int = 1000

@@ -44,6 +44,7 @@ from dpcore import (
     LearnerCoins,
     Public,
     Query,
+    Reads,
     Records,
     Refused,
     Sensitivity,
@@ -127,6 +128,7 @@ class Quantiles(Folding):
                 distance=Distance.LINF,
                 values="integers",
                 at_most=self._asks,
+                reads=Reads.FOLDS,
             )
             for q in self.quantiles
         )

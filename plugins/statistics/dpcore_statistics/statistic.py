@@ -14,13 +14,14 @@ from dpcore import (
     AnyLearner,
     Distance,
     Public,
+    Published,
     Query,
-    Reads,
     Records,
     Refused,
     Sensitivity,
     SensitivityBound,
     SummingLearner,
+    SumQuery,
 )
 from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
@@ -48,13 +49,7 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
 class Folding(Conversation):
     """Numbers that are functions of exact sums, each with a theorem of its own."""
 
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
-
-    @property
-    def reads(self) -> Reads:
-        """That the learner reads records through exact sums alone, which it folds itself."""
-        return Reads.FOLDS
+    publishes: ClassVar[type[Any]] = Published
 
 
 @attrs.frozen(kw_only=True)
@@ -76,8 +71,7 @@ class Statistic(SummingLearner, Conversation):
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
     total: ClassVar[bool] = True
-    predicts: ClassVar[bool] = False
-    several_classes: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = Published
 
     rows_at_once: ClassVar[int] = ROWS
 
@@ -96,22 +90,16 @@ class Statistic(SummingLearner, Conversation):
             raise ParameterError("statistics", "clip: person", "counts_for", self.counts_for)
 
     @property
-    def reads(self) -> Reads:
-        """Sums; all records in one memory where persons are clipped."""
-        # All records of a person must meet before they are clipped, so blocks do not suffice.
-        return Reads.ROWS if self.clip == "person" else super().reads
-
-    @property
     def miss(self) -> float:
         """The probability with which an error bar may fail: 1 - level."""
         return 1 - self.level
 
     @abstractmethod
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The one query, in the norm that is in use."""
 
     @abstractmethod
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem: what one record moves the exact sum by, before rounding to the unit.
 
         It is the longest contribution where a record comes or goes, and the largest distance of two
@@ -122,7 +110,7 @@ class Statistic(SummingLearner, Conversation):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """What is published: a function of the answer and of public facts."""
 
-    def entries(self, query: Query) -> int:
+    def entries(self, query: SumQuery) -> int:
         """How many numbers of one contribution may be other than 0: no others are rounded."""
         return query.real_size
 
@@ -145,10 +133,9 @@ class Statistic(SummingLearner, Conversation):
         query = self.query(public)
         return (query if self.clip == "record" else self._of_persons(query, public),)
 
-    def _of_persons(self, query: Query, public: Public) -> Query:
+    def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         query = of_whole_persons(query, self.counts_for, public.domain)
-        assert query.sum is not None, "statistics are sums"
         if query.sum.person is None or query.values != "integers":
             return query
         # Scaled vectors are no integers any more, so their unit is chosen as for other reals.
@@ -203,6 +190,8 @@ class StatisticBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """The learner's movement under the relation, and for reals what rounding adds."""
+        if not isinstance(query, SumQuery):
+            return Refused(f"{query.name!r} declares no sum")
         movement = learner.moved(query, public)
         if isinstance(movement, Refused):
             return movement
@@ -221,9 +210,8 @@ class StatisticBound(SensitivityBound):
         )
 
 
-def _rounding(query: Query, entries: int) -> float:
+def _rounding(query: SumQuery, entries: int) -> float:
     """What rounding two contributions to the unit moves their distance by."""
-    assert query.sum is not None, "statistics are sums"
     size: float = entries
     if query.distance is Distance.L2:
         # The length of d such moves; rounded up, since it enters a sensitivity.

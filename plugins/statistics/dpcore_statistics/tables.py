@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -143,21 +143,21 @@ class Table(Statistic):
             for table, weight in zip(tables, scaled, strict=True)
         )
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """The weighted cells of all tables, one after the other."""
         size = sum(table.size for table in self.tables_of(public))
-        return Query(
+        return SumQuery(
             name="cells",
             shape=(size,),
             distance=self.norm(public),
             sum=Sum(clip=1.0, sign="non_negative"),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement."""
         return counts_moved(query.distance)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: each table's weight in the record's cell."""
         vectors = np.zeros((len(block), query.real_size))
         mask, start = self.chosen(block, public), 0
@@ -168,9 +168,8 @@ class Table(Statistic):
             start += table.size
         return vectors
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: weights are whole numbers of units."""
-        assert query.sum is not None, "cells are sums"
         mask, parts = self.chosen(block, public), []
         for table in self.tables_of(public):
             cell = table.index(block)

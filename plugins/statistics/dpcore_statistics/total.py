@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -40,12 +40,12 @@ class Total(Statistic):
         # The largest |x|: with it as the unit a contribution is at most 1 long.
         return max(abs(column.column.low), abs(column.column.high))
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One number, in units of M."""
         number_column(public.domain, self.column)
-        return Query(name="sum", shape=(1,), distance=self.norm(public), sum=Sum(clip=1.0))
+        return SumQuery(name="sum", shape=(1,), distance=self.norm(public), sum=Sum(clip=1.0))
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; (high - low)/M under replacement, and at least 1 where a record may
         be left out."""
         column = number_column(public.domain, self.column)
@@ -54,7 +54,7 @@ class Total(Statistic):
         may_be_absent = bool(self.where) or column.may_miss
         return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: x/M, and 0 where the condition is not met or the value is missing."""
         column = number_column(public.domain, self.column)
         mask = self.chosen(block, public) & column.present(block)

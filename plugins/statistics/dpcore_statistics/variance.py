@@ -28,7 +28,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.interval import NormalSpread, Spread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -68,7 +68,7 @@ class Variance(Averaged):
             return 0.5
         return 1.0 if counted else FREE
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """(sum x, b sum x^2), or (w n, sum x, b sum (1 - x^2))."""
         norm, counted = self.norm(public), self.counted(public)
         b = self._square(norm, counted)
@@ -78,17 +78,16 @@ class Variance(Averaged):
         else:
             clip = 1 + b if norm is Distance.L1 else up(math.hypot(1.0, b), roundings=3)
         shape = (3 if counted else 2,)
-        return Query(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
+        return SumQuery(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorems above: 2 for a replaced record, or the clip where that is longer."""
-        assert query.sum is not None, "moments are sums"
         # Under replacement the squares cost nothing: 2 is what the sum of x alone moves by.
         if query.real_size == 2:
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: as `query` says; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)

@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread, Spread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -90,18 +90,18 @@ class Workload(Statistic):
             )
         return strategy(tuple(map(tuple, workload.tolist())))
 
-    def query(self, public: Public) -> Query:
+    def query(self, public: Public) -> SumQuery:
         """One query for all measured sums A h, clipped to the longest column of A."""
         strategy = self.strategy(public)
         clip = 1.0 if self.norm(public) is Distance.L1 else strategy.longest_column
-        return Query(
+        return SumQuery(
             name="measured",
             shape=(len(strategy.measured),),
             distance=self.norm(public),
             sum=Sum(clip=clip),
         )
 
-    def moved(self, query: Query, public: Public) -> ByRelation | Refused:
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """Columns of A: their length, and their distance; a record in no cell has a column of 0."""
         strategy = self.strategy(public)
         # A is the identity there: one cell, or one down and another up.
@@ -111,16 +111,15 @@ class Workload(Statistic):
         replacement = max(strategy.farthest_columns, strategy.longest_column)
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[np.float64]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         # The row of zeros at the end is what index -1 picks: no cell, no contribution.
         columns = np.vstack([self.strategy(public).measured.T, np.zeros(query.real_size)])
         return np.asarray(columns[cell])
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
-        assert query.sum is not None, "measured sums are sums"
         cell = self.cells(public).index(block)
         measured = self.strategy(public).measured
         record_cells = cell[self.chosen(block, public) & (cell >= 0)]

@@ -97,7 +97,8 @@ def value(values, name, args=None, records=None):
     public = Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
     (query,) = (q for q in LEARNER.queries(public) if q.name == name)
     query = attrs.evolve(query, args=args)
-    return LEARNER.statistic(query, public.domain.project({"x": values}), public, SECRET), query
+    found = LEARNER.statistic(query, public.domain.project({"x": values}), public, SECRET)
+    return np.asarray(found), query
 
 
 def test_counts_are_those_of_larger_values():

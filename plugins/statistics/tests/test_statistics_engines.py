@@ -7,9 +7,9 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, Categories, Domain, PrivacyBudget, PublicCoins, Range, SecretCoins
 from dpcore.engines.local import LocalEngine
-from dpcore.learner import Reads
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.query import Reads
 from dpcore.records.source import Part, Source
 from dpcore_statistics.bounds import BoundedMean
 from dpcore_statistics.count import Count
@@ -62,7 +62,6 @@ def table(size=300):
 
 @pytest.mark.parametrize(("learner", "mechanism"), LEARNERS)
 def test_a_source_in_blocks_releases_the_same_bits_as_a_table(learner, mechanism):
-    assert learner.reads in (Reads.SUMS, Reads.FOLDS)
     plan = dpcore.price(
         domain=FACTS,
         adjacency=ADD_REMOVE,
@@ -71,6 +70,7 @@ def test_a_source_in_blocks_releases_the_same_bits_as_a_table(learner, mechanism
         mechanism=mechanism,
         coins=PublicCoins(1),
     )
+    assert plan.schedule.reads in (Reads.SUMS, Reads.FOLDS)
     first = plan.run(table(), secret=SecretCoins.rehearsal(3))
     with LocalEngine() as engine:
         again = plan.run(Cut(table(), 37), secret=SecretCoins.rehearsal(3), engine=engine)

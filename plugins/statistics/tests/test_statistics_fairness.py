@@ -133,7 +133,7 @@ def test_claims_of_group_errors_are_attained_and_never_exceeded(adjacency, recor
         far = farthest(UNIVERSE, value, adjacency, 2 if mu else 1)
         assert 0.95 * claim.value < far <= claim.value
         rows = table(UNIVERSE, NUMBERS)
-        found = np.asarray(learner.compute(query, public.domain.project(rows), public, SECRET))
+        found = np.asarray(learner.statistic(query, public.domain.project(rows), public, SECRET))
         assert found == pytest.approx(errors_of(UNIVERSE, w, power, cap), abs=1e-6)
 
 
@@ -146,7 +146,7 @@ def test_claims_of_group_parity_are_attained_and_never_exceeded(adjacency, recor
     far = farthest(UNIVERSE, lambda rows: parity_of(rows, measured), adjacency, 2 if mu else 1)
     assert 0.95 * claim.value < far <= claim.value
     records = public.domain.project(table(UNIVERSE, NUMBERS))
-    found = np.asarray(learner.compute(query, records, public, SECRET))
+    found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert found == pytest.approx(parity_of(UNIVERSE, measured), abs=1e-9)
     assert found == pytest.approx(learner.contributions(query, records, public).sum(axis=0))
 
@@ -160,7 +160,7 @@ def test_claims_of_group_rates_are_attained_and_never_exceeded(adjacency, record
     far = farthest(CLASSED, lambda rows: rates_of(rows, cells or 2), adjacency, 2 if mu else 1)
     assert 0.95 * claim.value < far <= claim.value
     records = public.domain.project(table(CLASSED, SCORED))
-    found = np.asarray(learner.compute(query, records, public, SECRET))
+    found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert np.array_equal(found, rates_of(CLASSED, cells or 2))
     assert np.array_equal(found, learner.contributions(query, records, public).sum(axis=0))
 

@@ -64,7 +64,7 @@ def test_pairs_are_those_of_the_definition():
     (query,) = learner.queries(public)
     rows = [*ROWS, (2.5, "c")]
     records = public.domain.project({"x": [x for x, _ in rows], "g": [g for _, g in rows]})
-    found = np.asarray(learner.compute(query, records, public, SECRET)).ravel()
+    found = np.asarray(learner.statistic(query, records, public, SECRET)).ravel()
     assert found == pytest.approx(pairs_of(rows, math.sqrt(0.5)), abs=1e-9)
     by_hand = learner.contributions(query, records, public).sum(axis=0).ravel()
     assert found == pytest.approx(by_hand, abs=1e-9)

@@ -74,7 +74,7 @@ def asked(keys):
 
 def total(query, towns, ages):
     records = DOMAIN.project({"town": towns, "age": ages})
-    return LEARNER.statistic(query, records, PUBLIC, None)
+    return np.asarray(LEARNER.statistic(query, records, PUBLIC, None))
 
 
 def test_sums_are_those_by_hand():

@@ -175,7 +175,7 @@ def test_a_learner_computes_the_statistic_that_is_defined(name):
     _, query, public = claimed(learner, adjacency, missing)
     rows = universe(missing)
     records = public.domain.project(of(rows))
-    value = np.asarray(learner.compute(query, records, public, SECRET))
+    value = np.asarray(learner.statistic(query, records, public, SECRET))
     assert value == pytest.approx(np.asarray(definition(rows), dtype=float), abs=1e-9)
 
 

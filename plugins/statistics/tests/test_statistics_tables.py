@@ -41,7 +41,7 @@ def claim_of(learner, adjacency, mu=1.0):
 
 def single(learner, query, public, x, g):
     records = public.domain.project({"x": [x], "g": [g]})
-    return np.asarray(learner.compute(query, records, public, SECRET))
+    return np.asarray(learner.statistic(query, records, public, SECRET))
 
 
 CASES = [

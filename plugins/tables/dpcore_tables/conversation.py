@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Public, Query
+from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
@@ -267,13 +267,13 @@ def _bins(state: State, answer: Answer, stage: str) -> State:
 
 
 def _label(state: State, answer: Answer, stage: str) -> State:
-    declared = answer.query.sum
-    assert declared is not None, "labels are summed"
+    query = answer.query
+    assert isinstance(query, SumQuery), "labels are summed"
     # `unit` is for vectors of either sign: take back what a non-negative label saves.
-    of_one = moved_by_sum(attrs.evolve(answer.query, sum=attrs.evolve(declared, sign="any")))
-    of_own = moved_by_sum(answer.query)
+    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
+    of_own = moved_by_sum(query)
     wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
-    unit = state.noise(answer) * wider / declared.clip * math.sqrt(answer.query.share)
+    unit = state.noise(answer) * wider / query.sum.clip * math.sqrt(query.share)
     # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
     if state.plan.kind == "several":
         mean_label = np.maximum(answer.value / state.records, classes.RAREST)

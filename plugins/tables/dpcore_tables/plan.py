@@ -10,7 +10,7 @@ from typing import Literal
 
 import attrs
 
-from dpcore import Distance, Domain, Public, Query, Sum
+from dpcore import Distance, Domain, Public, Query, Sum, SumQuery
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, need
 from dpcore.rounding import up
 from dpcore_tables import small
@@ -296,7 +296,7 @@ class Plan:
         # Repeated asks share one query, with a cap that the accountant counts.
         script = self.script()
         return tuple(
-            Query(
+            SumQuery(
                 name=name,
                 shape=shape,
                 distance=Distance.L2,

@@ -17,7 +17,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Exact, Public, Query, Range, Records, SummingLearner
+from dpcore import (
+    Answer,
+    Domain,
+    Exact,
+    Public,
+    Query,
+    Range,
+    Records,
+    ScoringProbabilityModel,
+    SummingLearner,
+    SumQuery,
+)
 from dpcore.checks import positive_integer
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
@@ -65,9 +76,7 @@ class ShapeFunctions(SummingLearner):
             number of steps and functions, and nothing of the guarantee. `at_most` if None.
     """
 
-    scores: ClassVar[bool] = True
-    several_classes: ClassVar[bool] = True
-    probabilities: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringProbabilityModel
     rows_at_once: ClassVar[int] = BLOCK
 
     expected_records: int | None = attrs.field(
@@ -102,7 +111,7 @@ class ShapeFunctions(SummingLearner):
             return None
         return attrs.evolve(state.queries[state.next], args=state.args())
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         # Declared contributions: the core clips and rounds them itself.
@@ -120,7 +129,7 @@ class ShapeFunctions(SummingLearner):
         record_sums = [self.partial(query, record, public).floats() for record in block.alone()]
         return np.array(record_sums).reshape(-1, *query.shape)
 
-    def partial(self, query: Query, block: Records, public: Public) -> Exact:
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
 
         A record counts once in every histogram: at most the root of their number.

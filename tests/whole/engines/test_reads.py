@@ -4,15 +4,25 @@ import attrs
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Engine, PublicCoins, Reads
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    BestOf,
+    Engine,
+    Public,
+    PublicCoins,
+    Query,
+    Reads,
+    Sum,
+    SumQuery,
+)
 from dpcore.errors import RequestError, ResourceError
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.pricing.price import price
-from dpcore.registry.kinds import LEARNER
-from dpcore.registry.registry import Registry
+from dpcore.sampling.schemes import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
@@ -51,22 +61,43 @@ def clipped(**fields):
     return ClippedGradient(features=Identity(), clip=0.3, **fields)
 
 
-def test_every_learner_that_is_offered_says_how_it_reads():
-    offered = Registry.default()
-    for name in offered.names(LEARNER):
-        learner = offered.component(LEARNER, name)
-        assert isinstance(learner.reads, property), name
+def reads(learner, **facts):
+    public = Public(domain=domain(**facts), coins=PublicCoins(1), mu=1.0)
+    return Reads.most(query.reads for query in learner.queries(public))
 
 
 def test_sums_orders_and_rows():
-    assert StagedGradient().reads is clipped().reads is Reads.SUMS
-    assert Regression(features=Identity()).reads is Reads.ORDER
-    assert BestOf(candidates=(clipped(), clipped(steps=9))).reads is Reads.SUMS
+    assert reads(StagedGradient()) is reads(clipped()) is Reads.SUMS
+    assert reads(Regression(features=Identity())) is Reads.ORDER
+    assert reads(BestOf(candidates=(clipped(), clipped(steps=9)))) is Reads.SUMS
     ridge = Ridge(features=Identity(), regularization=0.5)
-    assert BestOf(candidates=(clipped(), ridge)).reads is ridge.reads
+    assert reads(BestOf(candidates=(clipped(), ridge))) is reads(ridge) is Reads.FOLDS
     assert Reads.most([]) is Reads.SUMS
     assert Reads.most([Reads.LOOPS, Reads.ORDER, Reads.SUMS]) is Reads.ORDER
     assert [one.in_blocks for one in Reads] == [True, True, True, False, False]
+
+
+def test_a_query_says_how_it_is_read_by_what_it_is():
+    plain = Query(name="q", shape=(1,), distance="l2")
+    assert plain.reads is Reads.ROWS
+    assert attrs.evolve(plain, reads=Reads.LOOPS, at_most=2).reads is Reads.LOOPS
+    order = Order(kind="shuffled", steps=3)
+    assert Query(name="q", shape=(1,), distance="l2", sampling=order).reads is Reads.ORDER
+    one = SumQuery(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0))
+    assert one.reads is Reads.SUMS
+    assert attrs.evolve(one, sampling=order).reads is Reads.ORDER
+    assert attrs.evolve(one, sum=Sum(clip=1.0, person=2.0)).reads is Reads.ROWS
+    assert plain != attrs.evolve(plain, reads=Reads.FOLDS)
+
+
+def test_room_is_refused_before_queries_are_planned_only_if_no_way_of_reading_has_it():
+    one = ProjectedMinNorm(features=Identity(), radius=0.5)
+    unbounded = attrs.evolve(domain(), exact=None, limit=None)
+    facts = {"adjacency": ADD_REMOVE, "blocks": True, "memory": 10**7}
+    # Of no declared number, memory counts no records, and blocks count as many as one may hold.
+    assert plan(one, domain=unbounded, **facts).resources.memory < 10**6
+    with pytest.raises(ResourceError, match="of memory, the limit is 10 MB"):
+        plan(huber(), domain=unbounded, **facts)
 
 
 def test_an_engine_in_several_places_refuses_what_needs_one_before_anything_is_opened():
@@ -90,13 +121,13 @@ def test_blocks_need_no_memory_for_all_records():
 
 def test_minimisers_read_sums_unless_there_are_more_features_than_records():
     ridge = Ridge(features=CosSin(count=20), regularization=0.5)
-    assert ridge.reads is Reads.FOLDS
-    assert huber().reads is Reads.LOOPS
+    assert reads(ridge) is Reads.FOLDS
+    assert reads(huber()) is Reads.LOOPS
     for learner in (ridge, BestOf(candidates=(ridge, clipped()))):
         assert plan(learner, {"fits": Gaussian(), "choice": PermuteAndFlip()}
                     if learner is not ridge else None).schedule.reads is Reads.FOLDS  # fmt: skip
-        assert learner.reads_of(domain(40)) is Reads.FOLDS
-        assert learner.reads_of(domain(39)) is Reads.ROWS
+        assert reads(learner, records=40) is Reads.FOLDS
+        assert reads(learner, records=39) is Reads.ROWS
     few = plan(ridge, domain=domain(39), blocks=True)
     assert not few.schedule.in_blocks
     with pytest.raises(RequestError, match="Ridge reads rows, which needs all records"):

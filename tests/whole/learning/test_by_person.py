@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Query, Records, Sum
+from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Records, Sum, SumQuery
 from dpcore.domain.people import People
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import Public
@@ -218,7 +218,7 @@ def test_what_no_person_is_known_of_is_refused():
         priced(Count(clip="person", counts_for=1.5))
     with pytest.raises(ParameterError, match="clip: person"):
         Count(counts_for=2)
-    query = Query(name="q", shape=(2,), distance="l2", sum=Sum(clip=1.0, person=1.0))
+    query = SumQuery(name="q", shape=(2,), distance="l2", sum=Sum(clip=1.0, person=1.0))
     with pytest.raises(ContractError, match="whose the records are"):
         total_of_persons(None, query, attrs.evolve(records(), persons=None), 10)
 

@@ -57,7 +57,7 @@ def simulated(made, records, draws=DRAWS):
     learner = scheduled.learner
     secret = dpcore.SecretCoins.rehearsal(1).learner(0, ask.query.name, 1)
     exact = np.asarray(
-        learner.compute(ask.query, domain(records).project(table(records)), public, secret)
+        learner.statistic(ask.query, domain(records).project(table(records)), public, secret)
     )
     rng = np.random.default_rng([records, 3])
     noisy = (

@@ -24,8 +24,9 @@ from dpcore import (
     SecretCoins,
     Sum,
     SummingLearner,
+    SumQuery,
 )
-from dpcore.errors import ParameterError
+from dpcore.errors import ContractError, ParameterError, SpecError
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -50,7 +51,7 @@ class Rows(SummingLearner, OneShot):
 
     def queries(self, public):
         declared = Sum(clip=self.clip, sign=self.sign, exponent=self.exponent)
-        return (Query(name="sum", shape=(3,), distance=self.distance, sum=declared),)
+        return (SumQuery(name="sum", shape=(3,), distance=self.distance, sum=declared),)
 
     def contributions(self, query, block, public):
         return np.column_stack([block.features, block.labels])
@@ -251,11 +252,38 @@ def test_the_bound_is_about_sums_that_the_core_adds():
     assert not SumBound().is_about(Own())
     (query,) = Own().queries(public())
     coins = SecretCoins.rehearsal(0).learner(0, "sum", 1)
-    assert Own().compute(query, records(), public(), coins).tolist() == [1e9] * 3
-    undeclared = attrs.evolve(query, sum=None)
+    assert Own().statistic(query, records(), public(), coins).tolist() == [1e9] * 3
+    undeclared = Query(name=query.name, shape=query.shape, distance=query.distance)
     assert isinstance(
         SumBound().sensitivity(undeclared, Rows(), public(), ADD_REMOVE), dpcore.Refused
     )
+
+
+def test_what_answers_plain_queries_answers_sums_and_no_kind_of_query_that_it_does_not_know():
+    @attrs.frozen(kw_only=True)
+    class Keyed(SumQuery):
+        pass
+
+    @attrs.frozen(kw_only=True)
+    class Other(Rows):
+        def queries(self, public):
+            (query,) = super().queries(public)
+            fields = ("name", "shape", "distance", "sum")
+            return (Keyed(**{name: getattr(query, name) for name in fields}),)
+
+    fields = {
+        "domain": domain(records=None),
+        "adjacency": ADD_REMOVE,
+        "budget": dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6),
+        "mechanism": Gaussian(),
+    }
+    assert dpcore.price(learner=Rows(), **fields).guarantee.status is dpcore.Status.PROVED
+    with pytest.raises(SpecError, match="do not fit"):
+        dpcore.price(learner=Other(), **fields)
+    with pytest.raises(TypeError, match="sum"):
+        Query(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0))
+    with pytest.raises(ContractError, match="declares no sum"):
+        moved_by_sum(Query(name="q", shape=(1,), distance="l2"))
 
 
 def test_declarations_that_make_no_sense_are_refused():
@@ -264,11 +292,11 @@ def test_declarations_that_make_no_sense_are_refused():
     with pytest.raises(ParameterError, match="exponent"):
         Sum(clip=1.0, exponent=5)
     with pytest.raises(ParameterError, match="l1, l2 or linf"):
-        Query(name="q", shape=(1,), distance=Distance.HAMMING, sum=Sum(clip=1.0))
+        SumQuery(name="q", shape=(1,), distance=Distance.HAMMING, sum=Sum(clip=1.0))
     with pytest.raises(ParameterError, match="exponent"):
-        Query(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), values="integers")
+        SumQuery(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), values="integers")
     with pytest.raises(ParameterError, match="within"):
-        Query(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), within=(0.0, 1.0))
+        SumQuery(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), within=(0.0, 1.0))
     with pytest.raises(ParameterError, match="sign"):
         Sum(clip=1.0, sign="positive")
 

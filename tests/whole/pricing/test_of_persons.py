@@ -13,7 +13,7 @@ from dpcore.learner import Public
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.identity import Identity
 from dpcore.pricing.unit_claims import of_persons
-from dpcore.query import Query, Sum
+from dpcore.query import Query, Sum, SumQuery
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
 from dpcore.sampling.schemes import Order, Poisson
@@ -38,7 +38,7 @@ def claimed(value=CLIP, **fields):
 
 
 def summed(sign, distance, adjacency):
-    query = Query(name="q", shape=(3,), distance=distance, sum=Sum(clip=CLIP, sign=sign))
+    query = SumQuery(name="q", shape=(3,), distance=distance, sum=Sum(clip=CLIP, sign=sign))
     learner = ClippedGradient(features=Identity(), clip=CLIP, steps=1)
     public = Public(domain=attrs.evolve(domain(), exact=None), coins=PublicCoins(1))
     if not adjacency.of_person:

@@ -106,7 +106,7 @@ def test_categories_are_stated():
 
 
 def test_best_of_takes_candidates_whose_models_score():
-    with pytest.raises(ParameterError, match="scores = True"):
+    with pytest.raises(ParameterError, match="publishes = ScoringModel"):
         BestOf(candidates=(GOOD, LabelMean()))
 
 

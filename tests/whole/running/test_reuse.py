@@ -193,8 +193,8 @@ def test_one_function_serves_equal_releases(monkeypatch):
         releases=releases,
         on_invalid="project",
     )
-    fits, fit = [], KernelRidge.function
-    monkeypatch.setattr(KernelRidge, "function", lambda *a: fits.append(1) or fit(*a))
+    fits, fit = [], KernelRidge.statistic
+    monkeypatch.setattr(KernelRidge, "statistic", lambda *a: fits.append(1) or fit(*a))
     points = {name: {"a": [0.0, 0.5], "b": [0.0, -0.5]} for name in "ab"}
     outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1), points=points)
     assert len(fits) == 1

@@ -19,7 +19,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore_attacks.attacks.neighbours import Configuration
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
@@ -99,7 +99,7 @@ def attackable(case: Case, ask: Query) -> bool:
     """Whether the movement between any two records is that between neighbours."""
     return (
         sums_exactly(case.learner)
-        and ask.sum is not None
+        and isinstance(ask, SumQuery)
         and ask.sampling is None
         and ask.distance in _ORDERS
         and (case.adjacency.membership or case.adjacency == REPLACE_ONE)

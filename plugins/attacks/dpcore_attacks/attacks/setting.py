@@ -18,7 +18,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionQuery
 from dpcore.interval import Spread
-from dpcore.learner import Answer, AnyLearner, Learner, Public
+from dpcore.learner import Answer, AnyLearner, Learner, Model, Public, promises
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.unit_claims import unit_claim
@@ -163,7 +163,7 @@ def conversation(
         return  # a learner of a function has no state machine
     state = learner.start(case.public)
     numbers: dict[str, int] = {}
-    spreads = {} if learner.predicts else _spreads(case)
+    spreads = {} if promises(learner, Model) else _spreads(case)
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1
         value = made_up(query, rng, scale) if answers is None else next(answers)

@@ -20,7 +20,7 @@ def compute(
     learner: AnyLearner, ask: Query, records: Records, public: Public, secret: LearnerCoins
 ) -> Statistic:
     """The value of `ask` on made-up records."""
-    value = learner.compute(ask, records, public, secret)
+    value = learner.statistic(ask, records, public, secret)
     # a copy: a learner may reuse its own array at the next ask
     return value if isinstance(value, Expansion) else np.array(value)
 

@@ -51,7 +51,7 @@ def fixed_statistics(
         coins = cast(LearnerCoins, spy)
         try:
             values = [
-                np.asarray(copy.deepcopy(learner).compute(query, rows, public, coins))
+                np.asarray(copy.deepcopy(learner).statistic(query, rows, public, coins))
                 for rows in (records, records, shuffled)
             ]
         except Exception:  # it needs arguments, or fails: the runs will show it
@@ -73,6 +73,6 @@ def remembering(learner: AnyLearner, fixed: Mapping[str, Any]) -> Private:
         # an ask with arguments is another statistic than the one remembered
         if query.args is None and query.name in fixed:
             return fixed[query.name]
-        return copy.deepcopy(learner).compute(query, records, public, secret)
+        return copy.deepcopy(learner).statistic(query, records, public, secret)
 
     return compute

@@ -235,7 +235,7 @@ class _Teller:
         coins = _REFERENCE.learner(0, query.name, answer.number)
         try:
             first, second = (
-                self._flat(learner.compute(query, records, self._public, coins))
+                self._flat(learner.statistic(query, records, self._public, coins))
                 for records in self._neighbours(query)
             )
         except Exception:  # the runs show it: here nothing can be compared
@@ -250,7 +250,7 @@ class _FunctionTeller(_Teller):
         (ask,) = self._scheduled.asks.values()
         coins = _REFERENCE.learner(0, ask.query.name, 1)
         learner = self._scheduled.learner
-        return {ask.query.name: learner.compute(ask.query, records, self._public, coins)}
+        return {ask.query.name: learner.statistic(ask.query, records, self._public, coins)}
 
     def _flat(self, value: Any) -> NDArray[np.float64]:
         assert self._points is not None, "a function is asked about points"

@@ -158,7 +158,9 @@ def moved(name, folder, before, after):
     coins = SecretCoins.rehearsal(0).learner(0, query.name, 1)
     if name.startswith("clipped_gradient"):
         query = attrs.evolve(query, args={"weights": np.zeros(query.shape)})
-    first, second = (learner.compute(query, records, public, coins) for records in (before, after))
+    first, second = (
+        learner.statistic(query, records, public, coins) for records in (before, after)
+    )
     if query.shape == ():
         points = np.vstack([first.points, second.points])
         weights = np.concatenate([first.coefficients, -second.coefficients])

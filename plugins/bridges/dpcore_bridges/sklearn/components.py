@@ -12,7 +12,7 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, DpcoreError, SpecError, below
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Public
+from dpcore.learner import AnyLearner, Model, Public, promises
 from dpcore.mechanism import AnyMechanism
 from dpcore.publish.session import usual_mechanism
 from dpcore.randomness import PublicCoins
@@ -55,7 +55,7 @@ def predicting(learner: AnyLearner) -> AnyLearner:
     Raises:
         ContractError: it publishes tables.
     """
-    if not learner.predicts:
+    if not promises(learner, Model):
         raise ContractError(
             f"{type(learner).__name__} publishes tables and predicts nothing: use a Session"
         )

@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
-from dpcore.learner import Public, Reads
+from dpcore.learner import Public
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 from dpcore_models.learners.regression import FeatureRegression
@@ -33,17 +33,9 @@ class CertifiedRegression(FeatureRegression):
     """
 
     total: ClassVar[bool] = True
+    narrow_reads: ClassVar[Reads] = Reads.LOOPS
 
     total_regularization: float = attrs.field(validator=positive)
-
-    @property
-    def reads(self) -> Reads:
-        """Exact sums in many passes; see `reads_of`."""
-        return Reads.LOOPS
-
-    def reads_of(self, domain: Domain) -> Reads:
-        """All rows at once where they are fewer than the features."""
-        return Reads.ROWS if self.wide(domain) else self.reads
 
     @abstractmethod
     def problem(self, domain: Domain) -> Certified:
@@ -81,7 +73,7 @@ class CertifiedRegression(FeatureRegression):
             minimiser = problem.solve(self.mapped(records, public), records.labels, tolerance)
         else:
             # Integers of a block are kept only where further passes will read them.
-            many = self.reads is Reads.LOOPS
+            many = query.reads is Reads.LOOPS
             minimiser = problem.solve_folded(self.folded(records, public, kept=many), tolerance)
         return weight * minimiser
 

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.interval import Spread
-from dpcore.learner import Answer, Public
+from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.models.error_bars import even_noise
 from dpcore.learning.models.linear import LinearModel
-from dpcore.query import Query
+from dpcore.query import Query, Reads
 from dpcore.records.records import Records
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 
@@ -28,15 +28,18 @@ class FeatureRegression(OneShot):
         features: Map from encoded columns to features.
     """
 
-    scores: ClassVar[bool] = True
-    linear: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = LinearScoreModel
+
+    narrow_reads: ClassVar[Reads] = Reads.ROWS
+    """How `statistic` reads the records where they may be at least as many as the features."""
 
     features: FeatureMap
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One: the coefficients, in l2."""
+        """One: the coefficients, in l2; it reads rows where they are fewer than the features."""
         width = self.features.width(public.domain)
-        return (Query(name="coefficients", shape=(width,), distance=Distance.L2),)
+        reads = Reads.ROWS if self.wide(public.domain) else self.narrow_reads
+        return (Query(name="coefficients", shape=(width,), distance=Distance.L2, reads=reads),)
 
     def wide(self, domain: Domain) -> bool:
         """Whether there are surely more features than records, by public facts alone: sums of

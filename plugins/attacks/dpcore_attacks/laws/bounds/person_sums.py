@@ -16,7 +16,8 @@ from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
-from dpcore.query import Query
+from dpcore.pricing.unit_claims import clips_persons
+from dpcore.query import Query, SumQuery
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
@@ -66,7 +67,7 @@ class _Trial:
     """A case with its asks, made-up records and the sum that is put to the test."""
 
     case: Case
-    asks: tuple[Query, ...]
+    asks: tuple[SumQuery, ...]
     total: Total
     records: Records
 
@@ -81,16 +82,17 @@ class _Trial:
         return self.records.persons
 
 
-def _asks(case: Case, seed: int) -> tuple[Query, ...]:
+def _asks(case: Case, seed: int) -> tuple[SumQuery, ...]:
     if not sums_exactly(case.learner):
         return ()
     try:
         planned = case.learner.queries(case.public)
     except DpcoreError:
         return ()
-    clipping = [q for q in planned if q.sum is not None and q.sum.person is not None]
+    clipping = [query for query in planned if clips_persons(query)]
     rng = np.random.default_rng([seed, 5])
-    return tuple(ask for query in clipping for ask in asks_of(case, query.name, rng)[:_ASKS])
+    asks = [ask for query in clipping for ask in asks_of(case, query.name, rng)[:_ASKS]]
+    return tuple(ask for ask in asks if clips_persons(ask))
 
 
 def _records(case: Case, seed: int) -> Records:
@@ -133,10 +135,10 @@ def _persons_add_up(trial: _Trial, seed: int) -> str:
 def _clipped(trial: _Trial) -> str:
     longest = Fraction(0)
     for query in trial.asks:
-        assert query.sum is not None, "it clips persons"
-        assert query.sum.person is not None, "it clips persons"
+        clip = query.sum.person
+        assert clip is not None, "it clips persons"
         # In units of the grid, as a fraction: no rounding can hide an excess.
-        limit = Fraction(query.sum.person) / Fraction(2) ** query.sum.unit
+        limit = Fraction(clip) / Fraction(2) ** query.sum.unit
         for person in range(_PERSONS):
             integers = trial.sum_of_rows(query, np.flatnonzero(trial.persons == person)).integers()
             ratio = exact_ratio(integers, query.distance, limit)

@@ -18,8 +18,8 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
 from dpcore.exact import Exact
-from dpcore.learning.learners.summing import SummingLearner, sums_exactly
-from dpcore.query import Query
+from dpcore.learning.learners.summing import SummingLearner, require_sum, sums_exactly
+from dpcore.query import SumQuery
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
@@ -91,16 +91,16 @@ class _Sums:
         return one_each(rows.project(raw, labels))
 
     @cached_property
-    def asks(self) -> list[Query]:
+    def asks(self) -> list[SumQuery]:
         planned = run_if_planned(self.learner.queries, self.case.public)
         asks_by_query = [asks_of(self.case, query.name, self.rng())[:_ASKS] for query in planned]
-        return [ask for asks in asks_by_query for ask in asks]
+        return [require_sum(ask, self.learner) for asks in asks_by_query for ask in asks]
 
-    def total(self, query: Query, records: Records) -> Exact:
+    def total(self, query: SumQuery, records: Records) -> Exact:
         # A fresh copy each time, so that no sum can lean on what an earlier one left behind.
         return copy.deepcopy(self.learner).total_of(query, records, self.case.public)
 
-    def rows(self, query: Query, records: Records) -> NDArray[Any] | None:
+    def rows(self, query: SumQuery, records: Records) -> NDArray[Any] | None:
         """The contributions as the learner makes them; None where it fails."""
         try:
             contributions = copy.deepcopy(self.learner).contributions(
@@ -229,7 +229,6 @@ def _row_wise(trial: _Sums) -> str:
 def _clipped(trial: _Sums) -> str:
     longest = 0.0
     for query in trial.asks:
-        assert query.sum is not None, "a total was made before"
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
             integers = trial.total(query, record).integers()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner, Model, ScoringModel
+from dpcore.learner import AnyLearner, Learner, Model, ScoringModel, promises
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -327,7 +327,7 @@ def _model_replays(trial: _Trial) -> str:
     predicting = [model for model in models if isinstance(model, Model)]
     # `predicts` is declared beforehand: what is published must agree with it.
     fail_if(
-        bool(predicting) != trial.case.learner.predicts,
+        bool(predicting) != promises(trial.case.learner, Model),
         "it says otherwise whether it publishes a model",
     )
     if not predicting:
@@ -345,7 +345,8 @@ def _model_replays(trial: _Trial) -> str:
 
 def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
     """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
-    encoded, scores = trial.case.domain.project(table).features, trial.case.learner.scores
+    encoded = trial.case.domain.project(table).features
+    scores = promises(trial.case.learner, ScoringModel)
 
     def outputs_of(model: Model, row: int) -> list[NDArray[Any]]:
         row_table = {name: cells[row : row + 1] for name, cells in table.items()}

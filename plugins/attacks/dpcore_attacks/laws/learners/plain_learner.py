@@ -12,12 +12,12 @@ from dpcore.adjacency import ADD_REMOVE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
-from dpcore.learner import Learner, Public
+from dpcore.learner import Learner, Public, ScoringModel
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.learning.learners.summing import SummingLearner
 from dpcore.learning.models.linear import LinearModel
-from dpcore.query import Query, Sum
+from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 from dpcore.sensitivity import Sensitivity
@@ -53,7 +53,7 @@ class PlainMoments(SummingLearner, OneShot):
         clip: Of what one record adds.
     """
 
-    scores: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = ScoringModel
 
     clip: float = 1.5
 
@@ -61,9 +61,9 @@ class PlainMoments(SummingLearner, OneShot):
         """A number for each column, and the count, in l2."""
         width = public.domain.width + 1
         sums = Sum(clip=self.clip)
-        return (Query(name="sums", shape=(width,), distance=Distance.L2, sum=sums),)
+        return (SumQuery(name="sums", shape=(width,), distance=Distance.L2, sum=sums),)
 
-    def contributions(self, query: Query, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """Columns times label, and a 1 to count, shape (n_records, width + 1)."""
         return np.column_stack([block.features * block.labels[:, None], np.ones(len(block))])
 

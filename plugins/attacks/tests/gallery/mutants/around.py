@@ -5,7 +5,7 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_ONE, Range, Records, Refused
+from dpcore import REPLACE_ONE, Exact, Range, Records, Refused
 
 from gallery.entry import subclass
 
@@ -69,21 +69,21 @@ def of_relation(other, said=REPLACE_ONE):
 def on_statistic(change):
     """The statistic is `change(of, learner, records, public)` with `of(learner, records, public)`.
 
-    `of` is the function where the learner fits one.
+    `of` is the function where the learner fits one, and an exact sum as floats.
     """
 
     def apply(claim):
         inner = claim.learner
-        name = "function" if hasattr(inner, "function") else "statistic"
-        method = getattr(inner, name)
+        method = inner.statistic
 
         def changed(self, query, records, public, secret):
             def of(learner=self, records=records, public=public):
-                return method(learner, query, records, public, secret)
+                value = method(learner, query, records, public, secret)
+                return value.floats() if isinstance(value, Exact) else value
 
             return change(of, self, records, public)
 
-        return attrs.evolve(claim, learner=subclass(inner, **{name: changed}))
+        return attrs.evolve(claim, learner=subclass(inner, statistic=changed))
 
     return apply
 

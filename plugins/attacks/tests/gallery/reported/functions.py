@@ -83,7 +83,7 @@ def no_end_of_positive_answers():
 class MedianBandwidth(WithGaussian):
     """With coefficients fitted at the records' median distance. Total: likewise."""
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         rows = records.features
         distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
         apart = distances[distances > 0]
@@ -114,7 +114,7 @@ class SumForm(WithGaussian):
 
     regularization: float = 4.0
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         matrix = query.kernel(records.features, records.features)
         shift = self.regularization * np.eye(len(records))
         found = np.linalg.solve(matrix + shift, records.labels)

@@ -109,7 +109,7 @@ class WithKernel(FunctionLearner):
             evaluation_error=1e-9,
         )
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         matrix = query.kernel(records.features, records.features)
         shift = self.regularization * public.domain.records * np.eye(len(records))
         found = np.linalg.solve(matrix + shift, records.labels)

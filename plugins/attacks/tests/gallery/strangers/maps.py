@@ -77,7 +77,7 @@ class Balanced(WithGaussian):
     Total: divisors are at least 1.
     """
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         up = records.labels > 0
         weights = np.where(up, 1 / max(1, up.sum()), -1 / max(1, (~up).sum()))
         return Expansion(kernel=query.kernel, points=records.features, coefficients=weights)
@@ -98,7 +98,7 @@ def means_of_private_sizes():
 class LeaveOneOut(WithGaussian):
     """Kernel ridge at the better of two regularizations by leave-one-out. Total: regular."""
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         matrix, n = query.kernel(records.features, records.features), len(records)
         best, chosen = np.inf, np.zeros(n)
         for strength in (self.regularization, 5 * self.regularization):

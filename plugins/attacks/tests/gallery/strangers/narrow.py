@@ -358,7 +358,7 @@ def norm_of_up_to_four_columns():
 class MergedPoints(WithGaussian):
     """Sections at records rounded to halves, with the mean label of each place. Total: means."""
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         places, inverse = np.unique(np.round(2 * records.features) / 2, axis=0, return_inverse=True)
         sums = np.bincount(inverse.ravel(), weights=records.labels, minlength=len(places))
         counts = np.bincount(inverse.ravel(), minlength=len(places))

@@ -210,7 +210,7 @@ def variance_over_n_minus_one():
 class Landmarks(WithGaussian):
     """Kernel ridge on the first records that lie apart from one another. Total: regular systems."""
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         rows = records.features
         kept = []
         for number in range(len(rows)):
@@ -240,7 +240,7 @@ def landmarks_of_the_records():
 class Centred(SumForm):
     """Fitted to labels less their mean, which is not added again. Total: a regular system."""
 
-    def function(self, query, records, public, secret):
+    def statistic(self, query, records, public, secret):
         away = records.labels - (records.labels.mean() if len(records) else 0.0)
         matrix = query.kernel(records.features, records.features)
         shift = self.regularization * public.domain.records * np.eye(len(records))
