@@ -1,7 +1,5 @@
 """Accountant: adds up events of one adjacency, and answers with two certified ends."""
 
-from __future__ import annotations
-
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable

@@ -270,6 +270,12 @@ class NotPublishedError(DpcoreError):
     exit_code: ClassVar[int] = 6
 
 
+class LedgerError(DpcoreError):
+    """A ledger cannot be used: damaged, unwritable, locked, replaced, or of another version."""
+
+    exit_code: ClassVar[int] = 4
+
+
 class OperatorFileError(DpcoreError):
     """The release is published; what its operator was to see beside it is missing."""
 

@@ -5,8 +5,6 @@ runtime runs the public and the private part on separate instances, and rebuilds
 answers alone, so that whatever is published is a function of what came through the door.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable

@@ -1,7 +1,5 @@
 """Sensitivity: how far a statistic moves between neighbours, and how far that is proved."""
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from typing import Any

@@ -5,8 +5,6 @@ releases would be the exact difference of the statistics. So such a thing is nev
 or used in a forked process, before or after it began to serve.
 """
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

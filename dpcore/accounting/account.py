@@ -23,7 +23,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
 from dpcore.errors import SpecError, below, need, shown
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import parse_adjacency
+from dpcore.events.relation_text import parse_adjacency
 from dpcore.interval import Interval
 
 

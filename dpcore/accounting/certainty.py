@@ -12,8 +12,6 @@ and the total variation distance is at most (e^epsilon - 1 + 2 delta) / (e^epsil
 of a curve holds, so the least bound over its points holds.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

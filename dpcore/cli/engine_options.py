@@ -1,7 +1,5 @@
 """The engine of a run, from the command line or the operator's file; never from a spec."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -11,11 +11,10 @@ import typer
 from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
-from dpcore.errors import ReplayError, SpecError, need, shown
-from dpcore.events.text import parse_adjacency
+from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
+from dpcore.events.relation_text import parse_adjacency
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
-from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.planning import allowances
 from dpcore.ledger.remaining_budget import shown_down

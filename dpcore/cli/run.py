@@ -64,7 +64,7 @@ def run(
 
         # imported for a spec that is right
         from dpcore.cli.plan_view import show_figures, show_noise, show_plan
-        from dpcore.publish.evaluation import UNCOVERED
+        from dpcore.publish.folder import UNCOVERED
         from dpcore.publish.paid_metrics import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run
 

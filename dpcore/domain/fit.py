@@ -4,8 +4,6 @@ A cell that does not fit is *empty*, or it holds something: no number, a number 
 range, none of the categories.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

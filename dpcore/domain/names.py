@@ -1,7 +1,5 @@
 """Names of encoded columns: what each number of an encoded row is about."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from dpcore.domain.columns import Categories, Range

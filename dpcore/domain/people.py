@@ -1,7 +1,5 @@
 """People: which records are one person's, and how many of them a run uses."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -10,13 +10,12 @@ that holds an event is given as a mapping, one that holds events with counts as 
 `noise_multiplier`, and a training run by one of the `dpcore.events.forms`.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import typing
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 import attrs
@@ -34,54 +33,17 @@ from dpcore.errors import (
     shown,
 )
 from dpcore.events.base import Event
-from dpcore.events.composition import ComposedEvent, repeated
+from dpcore.events.composition import repeated
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.forms import FORMS
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.l2_gamma import L2GammaEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.randomized_response import (
-    ApproximateEvent,
-    PureEvent,
-    RandomizedResponseEvent,
-)
-from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.truncated_batch import TruncatedBatchEvent
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.events.names import HOMES
+from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import up
 
 CORE: Mapping[str, type[Event]] = {
-    "approximate": ApproximateEvent,
-    "composed": ComposedEvent,
-    "discrete_gaussian": DiscreteGaussianEvent,
-    "discrete_laplace": DiscreteLaplaceEvent,
-    "exponential_mechanism": ExponentialMechanismEvent,
-    "gaussian": GaussianEvent,
-    "gaussian_mixture": GaussianMixtureEvent,
-    "gaussian_sampling": GaussianSamplingEvent,
-    "hit_mixture": HitMixtureEvent,
-    "l2_gamma": L2GammaEvent,
-    "laplace": LaplaceEvent,
-    "poisson_replaced": PoissonReplacedEvent,
-    "poisson_sampled": PoissonSampledEvent,
-    "pure": PureEvent,
-    "random_stopping": RandomStoppingEvent,
-    "randomized_response": RandomizedResponseEvent,
-    "renyi": RenyiEvent,
-    "truncated_batch": TruncatedBatchEvent,
-    "truncated_laplace": TruncatedLaplaceEvent,
-    "without_replacement": WithoutReplacementEvent,
-    "zcdp": ZcdpEvent,
+    name: getattr(import_module(module), event_class)
+    for name, (module, event_class) in HOMES.items()
 }
 # by exact class: a subclass may cost more than its parent, so it never goes by that name
 _NAMES = {event_class: name for name, event_class in CORE.items()}

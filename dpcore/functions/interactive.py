@@ -4,8 +4,6 @@ An oracle holds records. It is served, never published; it cannot be copied, pic
 another process, since two of a kind would answer different questions with the same noise.
 """
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable

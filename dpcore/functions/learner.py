@@ -4,8 +4,6 @@ Such a function is a sum over records. It is never released itself: an `Interact
 keeps it on the private side and answers questions about it.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

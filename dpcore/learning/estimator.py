@@ -1,7 +1,5 @@
 """Estimator: what a plugin declares of a scikit-learn estimator; scikit-learn is not imported."""
 
-from __future__ import annotations
-
 from abc import ABC
 from collections.abc import Mapping
 from types import MappingProxyType

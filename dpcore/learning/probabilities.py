@@ -11,8 +11,6 @@ with the same value and slope at c, so that the order of scores is the order of 
 All of it is computed from what is published, so that it costs nothing.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -1,7 +1,5 @@
 """A statement of a paper as a calculator: as printed and corrected, from public facts alone."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping

@@ -17,14 +17,14 @@ import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
-from dpcore.errors import AdjacencyError, ContractError, DpcoreError, need
+from dpcore.errors import AdjacencyError, ContractError, DpcoreError, LedgerError, need
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import EventTextError
+from dpcore.events.relation_text import EventTextError
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
 from dpcore.ledger.gaussian_cover import covered, settled
-from dpcore.ledger.journal import DamagedRowError, Journal, LedgerError, Row, Transaction
+from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored

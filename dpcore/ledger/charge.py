@@ -10,7 +10,8 @@ from dpcore.checks import probability
 from dpcore.errors import need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import read_event, read_number, write_event, write_number
+from dpcore.events.relation_text import read_number, write_number
+from dpcore.events.text import read_event, write_event
 
 
 @attrs.frozen(kw_only=True)

@@ -22,13 +22,14 @@ import sqlite3
 from collections.abc import Iterator
 from json.encoder import encode_basestring_ascii
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import attrs
 import msgspec
 
-from dpcore.errors import DpcoreError, need
+from dpcore.errors import LedgerError, need
 from dpcore.ledger.counter import Counter
+from dpcore.ledger.disk import put_on_disk
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
 
 APPLICATION = 0x64706C67  # "dplg" in the file's header
@@ -45,12 +46,6 @@ STEPS: tuple[tuple[str, ...], ...] = (
 """From the empty file to each next version of the schema; a file's version is how many it has."""
 
 PATIENCE = 60.0  # seconds to wait for another process's transaction
-
-
-class LedgerError(DpcoreError):
-    """A ledger cannot be used: damaged, unwritable, locked, replaced, or of another version."""
-
-    exit_code: ClassVar[int] = 4
 
 
 class DamagedRowError(LedgerError):
@@ -422,13 +417,3 @@ def _text(raw: bytes) -> str | bytes:
         return raw.decode()
     except UnicodeDecodeError:
         return raw
-
-
-def put_on_disk(folder: Path) -> None:
-    """Put a folder's entries on disk, where the system lets a folder be opened."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -6,11 +6,12 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, LedgerError
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import EventTextError, UnknownEventError
+from dpcore.events.relation_text import EventTextError
+from dpcore.events.text import UnknownEventError
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.journal import LedgerError, Row
+from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
 
 RESERVED, SPENT, COMMITTED = "reserved", "spent", "committed"

@@ -58,7 +58,7 @@ from dpcore.checks import one_of, positive, probability
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent
-from dpcore.events.text import (
+from dpcore.events.relation_text import (
     EventTextError,
     read_adjacency,
     read_number,

@@ -25,8 +25,6 @@ from dpcore.query import Query
 from dpcore.rounding import gamma
 from dpcore.sensitivity import Sensitivity
 
-RELEASE = "evaluation"
-
 
 def _require_prices(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:
     priced_metrics = {}
@@ -122,10 +120,3 @@ class PrivateLook:
 
     def _metric(self, query: str) -> PricedMetric:
         return self.metrics[query.split(".", 1)[1]]
-
-
-def stated(
-    look: PrivateLook | None, means: Mapping[str, NDArray[np.float64]]
-) -> dict[str, dict[str, float]]:
-    """{release: {metric: value}} that a paid look states; empty where there is no look."""
-    return {} if look is None else look.stated(means)

@@ -1,7 +1,9 @@
 """Request: everything that a run is priced from, in one frozen object."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import attrs
 
@@ -14,9 +16,13 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
-from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
+
+if TYPE_CHECKING:
+    from dpcore.plan.paid_evaluation import PrivateLook
+
+RELEASE = "evaluation"
 
 
 @attrs.frozen(kw_only=True, eq=False)

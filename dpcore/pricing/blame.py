@@ -6,8 +6,7 @@ import numpy as np
 
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, ReleaseError, below
-from dpcore.functions.interactive import Interactive
-from dpcore.functions.learner import FunctionQuery
+from dpcore.mechanism import Mechanism
 from dpcore.plan.ask import Ask, compose
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins
@@ -63,15 +62,24 @@ def require_drawable(number: int, asks: Sequence[Ask]) -> None:
     """
     for ask in asks:
         try:
-            if isinstance(ask.mechanism, Interactive) and isinstance(ask.query, FunctionQuery):
-                noise = SecretCoins.rehearsal(0).noise(number, ask.query.name, 1)
-                oracle = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
-                oracle.ask(np.zeros((1, ask.query.width)))
-            else:
+            if isinstance(ask.mechanism, Mechanism):
                 # The plan's sampler is built here, and refuses what it cannot draw exactly.
                 _ = ask.release
+            else:
+                _draw_function(number, ask)
         except ReleaseError as error:
             with below("releases", number, "mechanism"):
                 raise NoClaimError(f"query {ask.query.name!r}: {error.message}") from None
         except Exception:
             return  # a run meets it again, and may be sealed: then it is not told
+
+
+def _draw_function(number: int, ask: Ask) -> None:
+    """Ask about the function 0 once, at known coins."""
+    from dpcore.functions.interactive import Interactive
+    from dpcore.functions.learner import FunctionQuery
+
+    if isinstance(ask.mechanism, Interactive) and isinstance(ask.query, FunctionQuery):
+        noise = SecretCoins.rehearsal(0).noise(number, ask.query.name, 1)
+        oracle = ask.mechanism.open(ask.query.nothing(), ask.query, ask.taken, noise)
+        oracle.ask(np.zeros((1, ask.query.width)))

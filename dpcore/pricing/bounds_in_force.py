@@ -1,18 +1,16 @@
 """Bounding: which theorem limits each query of a release, evaluated before records are opened."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
-from functools import cached_property, partial, singledispatch
+from functools import cached_property, partial
 from typing import Any, cast
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
+from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
-from dpcore.functions.learner import FunctionLearner, FunctionQuery
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
@@ -28,7 +26,6 @@ from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
-from dpcore.running.function_release import Serving
 from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order
@@ -234,19 +231,16 @@ def _explain_unsampled(
     return ""
 
 
-@singledispatch
 def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
     """A release of the learner's kind: the one place where the two are told apart."""
-    raise SpecError(f"{type(learner).__name__} must extend Learner or FunctionLearner")
+    if isinstance(learner, Learner):
+        return Conversing(**fields)
+    # Functions are imported where one is priced alone.
+    from dpcore.functions.learner import FunctionLearner
+    from dpcore.running.function_release import Serving
 
-
-@scheduled.register
-def _(learner: Learner, **fields: Any) -> Scheduled:
-    return Conversing(**fields)
-
-
-@scheduled.register
-def _(learner: FunctionLearner, **fields: Any) -> Scheduled:
+    fault = f"{type(learner).__name__} must extend Learner or FunctionLearner"
+    need(isinstance(learner, FunctionLearner), SpecError, fault)
     return Serving(**fields)
 
 
@@ -296,8 +290,9 @@ def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
         mechanism, path = choice[key], ["mechanism", key]
     else:
         mechanism, path = choice, ["mechanism"]
-    function = isinstance(query, FunctionQuery)
-    hint = "; gaussian_process and per_query answer a function" if function else ""
+    # A function moves in the norm of its kernel, and nothing else does.
+    is_function = query.distance is Distance.RKHS
+    hint = "; gaussian_process and per_query answer a function" if is_function else ""
     # Noise scaled in one norm covers no move that is bounded in another.
     need(
         mechanism.distance is query.distance,

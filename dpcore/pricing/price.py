@@ -12,9 +12,8 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, need
 from dpcore.plan.ask import Ask, failure_over_coins
-from dpcore.plan.paid_evaluation import RELEASE
 from dpcore.plan.parts import part_domain
-from dpcore.plan.request import Release, Request
+from dpcore.plan.request import RELEASE, Release, Request
 from dpcore.pricing.blame import at_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate

@@ -7,8 +7,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near, need
-from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import Model, ScoringModel, promises
+from dpcore.learner import Learner, Model, ScoringModel, promises
 from dpcore.plan.ask import Ask
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
@@ -67,7 +66,7 @@ def _find_source(releases: Sequence[Release], release: Release) -> Release:
             "of",
         )
     need(
-        not isinstance(source.learner, FunctionLearner),
+        isinstance(source.learner, Learner),
         SpecError,
         f"{source.name} is a function, of which no model is published",
         "of",

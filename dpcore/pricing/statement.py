@@ -1,6 +1,9 @@
 """Statement: the guarantee that a calibrated schedule is entitled to."""
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
@@ -8,11 +11,13 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
 from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
 from dpcore.plan.ask import Ask, compose
-from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Request
 from dpcore.query import SumQuery
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
+
+if TYPE_CHECKING:
+    from dpcore.plan.paid_evaluation import PrivateLook
 
 _BESIDE_STATISTICS = {
     ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,

@@ -36,8 +36,6 @@ Premise: `dpcore.learning.learners.by_person` makes the sum, so that it is a the
 whose sums the core adds. What their bound rests on beside that stays a premise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction
@@ -51,7 +49,6 @@ from dpcore.distance import Distance
 from dpcore.errors import UndeclaredError
 from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
-from dpcore.learning.learners.by_person import MOST_RECORDS
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, Sum, SumQuery
@@ -226,6 +223,8 @@ def of_clipped_persons(
         return Refused(f"{query.name!r} clips persons, and a record is the unit: declare people")
     if not sums_exactly(learner):
         return Refused(f"{query.name!r} clips persons, which the sums of the core alone do")
+    from dpcore.learning.learners.by_person import MOST_RECORDS
+
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
     # The bound's own path gives premises and solver error; its value is replaced below.

@@ -34,10 +34,6 @@ from dpcore.running.schedule import Scheduled
 
 _PLACES, _ROWS = -30, 4096
 
-UNCOVERED = (
-    "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
-)
-
 PRIVATE, CONSTANT, WITHOUT_NOISE = "private", "constant", "without noise"
 
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore.errors import DpcoreError
-from dpcore.ledger.journal import put_on_disk
+from dpcore.ledger.disk import put_on_disk
 
 _PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
 

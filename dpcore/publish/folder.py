@@ -1,10 +1,12 @@
 """Run folder: `public/` carries only what came through the door; `operator/` is for insiders."""
 
+from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
 import msgspec
@@ -16,20 +18,21 @@ from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, told_once
-from dpcore.learner import Answer, Model, Published
+from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
-from dpcore.plan.paid_evaluation import RELEASE, stated
+from dpcore.plan.request import RELEASE
 from dpcore.publish.bounded_reading import names_in, read_arrays, read_bytes
 from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.stacking import Asked, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
-from dpcore.running.function_release import Predictions, Serving
-from dpcore.running.notebook_views import released_sheet
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec, spec_of_plain
+
+if TYPE_CHECKING:
+    from dpcore.learning.models.predictions import Predictions
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
@@ -40,6 +43,9 @@ PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/repr
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
 _MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
+UNCOVERED = (
+    "Operator channel: computed from private records, NOT covered by the guarantee. Do not publish."
+)
 
 
 def _npz(arrays: Mapping[str, NDArray[Any]]) -> bytes:
@@ -93,7 +99,7 @@ def _files(
             [model.domain.target], [(value,) for value in model.values.tolist()]
         )
         for name, model in models.items()
-        if type(model) is Predictions  # a class derived from it may say other values now
+        if isinstance(model, Model) and _is_predictions(model)
     }
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
@@ -118,6 +124,13 @@ def _files(
         **figures,
         **statistics,
     }
+
+
+def _is_predictions(model: Published) -> TypeGuard[Predictions]:
+    """Whether it is published answers at points; a class derived from it may say other values."""
+    from dpcore.learning.models.predictions import Predictions
+
+    return type(model) is Predictions
 
 
 def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
@@ -191,6 +204,8 @@ class Run(Shown):
 
     def sheet(self) -> Sheet:
         """What was published, its tables, and the guarantee in full."""
+        from dpcore.running.notebook_views import released_sheet
+
         page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
         figures = tuple(table.sheet().tables[0] for table in self.tables.values())
         return attrs.evolve(page, tables=(*page.tables, *figures))
@@ -288,7 +303,10 @@ def load_run(
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
     look = transcripts.get(RELEASE, Asked((), ()))
-    paid_metrics = stated(spec.request.look, dict(zip(look.queries, look.values, strict=True)))
+    paid = spec.request.look
+    paid_metrics = (
+        {} if paid is None else paid.stated(dict(zip(look.queries, look.values, strict=True)))
+    )
     # Models follow from answers and public coins alone: that is why they cost nothing more.
     models = plan.rebuild(values, coins)
     model_arrays = {name: told_once(model) for name, model in models.items()}
@@ -320,7 +338,7 @@ def _count_limits(plan: Plan) -> tuple[int, int]:
     asks = [ask for scheduled in plan.schedule.releases for ask in scheduled.asks.values()]
     numbers = sum(ask.query.real_size * ask.query.at_most for ask in asks)
     # How many points a function is asked is not in the plan: a fixed bound stands for them.
-    if any(isinstance(scheduled, Serving) for scheduled in plan.schedule.releases):
+    if not all(isinstance(item.learner, Learner) for item in plan.schedule.releases):
         numbers += _MOST_POINTS
     looks = len(plan.schedule.look)
     return numbers + looks, sum(ask.query.at_most for ask in asks) + looks

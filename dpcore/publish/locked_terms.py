@@ -4,16 +4,17 @@ The readable lock shows every sensitivity as one number (`sensitivity`); what a 
 it stands under `bound`: which law, for which relation, on what condition.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, ReplayError
-from dpcore.events.text import lock_adjacency, unlock_adjacency
+from dpcore.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.mechanism import free_field
 from dpcore.plan.ask import Ask
-from dpcore.pricing.plan_from_lock import LockedAsk, LockedRelease, Terms
 from dpcore.running.plan import Plan
 from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import (
@@ -26,6 +27,9 @@ from dpcore.sensitivity import (
     Validity,
     WorstCase,
 )
+
+if TYPE_CHECKING:
+    from dpcore.pricing.plan_from_lock import Terms
 
 
 def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
@@ -72,6 +76,11 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
     Raises:
         ReplayError: it lacks something, or says what no plan can say.
     """
+    from dpcore.pricing.plan_from_lock import LockedAsk, LockedRelease, Terms
+
+    def locked_ask(entry: Mapping[str, Any]) -> LockedAsk:
+        return LockedAsk(sensitivity=_sensitivity(entry), noise=entry["noise"])
+
     # A stranger's lock may hold anything: whatever is wrong with it ends in one error.
     try:
         guarantee = plan["guarantee"]
@@ -84,11 +93,11 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
                 LockedRelease(
                     mu=_number(plan["public"][name]["mu"]),
                     withholds_count=bool(plan["public"][name]["withholds_count"]),
-                    asks={entry["query"]: _ask(entry) for entry in plan["releases"][name]},
+                    asks={entry["query"]: locked_ask(entry) for entry in plan["releases"][name]},
                 )
                 for name in names
             ],
-            look={entry["query"]: _ask(entry) for entry in plan["look"]},
+            look={entry["query"]: locked_ask(entry) for entry in plan["look"]},
         )
     except (LookupError, TypeError, ValueError, AttributeError, DpcoreError) as error:
         raise ReplayError(f"spec.lock.json: damaged ({type(error).__name__} in its plan)") from None
@@ -96,10 +105,6 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
 
 def _number(number: Any) -> float | None:
     return None if number is None else float(number)
-
-
-def _ask(entry: Mapping[str, Any]) -> LockedAsk:
-    return LockedAsk(sensitivity=_sensitivity(entry), noise=entry["noise"])
 
 
 def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:

@@ -2,7 +2,7 @@
 
 import attrs
 
-from dpcore.plan.paid_evaluation import RELEASE, stated
+from dpcore.plan.request import RELEASE
 from dpcore.publish.folder import Run
 from dpcore.publish.locked_terms import terms_of
 from dpcore.randomness import PublicCoins
@@ -34,12 +34,14 @@ def paid(run: Run, plan: Plan) -> tuple[Paid, ...]:
     Bars are of the noise alone: they say nothing of how few records were held out.
     """
     look, values = run.spec.request.look, run.answers.get(RELEASE, ())
+    if look is None:
+        return ()
     bars = []
     for ask, value in zip(plan.schedule.look, values, strict=True):
         assert ask.spread is not None, "metrics are released with Laplace noise"
         name, half_width = ask.query.name, ask.spread.within(_MISS)
         # The statistic is moved by the width of its noise; the metric then words all three alike.
-        readings = [stated(look, {name: value + move}) for move in (0.0, -half_width, half_width)]
+        readings = [look.stated({name: value + move}) for move in (0.0, -half_width, half_width)]
         (release, metrics), *_ = readings[0].items()
         (metric,) = metrics
         middle, low, high = (reading[release][metric] for reading in readings)

@@ -4,11 +4,13 @@ What can be refused is refused before anything is spent, what is spent is spent 
 opened, and a run folder that ends up empty is removed.
 """
 
+from __future__ import annotations
+
 import contextlib
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import msgspec
@@ -18,6 +20,7 @@ from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import (
     DpcoreError,
+    LedgerError,
     NotPublishedError,
     OperatorFileError,
     ReplayError,
@@ -28,17 +31,13 @@ from dpcore.errors import (
 )
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.sealed_output import no_output, silenced
-from dpcore.ledger.book import Ledger, Reservation
-from dpcore.ledger.journal import LedgerError
-from dpcore.ledger.locations import place_of
-from dpcore.plan.paid_evaluation import stated
-from dpcore.publish.evaluation import UNCOVERED, evaluation
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     HANDED_OVER,
     PUBLIC,
     REHEARSAL,
     REPRODUCTION,
+    UNCOVERED,
     Run,
     differing,
     load_run,
@@ -54,6 +53,9 @@ from dpcore.running.replay_process import CleanProcess, Replaying
 from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
 from dpcore.specs.spec import Spec, load_spec
+
+if TYPE_CHECKING:
+    from dpcore.ledger.book import Ledger, Reservation
 
 Progress = Callable[[int, int], None]
 """Told how many answers there are so far, and how many there may be."""
@@ -250,7 +252,8 @@ class _Work:
         if self.table is not None:
             guarantee = guarantee.resting_on(HANDED_OVER)
         # From released answers alone, so that publishing it costs nothing more.
-        paid_metrics = stated(self.spec.request.look, means(outcome.answers))
+        look = self.spec.request.look
+        paid_metrics = {} if look is None else look.stated(means(outcome.answers))
         files = public_files(
             lock, outcome.answers, outcome.models, outcome.arrays, guarantee, paid_metrics
         )
@@ -368,6 +371,10 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     """
     if spec.ledger is None:
         return given
+    # A run that no ledger pays for imports none of it.
+    from dpcore.ledger.book import Ledger
+    from dpcore.ledger.locations import place_of
+
     with spec.placed(), below("ledger"):
         place = place_of(spec.ledger, spec.folder)
         if given is None:
@@ -401,6 +408,8 @@ def _operator(
     notes: dict[str, Any] = {"warning": UNCOVERED}
     # Made of private records, so that it stays in a folder for the owner alone.
     if spec.metrics:
+        from dpcore.publish.evaluation import evaluation
+
         report = evaluation(plan, outcome, spec.metrics, spec.groups)
         notes["evaluation"] = report.told
         notes["curves"] = {

@@ -10,8 +10,6 @@ The choice is associative: the k smallest of a person's k smallest of each block
 of all. So blocks, parts and their order change nothing, and one choice serves a whole run.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

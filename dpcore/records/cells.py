@@ -18,8 +18,6 @@ A typed array of floats, integers or booleans is converted at once, since that e
 by entry. Sums and comparisons of unknown objects are never called.
 """
 
-from __future__ import annotations
-
 import functools
 import math
 import re

@@ -6,8 +6,6 @@ id: no empty cell, no fraction, no truth, no date, and no float so large that wh
 it would be the same float, since two persons would be one.
 """
 
-from __future__ import annotations
-
 import uuid
 from typing import Any
 

@@ -5,8 +5,6 @@ one chunk of a file, texts in the next. An array of pyarrow is either typed, so 
 once, or its different cells are few, so that each of them is looked at once.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Source: where records stand, as parts that are read batch by batch, never all at once."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar

@@ -10,7 +10,7 @@ from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
 from dpcore.engines.choice import EngineChoice
 from dpcore.events.base import Event
-from dpcore.events.catalogue import CORE
+from dpcore.events.names import HOMES
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
@@ -96,7 +96,7 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
 @hookimpl
 def dpcore_events() -> Mapping[str, type[Event]]:
     """The core's events, by the bare name that files of events and ledgers give."""
-    return CORE
+    return Lazily(HOMES)
 
 
 @hookimpl

@@ -14,9 +14,11 @@ Names carry the plugin's name, with underscores, before a dot; the core's own ha
 hooks return must equal what the registry says the plugin provides.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pluggy
 
@@ -29,10 +31,12 @@ from dpcore.learner import AnyLearner
 from dpcore.learning.estimator import Estimator
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
-from dpcore.learning.statement import Statement
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.evidence import Evidence
+
+if TYPE_CHECKING:
+    from dpcore.learning.statement import Statement
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")

@@ -1,18 +1,22 @@
 """One plugin module, asked through pluggy for what it provides; faults are isolated here."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pluggy
 
 from dpcore.errors import RegistryError, need
-from dpcore.learning.statement import Statement
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.lazy_mapping import Lazily
+
+if TYPE_CHECKING:
+    from dpcore.learning.statement import Statement
 
 Names = dict[str, list[str] | dict[str, str]]
 """What a plugin provides: names by kind; of commands, each with a line of help."""

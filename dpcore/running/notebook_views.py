@@ -8,10 +8,10 @@ import attrs
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
 from dpcore.learning.models.figures import Statistics
+from dpcore.learning.models.predictions import Predictions
 from dpcore.mechanism import AnyMechanism
 from dpcore.notebook_view import Listing, Sheet
 from dpcore.plan.ask import Ask
-from dpcore.running.function_release import Predictions
 from dpcore.running.schedule import Schedule
 from dpcore.sensitivity import Sensitivity
 

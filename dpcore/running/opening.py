@@ -4,8 +4,6 @@ A table is shuffled in secret and split by positions. Records behind an engine s
 the split is a `Selection` by the same secret words, so that the same records are held out.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any

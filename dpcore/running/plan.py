@@ -1,15 +1,16 @@
 """Plan: a priced run. It states its guarantee before any record is opened, and then keeps it."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.certainty import Curve
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
@@ -19,26 +20,25 @@ from dpcore.guarantee import Guarantee, Status
 from dpcore.isolate.isolated_copies import Arrays
 from dpcore.isolate.sealed_output import silenced
 from dpcore.learner import Answer, Model, Published
-from dpcore.ledger.book import Ledger, Reservation
-from dpcore.ledger.charge import Charge
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
 from dpcore.plan.cost_statement import Resources
-from dpcore.plan.paid_evaluation import RELEASE
-from dpcore.plan.request import Request
+from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.function_release import Predictor, Serving
-from dpcore.running.notebook_views import plan_sheet, released_sheet
 from dpcore.running.opening import Opened
-from dpcore.running.paid_evaluation import look
-from dpcore.running.privacy_curve import certified
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import HERE, Replaying
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.siblings import sibling
+
+if TYPE_CHECKING:
+    from dpcore.accounting.certainty import Curve
+    from dpcore.ledger.book import Ledger, Reservation
+    from dpcore.ledger.charge import Charge
+    from dpcore.running.function_release import Predictor, Serving
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -75,6 +75,8 @@ class Outcome(Shown):
 
     def sheet(self) -> Sheet:
         """What was published, and the guarantee in full."""
+        from dpcore.running.notebook_views import released_sheet
+
         return released_sheet("Outcome", self.models, self.guarantee)
 
 
@@ -97,6 +99,8 @@ class Plan(Shown):
 
     def sheet(self) -> Sheet:
         """The guarantee in short, and every query with its noise."""
+        from dpcore.running.notebook_views import plan_sheet
+
         return plan_sheet(self.schedule, self.guarantee)
 
     def curve(self) -> Curve:
@@ -106,6 +110,8 @@ class Plan(Shown):
             ReplayError: a lock states less than its noise costs at least.
             NoClaimError: no epsilon can be stated at any delta.
         """
+        from dpcore.running.privacy_curve import certified
+
         return certified(self.schedule, self.guarantee)
 
     def plot(self, axes: Any = None) -> Any:
@@ -264,6 +270,8 @@ class Plan(Shown):
         values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
         # The paid look comes last: it may use the models, and no model may use it.
         if self.schedule.look and (private_look := self.request.look) is not None:
+            from dpcore.running.paid_evaluation import look
+
             asks, number = self.schedule.look, len(names)
             domain = self.request.domain
             # Other objects than the published ones: these see the hold-out, and are dropped.
@@ -303,6 +311,8 @@ class Plan(Shown):
             SourceError: the table does not fit the domain.
             ReleaseError: a private function failed.
         """
+        from dpcore.running.function_release import Serving
+
         # An oracle's answers depend on questions that come later, so there is no transcript to
         # replay yet.
         match self.schedule.releases:
@@ -331,6 +341,8 @@ class Plan(Shown):
         reservation: Reservation | None,
     ) -> Predictor:
         """PRIVATE inside: from the records to an oracle."""
+        from dpcore.running.function_release import Predictor
+
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
         opened = open_records(self.schedule, table, secret)
         # Only the learners' part reaches the oracle; a hold-out is dropped here.
@@ -355,6 +367,9 @@ class Plan(Shown):
             ContractError,
             "a plan without a guarantee cannot be charged to a ledger",
         )
+        # Imported here, as in other methods: a run without a ledger needs none of it.
+        from dpcore.ledger.charge import Charge
+
         asks = self.schedule.asks
         events = tuple((ask.event(), ask.query.at_most) for ask in asks)
         domain = self.request.domain

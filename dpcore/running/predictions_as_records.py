@@ -12,8 +12,6 @@ A record that is replaced may change its prediction in any way: a relation that 
 or labels move becomes replace-one.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +28,6 @@ from dpcore.learner import Model, ScoringModel
 from dpcore.plan.parts import held_out, part_domain
 from dpcore.records.records import Records
 from dpcore.running.opening import Opened
-from dpcore.running.paid_evaluation import by_rows, predictions
 
 PREDICTED, SCORE = "predicted", "score"
 """Columns of evaluated records: what the model predicts; and, of two classes and a model that says
@@ -89,6 +86,8 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
         part: That domain. domain: Of the run's records.
         model: As rebuilt from the answers; it sees the hold-out and is dropped.
     """
+    from dpcore.running.paid_evaluation import predictions
+
     predicted, holdout = predictions(model, opened, domain), opened.holdout
     empty = {name: np.zeros(0) for name in domain.rules}  # of no records, no columns were read
     table: dict[str, Any] = {**empty, **holdout, PREDICTED: predicted}
@@ -108,5 +107,7 @@ def _scores(
         score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
         # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
         return (1 + min(max(score, -1.0), 1.0)) / 2 if np.isfinite(score) else None
+
+    from dpcore.running.paid_evaluation import by_rows
 
     return by_rows(rate, holdout, np.full(count, 0.5))

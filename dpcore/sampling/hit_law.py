@@ -14,8 +14,6 @@ Inexact laws round towards more loss: atoms up, mass towards larger atoms, and m
 covers is `uncovered`, where the movement may be anything.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Self
 

@@ -11,8 +11,6 @@ What a claim averages over is drawn afresh for every ask, independent of the rec
 The first two make the cost of an ask smaller, by the events of the same names.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 
@@ -24,10 +22,6 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, one_of, positive_integer, probability
 from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
 from dpcore.randomness import Stream, Words
 from dpcore.records.bounding import Used
 from dpcore.records.records import Records
@@ -120,6 +114,9 @@ class Poisson(Sampling):
 
     def amplified(self, event: Event) -> Event:
         """The event of one Poisson sample of the records."""
+        # Amplified events are imported where something is sampled.
+        from dpcore.events.poisson import PoissonSampledEvent
+
         return PoissonSampledEvent(event=event, sampling_probability=self.probability)
 
     def amplified_sum(self, event: Event, absent: Event) -> Event:
@@ -130,6 +127,9 @@ class Poisson(Sampling):
         """
         if not self.refusal(event.adjacency):
             return self.amplified(event)
+        from dpcore.events.gaussian import GaussianEvent
+        from dpcore.events.poisson_replaced import PoissonReplacedEvent
+
         full_mu, half_mu = event.gaussian_mu(), absent.gaussian_mu()
         if full_mu is not None and half_mu is not None and full_mu > _NEARLY_TWICE * half_mu:
             # The pair becomes (2 mu, mu) with both parts rounded up: never less loss.
@@ -198,6 +198,8 @@ class WithoutReplacement(Sampling):
 
     def amplified(self, event: Event) -> Event:
         """The event of one uniform subset of `size` of the `records` records."""
+        from dpcore.events.without_replacement import WithoutReplacementEvent
+
         return WithoutReplacementEvent(event=event, size=self.size, records=self.records)
 
     def draw(self, records: Records, stream: Stream) -> Records:

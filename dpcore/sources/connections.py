@@ -7,8 +7,6 @@ A spec, a lock and a run folder hold the name alone. The file is
     clinic: {postgresql: "postgresql://reader@db.example/clinic"}
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

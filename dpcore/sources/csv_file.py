@@ -1,7 +1,5 @@
 """CSV files as sources: ranges of bytes that end with a line, each read on its own."""
 
-from __future__ import annotations
-
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
@@ -15,7 +13,6 @@ import numpy as np
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, read_header
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
 from dpcore.sources.csv.python_reader import Found, by_lines
@@ -155,7 +152,11 @@ class CsvSource(Source):
 def _reader(delimiter: str, size: int) -> Reader:
     """The fast one where it is installed and worth it."""
     fast = size >= SMALL and delimiter.isascii() and find_spec("pyarrow") is not None
-    return by_arrow if fast else by_lines
+    if not fast:
+        return by_lines
+    from dpcore.sources.csv.arrow_reader import by_arrow
+
+    return by_arrow
 
 
 def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:

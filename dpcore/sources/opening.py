@@ -1,7 +1,5 @@
 """Opening: from what a spec says of its source to a source of the declared columns."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from dpcore.domain.columns import Dates, Range
@@ -9,8 +7,6 @@ from dpcore.domain.domain import Domain
 from dpcore.records.location import Holds, Layout, Location, Reading
 from dpcore.records.source import Source
 from dpcore.sources.csv_file import CsvFile
-from dpcore.sources.parquet import ParquetFiles
-from dpcore.sources.sklearn_data import SklearnData
 
 _SKLEARN = "sklearn"
 _PARQUET = (".parquet", ".pq", "/")
@@ -23,8 +19,14 @@ def location(source: Location | str) -> Location:
     # The text alone decides: no file is looked at, so that a spec means the same everywhere.
     loader, _, name = source.partition(":")
     if loader == _SKLEARN and name:
+        from dpcore.sources.sklearn_data import SklearnData
+
         return SklearnData(sklearn=name)
-    return ParquetFiles(parquet=source) if source.endswith(_PARQUET) else CsvFile(csv=source)
+    if not source.endswith(_PARQUET):
+        return CsvFile(csv=source)
+    from dpcore.sources.parquet import ParquetFiles
+
+    return ParquetFiles(parquet=source)
 
 
 def reading(

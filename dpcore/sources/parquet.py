@@ -4,8 +4,6 @@ Opening a file reads its whole footer, which lists every row group: so a part ho
 groups in a row that opening it costs little beside reading it.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path

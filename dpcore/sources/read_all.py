@@ -1,7 +1,5 @@
 """Whole: all records of a source in memory, as one table."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpcore.errors import SourceError, need

@@ -1,7 +1,5 @@
 """Toy data sets that ship inside scikit-learn, in their original units."""
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 

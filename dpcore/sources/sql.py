@@ -5,8 +5,6 @@ its columns. Messages of drivers show cells and addresses, so they go nowhere; o
 the five characters of its SQLSTATE are told.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import sqlite3

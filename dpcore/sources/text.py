@@ -3,8 +3,6 @@
 Everything here sees records; nothing here is published. Faults are the operator's errors.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -17,7 +17,6 @@ from dpcore.errors import ParameterError, RegistryError, SpecError, below, map_b
 from dpcore.mechanism import is_free
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
-from dpcore.specs.hover import annotate, summary
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.located import Node
 
@@ -150,6 +149,9 @@ def component_schema(kind: Kind, registry: Registry) -> tuple[dict[str, Any], di
     A mapping is held against the component that it names, and a wrong name against the names: a
     validator then tells of one component, and not of all that it might have been.
     """
+    # For editors alone: a spec is read without it.
+    from dpcore.specs.hover import annotate, summary
+
     bare: list[str] = []
     cases: list[dict[str, Any]] = []
     definitions: dict[str, Any] = {}

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dpcore.specs.hover import annotate, summary
-
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 
 _WORD = {"needs": "letters, digits, - and _"}
@@ -419,6 +417,9 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:
     """The JSON Schema of a spec and its definitions, component definitions still to be added."""
+    # For editors alone: a spec is read without it.
+    from dpcore.specs.hover import annotate, summary
+
     (schema,), definitions = msgspec.json.schema_components(
         [SpecText], ref_template="#/$defs/{name}"
     )

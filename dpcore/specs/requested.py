@@ -8,7 +8,6 @@ from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, need, shown
 from dpcore.mechanism import Mechanism
-from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
 from dpcore.records.location import Location
@@ -38,6 +37,8 @@ def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) 
     look = None
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
+            from dpcore.plan.paid_evaluation import PrivateLook
+
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
     return Request(
         domain=said.domain,

@@ -5,7 +5,8 @@ import pytest
 
 from dpcore.accounting.losses.convolution import Group, Saddle, best_shifts, compose
 from dpcore.accounting.losses.masses import Masses
-from dpcore.accounting.methods.pld import PldAccountant, best_tilt
+from dpcore.accounting.methods.pld import PldAccountant
+from dpcore.accounting.methods.pld_search import best_tilt
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent

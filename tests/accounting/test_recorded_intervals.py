@@ -6,7 +6,7 @@ import pytest
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import parse_adjacency
+from dpcore.events.relation_text import parse_adjacency
 from tests.accounting.random_sets import random_set
 
 _LINES = Path(__file__).with_name("recorded_intervals.txt").read_text().splitlines()[1:]

@@ -41,15 +41,9 @@ from dpcore.events.randomized_response import (
     PureEvent,
     RandomizedResponseEvent,
 )
+from dpcore.events.relation_text import EventTextError, read_adjacency, write_adjacency
 from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.text import (
-    EventTextError,
-    UnknownEventError,
-    read_adjacency,
-    read_event as read_from,
-    write_adjacency,
-    write_event as write_by,
-)
+from dpcore.events.text import UnknownEventError, read_event as read_from, write_event as write_by
 from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent

@@ -29,12 +29,11 @@ from dpcore import (
     price,
 )
 from dpcore.accounting.filters import BudgetExceededError
-from dpcore.errors import ContractError, ParameterError, ReleaseError
+from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseError
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
-from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian

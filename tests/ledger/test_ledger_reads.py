@@ -6,8 +6,9 @@ import sqlite3
 import pytest
 
 from dpcore import REPLACE_LABEL, REPLACE_ONE, Charge, Ledger
+from dpcore.errors import LedgerError
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.ledger.journal import LedgerError, canonical, chained
+from dpcore.ledger.journal import canonical, chained
 
 
 def charge(mu=0.1, adjacency=REPLACE_ONE, frame=""):

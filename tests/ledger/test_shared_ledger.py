@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.errors import LedgerError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.sharing import remote
 
 ONE = Charge.of(GaussianEvent(mu=0.01, adjacency=REPLACE_ONE))

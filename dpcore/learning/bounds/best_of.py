@@ -1,7 +1,5 @@
 """The bounds of a learner that chooses among others: each candidate's own, and 1 for the choice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import ClassVar
 

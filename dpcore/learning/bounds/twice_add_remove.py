@@ -1,7 +1,5 @@
 """From add/remove to a replacement relation, at twice the sensitivity."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import attrs

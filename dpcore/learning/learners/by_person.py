@@ -9,8 +9,6 @@ Records are sorted by person before anything is asked of them, so that no block,
 a person in two: all of them are in one memory.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 

@@ -1,7 +1,5 @@
 """Conversation: a learner that remembers its answers, and what it remembers."""
 
-from __future__ import annotations
-
 import attrs
 
 from dpcore.learner import Answer, Learner, Public

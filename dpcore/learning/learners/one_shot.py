@@ -1,7 +1,5 @@
 """OneShot: a learner that asks each of its queries once, and then assembles its model."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any

@@ -13,8 +13,6 @@ Where a query clips persons (`Sum.person`), `contributions` of all records of on
 and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from contextlib import suppress
 from functools import partial
@@ -27,8 +25,6 @@ from numpy.typing import NDArray
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
-from dpcore.learning.learners.by_person import total_of_persons
-from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -79,6 +75,8 @@ class SummingLearner(Learner):
         # Another shape would leave open which record a row belongs to.
         if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
             raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
+        from dpcore.learning.learners.clipping import clipped_integers
+
         return clipped_integers(
             rows.reshape(len(block), -1).astype(np.float64),
             query.sum.clip,
@@ -98,6 +96,8 @@ class SummingLearner(Learner):
         # Clipping a person needs each record's integers, which the sum of a block would hide.
         if query.sum.person is not None:
             integers_of_block = partial(self._own, query, public)
+            from dpcore.learning.learners.by_person import total_of_persons
+
             return total_of_persons(integers_of_block, query, records, self.rows_at_once)
         # Integers are added, so that no order of blocks changes a bit.
         zero = (Exact.zeros(query.shape, query.sum.unit),)

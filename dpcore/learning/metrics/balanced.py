@@ -17,8 +17,6 @@ replacement takes a record out of one class and puts one into another: two terms
 its class, where :math:`r_c` moves by 1. []
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

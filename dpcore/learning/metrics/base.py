@@ -4,8 +4,6 @@ A metric is computed from private records. What it tells goes to the operator, u
 for: `PricedMetric` (in `priced`) says how far one record moves it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar

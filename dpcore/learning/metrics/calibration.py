@@ -7,8 +7,6 @@ that probability, the error is the sum of the bins' :math:`|\sum r|`, over n. A 
 0 reach that.)
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import ClassVar

@@ -9,8 +9,6 @@ The Brier score is the mean of :math:`\frac12\sum_k(p_k-[k=y])^2`, in [0, 1]: of
 moves by at most 1/h.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Metrics that are functions of a mean, and how far one record moves it."""
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping

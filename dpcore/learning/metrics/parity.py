@@ -7,8 +7,6 @@ equal the expected distance of samples of n_1 and n_2 is about :math:`.8687\sqrt
 *sampling floor*, told beside it.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

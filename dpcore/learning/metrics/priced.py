@@ -4,8 +4,6 @@ Without a price it goes to the operator alone. Where a spec pays for it (`evalua
 *statistic* over the hold-out is released with noise of its sensitivity.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 import attrs

@@ -35,8 +35,6 @@ The bound is reached where the only record of the second class goes from the low
 highest. []
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import ClassVar

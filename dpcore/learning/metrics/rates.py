@@ -1,7 +1,5 @@
 """Rates of two classes: how often the second is predicted, in all and by group."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 

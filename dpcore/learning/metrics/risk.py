@@ -20,8 +20,6 @@ a = (low - m)/s and b = (high - m)/s,
 and the risk is :math:`E\,c^2-2y\,E\,c+y^2`, for normal noise.
 """
 
-from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping

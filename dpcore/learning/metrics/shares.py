@@ -1,7 +1,5 @@
 """Public shares that metrics are told: the smallest probability, and how rare a class may be."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Coefficients of a model that is a line in its columns, in the units of the file."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -14,8 +14,6 @@ standard deviation :math:`\|R^T\phi\|`. That is an approximation, for noise that
 what it is added to; whoever makes such bars says when they are refused.
 """
 
-from __future__ import annotations
-
 import math
 from abc import ABC, abstractmethod
 from statistics import NormalDist

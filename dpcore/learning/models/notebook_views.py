@@ -1,7 +1,5 @@
 """What a model shows of itself: its arrays, its shapes or coefficients, and a picture of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from dpcore.domain.classes import Classes

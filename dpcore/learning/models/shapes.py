@@ -3,8 +3,6 @@
 A shape is a function of released answers and public facts, like everything that a model publishes.
 """
 
-from __future__ import annotations
-
 from typing import Any, Protocol, runtime_checkable
 
 import attrs

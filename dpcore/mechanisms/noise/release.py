@@ -4,8 +4,6 @@ Each checks the statistic, adds the noise that `draw` makes, and shapes the resu
 that depends on a value or on noise.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction

@@ -6,8 +6,6 @@ to numbers at once where every cell of a column is one; else the column stays te
 `dpcore.records.cells` reads it. Which of the two happened changes no value.
 """
 
-from __future__ import annotations
-
 import codecs
 from typing import Any
 

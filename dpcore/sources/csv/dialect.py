@@ -4,8 +4,6 @@ Messages name a declared column or a line, never a value, nor a name from the fi
 may be a record.
 """
 
-from __future__ import annotations
-
 import codecs
 import re
 from pathlib import Path

@@ -6,8 +6,6 @@ between them is one. Elsewhere a quote is a character like any other. This modul
 the fast reader looks at chunks, and asks here about every line that is not plain.
 """
 
-from __future__ import annotations
-
 import csv
 
 import attrs

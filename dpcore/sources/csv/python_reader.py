@@ -1,7 +1,5 @@
 """By lines: the reader that needs nothing but Python's csv module. It defines what a file says."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -5,8 +5,6 @@ declared number of cells under the rules of that module, so any reader of CSV fi
 quotes reads the same cells in it.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

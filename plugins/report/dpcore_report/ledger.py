@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dpcore.errors import need
+from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import Taken, latest, taken
-from dpcore.ledger.journal import LedgerError
 from dpcore_report.pictures import PEN, drawn
 from dpcore_report.plots.ledgers import draw_spending
 from dpcore_report.templates import filled

@@ -13,7 +13,8 @@ from markupsafe import Markup
 from dpcore.errors import ReplayError
 from dpcore.learning.metrics.base import Curve
 from dpcore.publish.bounded_reading import read_bytes
-from dpcore.publish.evaluation import CONSTANT, PRIVATE, UNCOVERED, WITHOUT_NOISE
+from dpcore.publish.evaluation import CONSTANT, PRIVATE, WITHOUT_NOISE
+from dpcore.publish.folder import UNCOVERED
 from dpcore_report.pictures import PEN, drawn
 from dpcore_report.plots.models import draw_evaluation
 

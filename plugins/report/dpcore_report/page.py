@@ -20,13 +20,13 @@ from dpcore.guarantee import Status, rounded_up
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
+from dpcore.learning.models.predictions import Predictions
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import replay
 from dpcore.rounding import up
-from dpcore.running.function_release import Predictions
 from dpcore.running.plan import Plan
 from dpcore_report.operators import Looked, operators
 from dpcore_report.pictures import PEN, drawn

@@ -11,13 +11,12 @@ from typer.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app
-from dpcore.errors import ReplayError
+from dpcore.errors import LedgerError, ReplayError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.learning.models.shapes import Shape
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import latest, taken
-from dpcore.ledger.journal import LedgerError
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -8,75 +8,68 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
-from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
-from dpcore_statistics.count import Count
-from dpcore_statistics.distinct import Distinct, DistinctBound
-from dpcore_statistics.group_errors import GroupErrors
-from dpcore_statistics.group_parity import GroupParity
-from dpcore_statistics.group_rates import GroupRates
-from dpcore_statistics.groups import GroupBy
-from dpcore_statistics.histogram import Histogram
-from dpcore_statistics.mean import Mean
-from dpcore_statistics.mechanisms.sparse_vector import SparseVector
-from dpcore_statistics.mechanisms.thresholded import Thresholded, ThresholdedEvent
-from dpcore_statistics.private_groups import PrivateGroups, PrivateGroupsBound
-from dpcore_statistics.private_keys import KeysBound, PrivateKeys
-from dpcore_statistics.quantiles import Quantiles, RankBound
-from dpcore_statistics.statistic import StatisticBound
-from dpcore_statistics.tables import Table
-from dpcore_statistics.total import Total
-from dpcore_statistics.variance import Variance
-from dpcore_statistics.workload import Workload
+from dpcore.registry.lazy_mapping import Lazily
+
+_MECHANISMS = "dpcore_statistics.mechanisms"
 
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
     """What is published: tables of numbers."""
     # These names are words of the spec's grammar: a renamed key breaks every spec that has it.
-    return {
-        "statistics.bounded_mean": BoundedMean,
-        "statistics.count": Count,
-        "statistics.distinct": Distinct,
-        "statistics.group_by": GroupBy,
-        "statistics.group_errors": GroupErrors,
-        "statistics.group_parity": GroupParity,
-        "statistics.group_rates": GroupRates,
-        "statistics.histogram": Histogram,
-        "statistics.mean": Mean,
-        "statistics.private_groups": PrivateGroups,
-        "statistics.private_keys": PrivateKeys,
-        "statistics.quantiles": Quantiles,
-        "statistics.sum": Total,
-        "statistics.table": Table,
-        "statistics.variance": Variance,
-        "statistics.workload": Workload,
-    }
+    return Lazily(
+        {
+            "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMean"),
+            "statistics.count": ("dpcore_statistics.count", "Count"),
+            "statistics.distinct": ("dpcore_statistics.distinct", "Distinct"),
+            "statistics.group_by": ("dpcore_statistics.groups", "GroupBy"),
+            "statistics.group_errors": ("dpcore_statistics.group_errors", "GroupErrors"),
+            "statistics.group_parity": ("dpcore_statistics.group_parity", "GroupParity"),
+            "statistics.group_rates": ("dpcore_statistics.group_rates", "GroupRates"),
+            "statistics.histogram": ("dpcore_statistics.histogram", "Histogram"),
+            "statistics.mean": ("dpcore_statistics.mean", "Mean"),
+            "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
+            "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
+            "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
+            "statistics.sum": ("dpcore_statistics.total", "Total"),
+            "statistics.table": ("dpcore_statistics.tables", "Table"),
+            "statistics.variance": ("dpcore_statistics.variance", "Variance"),
+            "statistics.workload": ("dpcore_statistics.workload", "Workload"),
+        }
+    )
 
 
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
-    return {
-        "statistics.bounded_mean": BoundedMeanBound,
-        "statistics.distinct": DistinctBound,
-        "statistics.private_groups": PrivateGroupsBound,
-        "statistics.private_keys": KeysBound,
-        "statistics.ranks": RankBound,
-        "statistics.sums": StatisticBound,
-    }
+    return Lazily(
+        {
+            "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMeanBound"),
+            "statistics.distinct": ("dpcore_statistics.distinct", "DistinctBound"),
+            "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroupsBound"),
+            "statistics.private_keys": ("dpcore_statistics.private_keys", "KeysBound"),
+            "statistics.ranks": ("dpcore_statistics.quantiles", "RankBound"),
+            "statistics.sums": ("dpcore_statistics.statistic", "StatisticBound"),
+        }
+    )
 
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Counts of keys that nobody listed, and the first score that is small enough."""
-    return {"statistics.sparse_vector": SparseVector, "statistics.thresholded": Thresholded}
+    return Lazily(
+        {
+            "statistics.sparse_vector": (f"{_MECHANISMS}.sparse_vector", "SparseVector"),
+            "statistics.thresholded": (f"{_MECHANISMS}.thresholded", "Thresholded"),
+        }
+    )
 
 
 @hookimpl
 def dpcore_events() -> Mapping[str, type[Event]]:
     """The cost of the mechanisms above, by the event's name."""
     # An event of its own: that a key appears at all is leaked, which no Gaussian event covers.
-    return {"statistics.thresholded": ThresholdedEvent}
+    return Lazily({"statistics.thresholded": (f"{_MECHANISMS}.thresholded", "ThresholdedEvent")})
 
 
 @hookimpl

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 from dpcore import ADD_REMOVE, Charge, Ledger
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.cli.app import app
+from dpcore.errors import LedgerError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.ledger.gaussian_cover import settled
-from dpcore.ledger.journal import LedgerError
 from dpcore.ledger.total import Total
 
 from doubles import table

@@ -18,8 +18,13 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.person_sums import by_core, person_sum_verdicts
-from dpcore_statistics import Count, GroupBy, Histogram, Mean, Total, Variance
+from dpcore_statistics.count import Count
+from dpcore_statistics.groups import GroupBy
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.mean import Mean
 from dpcore_statistics.statistic import StatisticBound
+from dpcore_statistics.total import Total
+from dpcore_statistics.variance import Variance
 
 from doubles import domain, table
 

@@ -23,7 +23,11 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_linear import ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_random_features import BallRidgeLearner, ProjectedMinNorm
-from dpcore_statistics import Count, Distinct, Histogram, Mean, Quantiles
+from dpcore_statistics.count import Count
+from dpcore_statistics.distinct import Distinct
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.mean import Mean
+from dpcore_statistics.quantiles import Quantiles
 
 from doubles import domain
 

@@ -144,8 +144,8 @@ def test_a_full_disk_under_the_records_is_told_as_what_was_spent(
 
 
 def test_a_guarantee_that_cannot_be_committed_is_spent_and_not_published(home, monkeypatch):
+    from dpcore.errors import LedgerError
     from dpcore.ledger.book import Reservation
-    from dpcore.ledger.journal import LedgerError
 
     def fails(self, guarantee):
         raise LedgerError("the ledger cannot be used (disk full)")

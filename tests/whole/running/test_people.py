@@ -23,7 +23,8 @@ from dpcore.running.opening import open_source, open_table
 from dpcore.running.release_context import Conversation
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 from dpcore_linear import ClippedGradient
-from dpcore_statistics import Count, Mean
+from dpcore_statistics.count import Count
+from dpcore_statistics.mean import Mean
 
 from doubles import domain, table
 

@@ -1,0 +1,183 @@
+"""Relations as plain data, in three formats, which differ on disk and mean the same.
+
+In a ledger beside its events (`write_adjacency`), in a lock (`lock_adjacency`), and as people write
+it (`parse_adjacency`). A float is its hexadecimal text, so that what was written rebuilds an equal
+relation, to the last bit.
+"""
+
+import functools
+import math
+from collections.abc import Mapping
+from typing import Any, NoReturn, cast
+
+from dpcore.adjacency import RELATIONS, Adjacency, replace_features
+from dpcore.checks import require_keys
+from dpcore.errors import (
+    ContractError,
+    DpcoreError,
+    ParameterError,
+    SpecError,
+    below,
+    near,
+    need,
+    shown,
+)
+
+
+class EventTextError(DpcoreError):
+    """Data that is no event of a known kind and version."""
+
+
+# the two sets of keys that a stored relation may have; they are a format on disk
+_PLAIN = frozenset({"membership", "radius", "label"})
+_OF_PERSONS = _PLAIN | {"unit", "records"}
+
+
+def write_number(value: float) -> str:
+    """Every bit of a float that is a number."""
+    need(not math.isnan(value), ContractError, "only numbers can be stored, got nan")
+    return float(value).hex()
+
+
+def read_number(text: object) -> float:
+    """The float that `write_number` wrote.
+
+    Raises:
+        EventTextError: it is not one.
+    """
+    try:
+        value = float.fromhex(text) if isinstance(text, str) else math.nan
+    except (ValueError, OverflowError):
+        value = math.nan
+    # only the text that `write_number` writes: equal events then have equal texts
+    if math.isnan(value) or value.hex() != text:
+        refuse("a hexadecimal number", text)
+    return value
+
+
+def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
+    """The relation as JSON-ready data; an unbounded radius is null.
+
+    Only a relation of persons has a unit.
+
+    Raises:
+        ContractError: it is about places: no ledger has such records.
+    """
+    need(
+        adjacency.unit != "place", ContractError, f"a ledger cannot store a claim about {adjacency}"
+    )
+    unbounded = math.isinf(adjacency.feature_radius)
+    unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
+    return {
+        "membership": adjacency.membership,
+        "radius": None if unbounded else write_number(adjacency.feature_radius),
+        "label": adjacency.label,
+        **unit,
+    }
+
+
+def read_adjacency(data: object) -> Adjacency:
+    """The relation that `write_adjacency` wrote.
+
+    Raises:
+        EventTextError: it is not one.
+    """
+    # no other set of keys: an unknown key could limit what the claim is about
+    if not isinstance(data, dict) or not (data.keys() == _PLAIN or data.keys() == _OF_PERSONS):
+        refuse("an adjacency", data)
+    if "unit" in data and data["unit"] != "person":
+        refuse("a person as the unit", data["unit"])
+    if not (isinstance(data["membership"], bool) and isinstance(data["label"], bool)):
+        refuse("an adjacency", data)
+    radius = math.inf if data["radius"] is None else read_number(data["radius"])
+    try:
+        return _relation(data, radius, "records")
+    except ParameterError:
+        refuse("an adjacency", data)
+
+
+def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The relation in a lock: its own fields, and of persons how many records, which stand later.
+
+    Null stands for an unbounded radius.
+    """
+    radius = adjacency.feature_radius
+    fields = {
+        "membership": adjacency.membership,
+        "feature_radius": None if math.isinf(radius) else radius,
+        "label": adjacency.label,
+    }
+    return fields, {"persons": adjacency.records} if adjacency.of_person else {}
+
+
+def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
+    """The relation that `lock_adjacency` wrote among other fields.
+
+    Raises:
+        LookupError: a field is missing.
+        ValueError: a field holds what no relation has.
+    """
+    radius = data["feature_radius"]
+    return _relation(data, math.inf if radius is None else float(radius), "persons")
+
+
+def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency:
+    """The relation of stored fields; about persons where `persons` says how many records."""
+    of_records = _of_records(bool(data["membership"]), radius, bool(data["label"]))
+    return of_records.of_persons(data[persons]) if persons in data else of_records
+
+
+@functools.lru_cache(maxsize=64)  # a ledger's rows tell the same few
+def _of_records(membership: bool, radius: float, label: bool) -> Adjacency:
+    return Adjacency(membership, radius, label)
+
+
+def parse_adjacency(data: object) -> Adjacency:
+    """add_remove, replace_one, replace_label, {replace_features: {radius, label}}, or of persons.
+
+    Of persons: {person: {adjacency: add_remove, records: 5}}, or replace_one.
+
+    Raises:
+        SpecError: it is none of these.
+    """
+    if isinstance(data, str) and data in RELATIONS:
+        return RELATIONS[data]
+    if not isinstance(data, Mapping):
+        names = ", ".join(RELATIONS)
+        hint = near(data, RELATIONS) if isinstance(data, str) else ""
+        raise SpecError(
+            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
+            f"got {shown(data)}{hint}"
+        )
+    # No key has a default: without one of them the relation, and so the claim, is unknown.
+    key, form, keys = (
+        ("person", "{adjacency: add_remove, records: INT}", ["adjacency", "records"])
+        if "person" in data
+        else ("replace_features", "{radius: NUM, label: fixed or free}", ["radius", "label"])
+    )
+    require_keys(data, [key])
+    with below(key):
+        fields = data[key]
+        _need_form(isinstance(fields, Mapping), form, fields)
+        require_keys(fields, keys)
+        if key == "replace_features":
+            return _parse_features(fields["radius"], fields["label"])
+        with below("adjacency"):
+            relation = parse_adjacency(fields["adjacency"])
+        return relation.of_persons(fields["records"])
+
+
+def _parse_features(radius: object, label: object) -> Adjacency:
+    # True is an int in Python: `radius: true` would pass as 1.
+    is_number = isinstance(radius, int | float) and not isinstance(radius, bool)
+    _need_form(is_number, "a number", radius, "radius")
+    _need_form(label in ("fixed", "free"), "fixed or free", label, "label")
+    return replace_features(float(cast(float, radius)), label=label == "free")
+
+
+def _need_form(condition: bool, requirement: str, got: object, *path: str) -> None:
+    need(condition, SpecError, f"needs {requirement}, got {shown(got)}", *path)
+
+
+def refuse(requirement: str, got: object) -> NoReturn:
+    raise EventTextError(f"{requirement} is needed, got {got!r}")
