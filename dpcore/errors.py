@@ -116,11 +116,9 @@ def need(condition: object, error: type[Exception] | str, *parts: Any, **fields:
     Args:
         error: Its class; or the owner of the parameter at fault, the first part of its error.
     """
-    if condition:
-        return
-    if isinstance(error, str):
-        raise ParameterError(error, *parts, **fields)
-    raise error(*parts, **fields)
+    if not condition:
+        fault = ParameterError if isinstance(error, str) else error
+        raise fault(*((error, *parts) if isinstance(error, str) else parts), **fields)
 
 
 def need_value(value: Value | None, error: type[Exception], *parts: Any, **fields: Any) -> Value:

@@ -274,5 +274,6 @@ def to_real(value: NDArray[Any]) -> NDArray[np.float64]:
 
 def from_real(coordinates: NDArray[np.float64], query: Query) -> NDArray[Any]:
     """The inverse of `to_real`, in the query's shape."""
-    flat = np.ascontiguousarray(coordinates, dtype=np.float64)
-    return flat.view(query.dtype).reshape(query.shape)
+    return (
+        np.ascontiguousarray(coordinates, dtype=np.float64).view(query.dtype).reshape(query.shape)
+    )

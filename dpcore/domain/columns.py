@@ -99,8 +99,9 @@ class Range:
     def centred(self, values: Any) -> NDArray[np.float64]:
         """As labels: clipped, then in [-half_width, half_width] around the centre. Shape (n,)."""
         # Clipped once more, since the subtraction rounds: the label bound holds in floats.
-        labels = self.clip(self.numbers(values)) - self.centre
-        return np.clip(labels, -self.half_width, self.half_width)
+        return np.clip(
+            (self.clip(self.numbers(values)) - self.centre), -self.half_width, self.half_width
+        )
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Labels or predictions of them in the file's units, clipped to the range. Shape (n,)."""

@@ -1,7 +1,7 @@
 """Catalogue: the one place that knows which event goes by which name.
 
 By its name an event is read from a `dpcore account` file (here), stored in a ledger and rebuilt
-from what was stored (`dpcore.events.text`). A plugin's event joins through the hook
+from what was stored (`dpcore.ledger.event_text`). A plugin's event joins through the hook
 `dpcore_events`: nothing else has to know it.
 
 In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
@@ -32,12 +32,12 @@ from dpcore.errors import (
     need,
     shown,
 )
+from dpcore.events import HOMES
 from dpcore.events.base import Event
 from dpcore.events.composition import repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.forms import FORMS
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.names import HOMES
 from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import up
 

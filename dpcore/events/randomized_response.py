@@ -139,8 +139,7 @@ class ApproximateEvent(VectorEvent):
     adjacency: Adjacency
 
     def _value(self, epsilons: NDArray[np.float64]) -> NDArray[np.float64]:
-        response = response_curve(epsilons, self.epsilon_0, 2)
-        return self.delta_0 + (1 - self.delta_0) * response
+        return self.delta_0 + (1 - self.delta_0) * response_curve(epsilons, self.epsilon_0, 2)
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above at an array of epsilons >= 0, rounded up, shape (k,)."""

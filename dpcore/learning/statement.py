@@ -81,8 +81,7 @@ class Statement:
 
     def option(self, parameter: str) -> str:
         """The symbol of a parameter, or its name."""
-        symbols = {name: symbol for symbol, name in self.symbols.items()}
-        return symbols.get(parameter, parameter)
+        return {name: symbol for symbol, name in self.symbols.items()}.get(parameter, parameter)
 
     def options(self) -> list[str]:
         """Every name and symbol that `values` takes."""

@@ -11,7 +11,7 @@ from dpcore.errors import need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import read_number, write_number
-from dpcore.events.text import read_event, write_event
+from dpcore.ledger.event_text import read_event, write_event
 
 
 @attrs.frozen(kw_only=True)

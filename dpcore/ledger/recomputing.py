@@ -9,8 +9,8 @@ import msgspec
 from dpcore.errors import DpcoreError, LedgerError
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError
-from dpcore.events.text import UnknownEventError
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_text import UnknownEventError
 from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
 

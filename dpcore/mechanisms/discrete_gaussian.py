@@ -8,7 +8,6 @@ import attrs
 from dpcore.checks import positive
 from dpcore.distance import Distance
 from dpcore.events.base import Event
-from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import NormalSpread
@@ -66,6 +65,8 @@ class DiscreteGaussian(Executed):
         if width >= _SMOOTH:
             mu = up(far / width / math.sqrt(1 - (3 / width) ** 2), roundings=5)
             return GaussianEvent(mu=mu, adjacency=adjacency)
+        from dpcore.events.concentrated import ZcdpEvent
+
         return ZcdpEvent(rho=up(0.5 * (far / width) ** 2, roundings=3), adjacency=adjacency)
 
     def spread(self, query: Query, sensitivity: Sensitivity) -> NormalSpread:

@@ -74,8 +74,9 @@ class Gaussian(Executed):
 
     def at(self, scale: float, query: Query, sensitivity: AnySensitivity) -> "Gaussian":
         """mu = 1/noise_multiplier exactly, so noise_multiplier = scale; for a law, of its top."""
-        spread = sensitivity.largest / sensitivity.smallest
-        return attrs.evolve(self, noise_multiplier=scale * spread)
+        return attrs.evolve(
+            self, noise_multiplier=scale * (sensitivity.largest / sensitivity.smallest)
+        )
 
     def noise_std(self, sensitivity: AnySensitivity) -> float:
         """noise_multiplier * l2_sensitivity, in the units of the statistic; the grid adds to it."""
@@ -104,8 +105,9 @@ class Gaussian(Executed):
         if isinstance(sensitivity, SensitivityLaw):
             return self._mixture(sensitivity, grid)
         # rounding up also covers the factor 1 + d 1e-76 of the smoothing lemma
-        mu = up(1.0, roundings=3) / self.noise_multiplier
-        return GaussianEvent(mu=mu, adjacency=sensitivity.adjacency)
+        return GaussianEvent(
+            mu=(up(1.0, roundings=3) / self.noise_multiplier), adjacency=sensitivity.adjacency
+        )
 
     def event_of_move(self, query: Query, sensitivity: AnySensitivity, moved: float) -> Event:
         """A Gaussian of mu in proportion to the movement, on the grid to that of rounded values."""

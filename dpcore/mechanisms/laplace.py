@@ -76,8 +76,7 @@ class Laplace(LaplaceNoise):
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the sampler\'s tables, which depend on the scale alone."""
         if self.noise == "float":
-            scale = self.noise_scale
-            return InFloats(lambda count, noise: scale * laplace(count, noise))
+            return InFloats(lambda count, noise: self.noise_scale * laplace(count, noise))
         # floor(X) lies half a step low on average, which `halves` adds back
         law = laplace_law(drawable(self.scale(query, sensitivity)), query.real_size)
         return OnGrid(self.grid(query, sensitivity), law.floored, halves=1)

@@ -60,8 +60,9 @@ class StatesResources(Protocol):
 
 def stated(component: Any, domain: Domain) -> Resources:
     """What a component says that it needs; zeros where it says nothing."""
-    figures = component.resources(domain) if isinstance(component, StatesResources) else ()
-    return Resources(*figures)
+    return Resources(
+        *(component.resources(domain) if isinstance(component, StatesResources) else ())
+    )
 
 
 def in_bytes(count: int) -> str:

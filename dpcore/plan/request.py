@@ -54,12 +54,8 @@ class Release:
     of: str | None = None
 
 
-def _as_releases(releases: Iterable[Release]) -> tuple[Release, ...]:
-    return tuple(releases)
-
-
-def _as_names(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(names)
+def _as_tuple(items: Iterable[Any]) -> tuple[Any, ...]:
+    return tuple(items)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -92,7 +88,7 @@ class Request:
     domain: Domain
     adjacency: Adjacency
     budget: PrivacyBudget
-    releases: tuple[Release, ...] = attrs.field(converter=_as_releases)
+    releases: tuple[Release, ...] = attrs.field(converter=_as_tuple)
     accountant: Accountant | None = None
     coins: PublicCoins | None = None
     separate: int = 1
@@ -103,7 +99,7 @@ class Request:
     on_invalid: Literal["refuse", "project"] = attrs.field(
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
-    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_names)
+    accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     registry: Registry | None = None
     memory: int | None = None
     work: int | None = None

@@ -48,7 +48,6 @@ from dpcore.bound import Refused
 from dpcore.distance import Distance
 from dpcore.errors import UndeclaredError
 from dpcore.learner import AnyLearner
-from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
 from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, Sum, SumQuery
@@ -166,8 +165,7 @@ def _check_step(claim: Found, relation: Adjacency) -> Sensitivity | Refused:
 
 def _smaller_diameter(first: float | None, second: float | None) -> float | None:
     """The smaller one that is stated: both are about the same outputs."""
-    diameters = [diameter for diameter in (first, second) if diameter is not None]
-    return min(diameters, default=None)
+    return min([diameter for diameter in (first, second) if diameter is not None], default=None)
 
 
 def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:
@@ -248,6 +246,8 @@ def of_clipped_persons(
 
 def _premises(learner: AnyLearner, path: Sensitivity) -> tuple[str, ...]:
     """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
+    from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
+
     is_row_wise = (
         isinstance(learner, SummingLearner) and not learner.isolate and proves_partial(learner)
     )

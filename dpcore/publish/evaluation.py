@@ -120,7 +120,10 @@ def evaluation(
         truth=truth,
         target=domain.labels,
         groups=groups,
-        codes=_codes(groups, opened.held),
+        # The number of every record's group; 0 where nobody asked for groups.
+        codes=np.zeros(len(opened.held), np.intp)
+        if groups is None
+        else joined([groups.codes(table) for table, _ in opened.held.batches()]),
         law=_without_noise(domain, np.full(truth.shape, typical_label)),
         probabilities=np.tile(shares, (truth.size, 1)) if domain.classes else None,
     )
@@ -166,15 +169,6 @@ def _measure(metrics: Mapping[str, Metric], predictor: Held) -> dict[str, float]
         for name, metric in metrics.items()
         for part, value in metric.measured(predictor).items()
     }
-
-
-def _codes(groups: Groups | None, holdout: HoldOut) -> NDArray[np.intp]:
-    """PRIVATE: the number of every record's group; 0 where nobody asked for groups."""
-    return (
-        np.zeros(len(holdout), np.intp)
-        if groups is None
-        else joined([groups.codes(table) for table, _ in holdout.batches()])
-    )
 
 
 def _collect_inputs(

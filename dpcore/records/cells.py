@@ -193,8 +193,7 @@ def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np
         codes = [code.get(key(value), unknown) for value in values]
         return np.array(codes, dtype=np.intp)[places.reshape(-1)]
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    codes = _read_cells(listed, lambda cell: code.get(key(cell), unknown))
-    return np.array(codes, dtype=np.intp)
+    return np.array(_read_cells(listed, lambda cell: code.get(key(cell), unknown)), dtype=np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:

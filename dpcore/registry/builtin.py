@@ -9,15 +9,14 @@ from typing import Any
 from dpcore.accountant import Accountant
 from dpcore.bound import SensitivityBound
 from dpcore.engines.choice import EngineChoice
+from dpcore.events import HOMES
 from dpcore.events.base import Event
-from dpcore.events.names import HOMES
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learner import AnyLearner
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.metrics.base import Metric
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
-from dpcore.registry.commands import COMMANDS
 from dpcore.registry.hookspecs import hookimpl
 from dpcore.registry.lazy_mapping import Lazily
 
@@ -166,5 +165,7 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
     """The commands of the core: what a run, its replay, its ledger and its plugins need."""
     # From the one table that help prints too, so that no command is missing in either.
+    from dpcore.registry.commands import COMMANDS
+
     homes = {name: home.split(":") for name, (home, _) in COMMANDS.items()}
     return Lazily({name: (f"dpcore.cli.{file}", word) for name, (file, word) in homes.items()})

@@ -308,11 +308,9 @@ def _select_holdout(
     if not adjacency.replaces:
         # The same named streams as for a table, so a run in blocks holds out the records that the
         # same run in memory does.
-        words = secret.runtime("split").by_place
-        return Coins.chance(words, share) if share else None
+        return Coins.chance(secret.runtime("split").by_place, share) if share else None
     cut = held_out(count, share)
-    words = secret.runtime("shuffle").by_place
-    return Smallest.of(words, cut, count) if cut else None
+    return Smallest.of(secret.runtime("shuffle").by_place, cut, count) if cut else None
 
 
 def _read_holdout(

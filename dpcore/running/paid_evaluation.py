@@ -76,8 +76,9 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     """
 
     def predict(record: Table) -> NDArray[Any]:
-        prediction = domain.centre(np.asarray(model.predict(record)).reshape((1,)))
-        return domain.uncentre(prediction)  # in the range, or one of the classes
+        return domain.uncentre(
+            domain.centre(np.asarray(model.predict(record)).reshape((1,)))
+        )  # in the range, or one of the classes
 
     return joined(
         [

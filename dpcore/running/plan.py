@@ -272,12 +272,11 @@ class Plan(Shown):
         if self.schedule.look and (private_look := self.request.look) is not None:
             from dpcore.running.paid_evaluation import look
 
-            asks, number = self.schedule.look, len(names)
-            domain = self.request.domain
+            asks, domain = self.schedule.look, self.request.domain
             # Other objects than the published ones: these see the hold-out, and are dropped.
             look_models = self.rebuild(values, coins.again())
             answers_by_release[RELEASE] = tuple(
-                look(private_look, asks, look_models, opened, domain, secret, number, door)
+                look(private_look, asks, look_models, opened, domain, secret, len(names), door)
             )
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
@@ -315,11 +314,9 @@ class Plan(Shown):
 
         # An oracle's answers depend on questions that come later, so there is no transcript to
         # replay yet.
-        match self.schedule.releases:
-            case (Serving() as serving,):
-                pass
-            case _:
-                raise ContractError("only a plan of one function release can be opened; run it")
+        serving, *further_releases = self.schedule.releases
+        if further_releases or not isinstance(serving, Serving):
+            raise ContractError("only a plan of one function release can be opened; run it")
         # Secure coins that the caller holds could be used for a second oracle, and the difference
         # of two answers with equal noise is exact.
         need(

@@ -113,5 +113,4 @@ class HitLaw:
         starts = np.flatnonzero(np.diff(cells, prepend=-1))
         weights = np.add.reduceat(masses[support], starts)
         tops = support[np.append(starts[1:], support.size) - 1]  # of each cell, what is used of it
-        atoms = tops * (up(step, roundings=3))
-        return cls(atoms=atoms, weights=weights, uncovered=uncovered)
+        return cls(atoms=(tops * (up(step, roundings=3))), weights=weights, uncovered=uncovered)

@@ -37,13 +37,10 @@ def _kind_of(hint: Any) -> Kind | None:
     """The kind of component that a field holds, if it holds one (an optional one, or several)."""
     if _several(hint):
         return _kind_of(typing.get_args(hint)[0])
-    options = typing.get_args(hint) if _is_union(hint) else (hint,)
+    is_union = typing.get_origin(hint) in (typing.Union, types.UnionType)
+    options = typing.get_args(hint) if is_union else (hint,)
     # The kinds have different base classes, so at most one accepts a type.
     return next((kind for option in options for kind in COMPONENTS if kind.accepts(option)), None)
-
-
-def _is_union(hint: Any) -> bool:
-    return typing.get_origin(hint) in (typing.Union, types.UnionType)
 
 
 def _fields(component: type[Any]) -> Iterator[tuple[str, Any, Any, Kind | None]]:

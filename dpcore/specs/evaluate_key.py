@@ -1,7 +1,9 @@
 """What a spec evaluates: its metrics are looked up, and fit the target and the groups."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import attrs
 
@@ -15,14 +17,16 @@ from dpcore.learner import (
     ScoringModel,
     promises,
 )
-from dpcore.learning.metrics.base import Metric
-from dpcore.learning.metrics.groups import Groups
 from dpcore.plan.request import Request
 from dpcore.registry.kinds import METRIC
 from dpcore.registry.registry import Registry
 from dpcore.specs.components import bind
 from dpcore.specs.declared import Declared, child
 from dpcore.strict_yaml.located import Node
+
+if TYPE_CHECKING:
+    from dpcore.learning.metrics.base import Metric
+    from dpcore.learning.metrics.groups import Groups
 
 
 @attrs.frozen(kw_only=True)
@@ -68,6 +72,8 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
             "with `of: RELEASE` and a learner such as statistics.group_errors",
             ("evaluate", "by"),
         )
+        from dpcore.learning.metrics.groups import Groups
+
         groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
     # Names must differ, because answers and files are found by them.
     metric_nodes, metrics_by_name = child(node, "evaluate", "metrics"), {}

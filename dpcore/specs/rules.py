@@ -89,8 +89,9 @@ class _Reader:
     def replace_rules(self, node: Node) -> Node:
         """`node` with the rules in it replaced."""
         if isinstance(node.value, list):
-            entries = map_below(self.replace_rules, enumerate(node.value))
-            return attrs.evolve(node, value=[*entries.values()])
+            return attrs.evolve(
+                node, value=[*map_below(self.replace_rules, enumerate(node.value)).values()]
+            )
         if not isinstance(node.value, dict):
             return node
         # The number stands where the rule stood, so an error about it points at the rule.

@@ -43,10 +43,14 @@ from dpcore.events.randomized_response import (
 )
 from dpcore.events.relation_text import EventTextError, read_adjacency, write_adjacency
 from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.text import UnknownEventError, read_event as read_from, write_event as write_by
 from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.ledger.event_text import (
+    UnknownEventError,
+    read_event as read_from,
+    write_event as write_by,
+)
 from dpcore.ledger.journal import canonical
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import EVENT

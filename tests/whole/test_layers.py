@@ -51,22 +51,22 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 20_550,
-    "attacks": 8_200,
-    "bridges": 1_540,
-    "engines": 430,
-    "experiments": 930,
-    "kernel-ridge": 465,
-    "linear": 1_005,
-    "models": 800,
-    "ntk": 935,
-    "random-features": 1_000,
-    "report": 525,
+    "dpcore": 19_500,
+    "attacks": 7_900,
+    "bridges": 1_500,
+    "engines": 410,
+    "experiments": 910,
+    "kernel-ridge": 460,
+    "linear": 1_000,
+    "models": 795,
+    "ntk": 930,
+    "random-features": 995,
+    "report": 515,
     "sgd": 870,
-    "statistics": 2_375,
-    "tables": 1_870,
+    "statistics": 2_340,
+    "tables": 1_815,
 }
-WHOLE = 41_379  # together, at most what the core and its plugins had before they were parted
+WHOLE = 40_000  # together, below what each may have
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string
 MOST_FILES = 23  # at the top: a stranger finds the room of any idea from the tree alone

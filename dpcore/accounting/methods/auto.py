@@ -116,8 +116,12 @@ class AutoAccountant(Accountant):
         method = self.methods.get(_NUMERICAL)
         if numerical is None or not isinstance(method, PldAccountant):
             return _ADDED, _RENYI
+        from dpcore.accounting.methods.pld_search import wanted_width
+
         is_attained = all(event.attained for event in method.spent)
-        is_narrow = not method.below or numerical.width <= 2 * method.wanted(numerical.upper)
+        is_narrow = not method.below or numerical.width <= 2 * wanted_width(
+            method.width, numerical.upper
+        )
         if is_attained and is_narrow:
             return ()
         return (_ADDED, _RENYI) if len(method.spent) <= _FEW else (_RENYI,)

@@ -6,6 +6,7 @@ and are composed by `dpcore.accounting.losses.convolution`.
 """
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -15,6 +16,9 @@ from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
 from dpcore.events.base import Direction, Event
 from dpcore.interval import Interval
+
+if TYPE_CHECKING:
+    from dpcore.accounting.methods.pld_search import Search
 
 Spent = dict[Event, int]
 Array = NDArray[np.float64]
@@ -67,10 +71,7 @@ class PldAccountant(Accountant):
             NoClaimError: delta = 0 with an event that has no pure epsilon, infinite losses are
             likelier than delta, or losses are too large for a grid.
         """
-        # Where all events are Gaussian nobody asks, and none of the search is imported.
-        from dpcore.accounting.methods.pld_search import Search
-
-        return Search.of(self).epsilon(delta)
+        return self._search().epsilon(delta)
 
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
@@ -84,14 +85,14 @@ class PldAccountant(Accountant):
         Raises:
             NoClaimError: as `epsilon`.
         """
+        return self._search().curve_above(direction, deltas, step)
+
+    def _search(self) -> "Search":
+        # Where all events are Gaussian nobody asks, and none of the search is imported.
         from dpcore.accounting.methods.pld_search import Search
 
-        return Search.of(self).curve_above(direction, deltas, step)
+        return Search(self.adjacency, self.width, self.step, self.below, self.spent, self._results)
 
     def explain(self, delta: float) -> str:
         """The method and its kind of certificate."""
         return "numerical composition of privacy loss distributions, both ends certified"
-
-    def wanted(self, epsilon: float) -> float:
-        """The width to aim at where epsilon is about this."""
-        return self.width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else self.width

@@ -12,6 +12,7 @@ from typing import TypeVar, cast
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.accounting.losses.convolution import (
     Composed,
@@ -31,7 +32,7 @@ from dpcore.accounting.losses.masses import (
     masses_both,
     reach,
 )
-from dpcore.accounting.methods.pld import Array, PldAccountant, Spent
+from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import GaussianEvent
@@ -47,17 +48,30 @@ _GAP = 0.5  # width of the interval over copies * (tilt + 1) * step^2, a first g
 
 T = TypeVar("T")
 
-_FIELDS = tuple(field.name for field in attrs.fields(PldAccountant))
+Spent = dict[Event, int]
+Array = NDArray[np.float64]
+
+
+def wanted_width(width: float, epsilon: float) -> float:
+    """The width to aim at where epsilon is about this, of one that is wanted between 1 and 20."""
+    return width * max(min(1.0, epsilon), epsilon / 20) if epsilon > 0 else width
 
 
 @attrs.frozen(eq=False)
-class Search(PldAccountant):
-    """The search for the step, the tilt and the window of a composed curve."""
+class Search:
+    """The search for the step, the tilt and the window of a composed curve.
 
-    @classmethod
-    def of(cls, accountant: PldAccountant) -> "Search":
-        """The same events and settings, with the results that were computed before."""
-        return cls(**{name.lstrip("_"): getattr(accountant, name) for name in _FIELDS})
+    Args:
+        adjacency, width, step, below, spent: As of `PldAccountant`.
+        results: What was computed before, shared by all that are composed from one accountant.
+    """
+
+    adjacency: Adjacency
+    width: float
+    step: float | None
+    below: bool
+    spent: Spent
+    _results: dict[object, object] = attrs.field(repr=False)
 
     def epsilon(self, delta: float) -> Interval:
         """Both ends of the composed curve.
@@ -213,7 +227,9 @@ class Search(PldAccountant):
             f"an infinite privacy loss is likelier than delta={aim.delta!r}",
         )
         least_step = aim.least_step()
-        step = self.step or aim.aligned(max(aim.first_step(self.wanted), least_step))
+        step = self.step or aim.aligned(
+            max(aim.first_step(partial(wanted_width, self.width)), least_step)
+        )
         if rival is not None:  # a coarse step often tells already that this direction is lesser
             coarse = self._interval_at(aim, aim.aligned(_COARSE * step), rival)
             if coarse.upper <= rival.upper:
@@ -221,7 +237,7 @@ class Search(PldAccountant):
         interval = self._interval_at(aim, step, rival)
         if rival is not None and interval.upper <= rival.upper:
             return interval
-        target_width = self.wanted(interval.upper)
+        target_width = wanted_width(self.width, interval.upper)
         is_fixed = self.step is not None or not self.below
         if not is_fixed and math.isfinite(interval.upper) and interval.width > 1.5 * target_width:
             # The gap between the ends is of second order in the step.

@@ -204,8 +204,7 @@ class BestOf(Learner):
             return attrs.evolve(state.plan[CHOICE], args={"models": _require_scorers(state.models)})
         query = self.candidates[number].ask(state.inner)
         assert query is not None, "a candidate that has no more to ask is settled"
-        outer_query = state.plan[f"{FITS}.{number + 1}.{query.name}"]
-        return attrs.evolve(outer_query, args=query.args)
+        return attrs.evolve(state.plan[f"{FITS}.{number + 1}.{query.name}"], args=query.args)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
@@ -225,8 +224,7 @@ class BestOf(Learner):
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records
     ) -> tuple[Exact]:
         """PRIVATE: the sums of a block's rounded losses by each model."""
-        units = [self._total_loss(model, block, domain) for model in models]
-        return (Exact.of(units, _UNIT),)
+        return (Exact.of([self._total_loss(model, block, domain) for model in models], _UNIT),)
 
     def _total_loss(self, model: ScoringModel, records: Records, domain: Domain) -> int:
         """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""

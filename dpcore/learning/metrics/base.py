@@ -4,9 +4,11 @@ A metric is computed from private records. What it tells goes to the operator, u
 for: `PricedMetric` (in `priced`) says how far one record moves it.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 import numpy as np
@@ -14,7 +16,9 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.groups import Groups
+
+if TYPE_CHECKING:
+    from dpcore.learning.metrics.groups import Groups
 
 WHOLE = ""
 """The name of what is told of all records."""

@@ -174,8 +174,9 @@ class Statistics(Shown):
 
     def settled(self) -> Statistics:
         """A copy that shares nothing with this one, and is made of plain values alone."""
-        tables = {str(name): figures.settled() for name, figures in self.tables.items()}
-        return Statistics(tables=tables)
+        return Statistics(
+            tables={str(name): figures.settled() for name, figures in self.tables.items()}
+        )
 
     def covering(self, more: str) -> Statistics:
         """The same, with one more clause about what every interval covers."""

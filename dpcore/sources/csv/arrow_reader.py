@@ -138,12 +138,12 @@ def _parse_columns(chunk: bytes, form: Form, places: set[int], kind: str) -> dic
         )
     except (pyarrow.ArrowException, ValueError):  # its message shows a cell
         return None
-    return {fields[name].name: _join_chunks(table.column(name)) for name in fields}
-
-
-def _join_chunks(column: Any) -> Any:
-    """One array of a column, without a copy where it has one chunk, as a block of a file has."""
-    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    # One array of a column, without a copy where it has one chunk, as a block of a file has.
+    columns = {fields[name].name: table.column(name) for name in fields}
+    return {
+        name: column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+        for name, column in columns.items()
+    }
 
 
 def _numbers(column: Any) -> Any:

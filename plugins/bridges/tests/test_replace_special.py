@@ -20,9 +20,9 @@ from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.text import write_event
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_text import write_event
 from dpcore_bridges.dp_accounting import DpcoreAccountant, from_dp_event, relation_of
 
 SPECIAL = dp_accounting.NeighboringRelation.REPLACE_SPECIAL

@@ -27,7 +27,6 @@ from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
 from dpcore.interval import Spread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.by_person import of_whole_persons
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.models.figures import Statistics
@@ -135,6 +134,8 @@ class Statistic(SummingLearner, Conversation):
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
+        from dpcore.learning.learners.by_person import of_whole_persons
+
         query = of_whole_persons(query, self.counts_for, public.domain)
         if query.sum.person is None or query.values != "integers":
             return query

@@ -14,7 +14,7 @@ from dpcore.errors import ContractError
 from dpcore.events.base import Direction, Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import gaussian_delta
-from dpcore.events.text import read_event, write_event
+from dpcore.ledger.event_text import read_event, write_event
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,

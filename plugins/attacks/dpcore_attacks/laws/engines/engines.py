@@ -123,6 +123,7 @@ def engine_verdicts(
         disturb: Kills one of its workers, or whatever may fail under it, between two totals.
         seed: Of the records that are made up.
     """
+    # One trial: every law makes engines of its own from it, on the same made-up records.
     trial = _Trial(make, disturb, seed)
     return judge_all(
         {

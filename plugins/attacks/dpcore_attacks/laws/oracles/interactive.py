@@ -228,6 +228,7 @@ def interactive_verdicts(
         case,
         seed,
     )
+    # An oracle serves one process and one run: the law tries to double it.
     oracle, points = case.oracle(seed), _few(case, 1)
     verdicts.append(not_doubled(case.name, oracle, lambda: oracle.ask(points)))
     return verdicts + priced_verdicts(case.as_mechanism(), seed)
