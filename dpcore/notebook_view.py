@@ -112,8 +112,7 @@ class Sheet:
 
     def text(self) -> str:
         """The whole sheet as plain text, its parts divided by empty lines."""
-        parts = [self.title, *(table.text() for table in self.tables), *self.sentences]
-        return "\n\n".join(parts)
+        return "\n\n".join([self.title, *(table.text() for table in self.tables), *self.sentences])
 
     def html(self) -> str:
         """The whole sheet as a `<div>`, every text escaped."""

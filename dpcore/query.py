@@ -103,8 +103,9 @@ class Sum:
     @property
     def _finest(self) -> int:
         # The longest vector is below 2^e, so that it is at most 2^42 units of 2^(e - 42).
-        longest = self.clip if self.person is None else max(self.clip, self.person)
-        return math.frexp(longest)[1] - _BITS
+        return (
+            math.frexp(self.clip if self.person is None else max(self.clip, self.person))[1] - _BITS
+        )
 
 
 def _reads_of(query: Query) -> Reads:

@@ -88,8 +88,7 @@ class Classes:
         """The classes at codes, as the records write them, shape (n,)."""
         # An array has one type: numbers where all classes are numbers, else texts.
         numbers = all(isinstance(value, int | float) for value in self.values)
-        values = self.values if numbers else tuple(map(str, self.values))
-        return np.array(values)[codes]
+        return np.array(self.values if numbers else tuple(map(str, self.values)))[codes]
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[Any]:
         """The classes that labels or scores stand for, shape (n,)."""

@@ -236,6 +236,14 @@ class Domain:
         """
         return self.labels.half_width
 
+    def parse(self, table: Table) -> dict[str, Any]:
+        """The declared columns, those of numbers as floats: a text is read once, NaN is none."""
+        # A date or a category keeps its cells: a float there would be none.
+        return {
+            name: rule.numbers(table[name]) if type(rule) is Range else table[name]
+            for name, rule in self.rules.items()
+        }
+
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
         table = named(table)

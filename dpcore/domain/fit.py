@@ -53,16 +53,21 @@ class Fit:
     misfits: tuple[Misfit, ...]
 
 
-def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
-    """Look at every cell of every batch, in order."""
+def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -> Fit:
+    """Look at every cell of every batch, in order.
+
+    Args:
+        parsed: Of a single batch, what `Domain.parse` made of it, where that is known.
+    """
     rules: dict[str, Any] = {**domain.read}
     misfits_by_rule: dict[tuple[str, str], Misfit] = {}
     records = 0
     # One pass holds counts and first places alone, however many records there are.
     for batch in batches:
         table = named(batch)
+        numbers = domain.parse(table) if parsed is None else parsed
         for name, rule in rules.items():
-            for breach, places in _broken_rules(rule, table[name]):
+            for breach, places in _broken_rules(rule, table[name], numbers.get(name, table[name])):
                 new = Misfit(
                     column=name,
                     rule=breach,
@@ -84,15 +89,19 @@ def fit(domain: Domain, batches: Iterable[Table]) -> Fit:
     return Fit(records=records, misfits=tuple(listed))
 
 
-def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
-    """Every rule that some cells break, and where they stand."""
-    if not (is_misfit := rule.misfits(cells)).any():
+def _broken_rules(rule: Any, cells: Any, parsed: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
+    """Every rule that some cells break, and where they stand.
+
+    Args:
+        parsed: The cells as `Domain.parse` leaves them; the texts alone tell why one does not fit.
+    """
+    if not (is_misfit := rule.misfits(parsed)).any():
         return
     # Kinds are disjoint, so that every misfit is counted once.
     is_empty = is_misfit & empty(cells)
     kinds = {EMPTY: is_empty}
     if isinstance(rule, Range):
-        is_no_number = is_misfit & ~is_empty & np.isnan(rule.numbers(cells))
+        is_no_number = is_misfit & ~is_empty & np.isnan(rule.numbers(parsed))
         kind = "date" if isinstance(rule, Dates) else "number"
         kinds[f"no {kind}"] = is_no_number
         kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number
@@ -104,10 +113,10 @@ def _broken_rules(rule: Any, cells: Any) -> Iterator[tuple[str, NDArray[np.intp]
             yield broken, np.flatnonzero(mask)
 
 
-def require_fit(domain: Domain, table: Table) -> None:
+def require_fit(domain: Domain, table: Table, parsed: Table | None = None) -> None:
     """Raise `SourceError` at the first column with a cell that does not fit; no cell is shown."""
     # Errors name a column, a record's number and a rule; no cell goes into a message.
-    report = fit(domain, [table])
+    report = fit(domain, [table], parsed)
     misfits_of_column = [
         misfit for misfit in report.misfits if misfit.column == report.misfits[0].column
     ]
@@ -117,9 +126,9 @@ def require_fit(domain: Domain, table: Table) -> None:
         )
 
 
-def require_fit_of_batch(domain: Domain, table: Table) -> None:
+def require_fit_of_batch(domain: Domain, table: Table, parsed: Table) -> None:
     """Raise `MisfitError` at a record of a batch that does not fit; no cell is shown."""
-    for misfit in fit(domain, [table]).misfits:
+    for misfit in fit(domain, [table], parsed).misfits:
         reason = "and is empty" if misfit.rule == EMPTY else f"({misfit.rule})"
         # The number is counted from 0 within this batch; the caller adds where it begins.
         raise MisfitError(misfit.column, misfit.first - 1, f"{misfit.needed} {reason}")

@@ -58,8 +58,11 @@ class Serving(Scheduled):
     @property
     def publishes(self) -> ReleaseKind:
         """Predictions where points are named, else a function for whoever opens it."""
-        is_open = self.release.predictions_at is None
-        return ReleaseKind.FUNCTION if is_open else ReleaseKind.PREDICTIONS
+        return (
+            ReleaseKind.FUNCTION
+            if (self.release.predictions_at is None)
+            else ReleaseKind.PREDICTIONS
+        )
 
     @property
     def ask(self) -> Ask:

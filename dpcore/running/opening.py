@@ -70,9 +70,11 @@ class Encoding:
             SourceError: a column is missing.
         """
         table = _require_columns(self.domain, batch)
+        # Checked and projected from the same numbers.
+        parsed = self.domain.parse(table)
         if self.refuse:
-            require_fit_of_batch(self.domain, table)
-        return self.domain.project(table)
+            require_fit_of_batch(self.domain, table, parsed)
+        return self.domain.project(parsed)
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -83,8 +85,9 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
             record does not fit and the request refuses that.
     """
     domain, table = request.domain, _require_columns(request.domain, table)
+    parsed = domain.parse(table)
     if request.on_invalid == "refuse":
-        require_fit(domain, table)
+        require_fit(domain, table, parsed)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
     persons, coins = None, None
@@ -92,8 +95,9 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
         persons, coins = usage.codes[usage.rows], usage.persons
         table = {name: cells(table[name])[usage.rows] for name in domain.rules}
+        parsed = {name: cells(parsed[name])[usage.rows] for name in domain.rules}
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = attrs.evolve(domain.project(table), persons=persons)
+    records = attrs.evolve(domain.project(parsed), persons=persons)
     count = len(records)
     _require_count(domain, count)
     # A secret order: learners that read in file order, or blocks, get no information from places.

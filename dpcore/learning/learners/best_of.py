@@ -245,8 +245,7 @@ class BestOf(Learner):
         self, scores: NDArray[np.float64], labels: NDArray[np.float64], domain: Domain
     ) -> NDArray[np.float64]:
         if domain.classes:
-            is_right = (scores >= 0) == (labels >= 0)
-            return np.where(is_right & np.isfinite(scores), 0.0, 1.0)
+            return np.where(((scores >= 0) == (labels >= 0)) & np.isfinite(scores), 0.0, 1.0)
         # The loss of the theorem: a clipped error over 2Mc, cut off at 1 and squared.
         bound = domain.label_bound
         with np.errstate(invalid="ignore"):

@@ -8,9 +8,14 @@ from dpcore.query import Query
 
 @attrs.frozen(eq=False)
 class Transcript:
-    """Between start and model: the public facts, and the answers so far in order."""
+    """Between start and model: the public facts, what is asked, and the answers so far in order.
+
+    Args:
+        queries: The plan, which public facts alone determine; built once.
+    """
 
     public: Public
+    queries: tuple[Query, ...]
     answers: tuple[Answer, ...] = ()
 
 
@@ -19,14 +24,12 @@ class Conversation(Learner):
 
     def start(self, public: Public) -> Transcript:
         """A transcript of the public facts, without any answer yet."""
-        return Transcript(public)
+        return Transcript(public, self.queries(public))
 
     def ask(self, state: Transcript) -> Query | None:
         """The planned queries, in order, each once."""
-        # The plan is a function of public facts, so that no answer changes it.
-        queries = self.queries(state.public)
         count = len(state.answers)
-        return queries[count] if count < len(queries) else None
+        return state.queries[count] if count < len(state.queries) else None
 
     def update(self, state: Transcript, answer: Answer) -> Transcript:
         """The transcript with one more answer at its end."""

@@ -58,6 +58,7 @@ def _candidates(instance: Any, attribute: Any, value: tuple[float, ...]) -> None
 @attrs.frozen(kw_only=True, eq=False)
 class _State:
     public: Public
+    queries: tuple[Query, ...]  # the sums, then the choice
     features: Features
     coefficients: NDArray[np.float64] | None = None  # of all candidates, shape (k, d)
     choice: int | None = None
@@ -112,11 +113,12 @@ class ChosenRidge(SummingLearner):
 
     def start(self, public: Public) -> _State:
         """The state before the first release: public facts and the drawn features."""
-        return _State(public=public, features=self.features.drawn(public.domain, public.coins))
+        features = self.features.drawn(public.domain, public.coins)
+        return _State(public=public, queries=self.queries(public), features=features)
 
     def ask(self, state: _State) -> Query | None:
         """First the sums, then the choice among what they give."""
-        statistics, choice = self.queries(state.public)
+        statistics, choice = state.queries
         if state.coefficients is None:
             return statistics
         if state.choice is None:

@@ -115,7 +115,7 @@ class BoundedMean(Folding):
 
     def ask(self, state: Transcript) -> Query | None:
         """The bound, then the mean within it."""
-        bound, mean = self.queries(state.public)
+        bound, mean = state.queries
         if not state.answers:
             return bound
         if len(state.answers) == 1:

@@ -98,7 +98,7 @@ class PrivateGroups(PrivateKeys):
 
     def ask(self, state: Transcript) -> Query | None:
         """The keys, then the means of those that were published."""
-        keys, means = self.queries(state.public)
+        keys, means = state.queries
         if not state.answers:
             return keys
         if len(state.answers) == 1:

@@ -136,7 +136,7 @@ class Quantiles(Folding):
     def ask(self, state: Transcript) -> Query | None:
         """The quantile at its own rank, then r ranks below and above it."""
         number, turn = divmod(len(state.answers), self._asks)
-        queries = self.queries(state.public)
+        queries = state.queries
         if number == len(queries):
             return None
         shift = 0
