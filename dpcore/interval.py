@@ -42,7 +42,7 @@ class Interval(Shown):
         return self.upper - self.lower
 
 
-class Spread(ABC):
+class NoiseLaw(ABC):
     """The law of the noise on one released number: public, and the source of its error bar.
 
     Args:
@@ -73,7 +73,7 @@ class Spread(ABC):
 
 
 @attrs.frozen(kw_only=True)
-class NormalSpread(Spread):
+class NormalSpread(NoiseLaw):
     r"""A Gaussian, or a discrete one on multiples of `step`.
 
     With s the width in steps, :math:`P(|Z|>w)\le P(|N(0,s^2)|>w)` for every integer w >= 0, as the
@@ -114,7 +114,7 @@ class NormalSpread(Spread):
 
 
 @attrs.frozen(kw_only=True)
-class LaplaceSpread(Spread):
+class LaplaceSpread(NoiseLaw):
     """A Laplace law, or P(z) proportional to exp(-|z|/scale) on multiples of `step`.
 
     Args:
@@ -141,7 +141,7 @@ class LaplaceSpread(Spread):
 
 
 @attrs.frozen(kw_only=True)
-class ChoiceSpread(Spread):
+class ChoiceSpread(NoiseLaw):
     """How far the score of a chosen candidate lies below the best one.
 
     With probability proportional to exp(-gap/scale), B candidates: P(gap > w) <= B exp(-w/scale).

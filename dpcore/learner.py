@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
@@ -64,7 +64,7 @@ class Answer:
     number: int
     value: NDArray[Any] = attrs.field(converter=_read_only)
     mechanism: AnyMechanism
-    spread: Spread | None = None
+    spread: NoiseLaw | None = None
 
 
 class Published(Protocol):
@@ -148,7 +148,7 @@ class AnyLearner(ABC):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each: known before any record is read.
 
         Args:

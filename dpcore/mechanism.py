@@ -14,7 +14,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.exact import Exact
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import AnySensitivity, Sensitivity
@@ -114,7 +114,7 @@ class AnyMechanism(ABC):
         """
         return ""
 
-    def spread(self, query: Query, sensitivity: Any) -> Spread | None:
+    def spread(self, query: Query, sensitivity: Any) -> NoiseLaw | None:
         """The law of the noise on each coordinate, for error bars; None where it states none."""
         return None
 

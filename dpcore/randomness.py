@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CoinsWithheldError, ContractError
 from dpcore.fingerprint import fingerprint
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 
 Path = tuple[str | int, ...]
 Made = TypeVar("Made")
@@ -338,7 +338,7 @@ class LearnerCoins:
         return Stream(self._key, (*self._path, name), secret=True)
 
 
-class SecretCoins(Once):
+class SecretCoins(SingleUse):
     """The secret key of one run. Only the runtime holds it.
 
     Secure coins serve one run, in the process that drew them: a second one would repeat the noise,

@@ -23,7 +23,7 @@ def _process() -> tuple[int, int]:
     return os.getpid(), len(_forks)
 
 
-class Once:
+class SingleUse:
     """Base of what serves once. Any threads of one process may share it."""
 
     def __init__(self) -> None:
@@ -68,6 +68,6 @@ class Once:
         raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")
 
 
-def _name(thing: Once) -> str:
+def _name(thing: SingleUse) -> str:
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(thing).__name__).split()
     return f"this {words[-1] if words else 'thing'}"

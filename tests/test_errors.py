@@ -16,7 +16,7 @@ from dpcore.errors import (
     one_line,
     shown,
 )
-from dpcore.strict_yaml.error_positions import place, placed
+from dpcore.strict_yaml.error_positions import locate_errors, place
 from dpcore.strict_yaml.located import parse
 
 HOSTILE = "a\nb\tc\x07\x1b[31m\u202e\u2028\ud800" + "x" * 10**6
@@ -100,7 +100,7 @@ def test_a_path_is_found_in_the_file_as_far_as_it_leads(error, where):
 
 def test_a_place_is_given_once_and_only_to_what_is_about_the_file():
     first, other = parse("a: 1", "first.yaml"), parse("\n\na: 1", "other.yaml")
-    with pytest.raises(SpecError) as caught, placed(other), placed(first):
+    with pytest.raises(SpecError) as caught, locate_errors(other), locate_errors(first):
         raise SpecError("wrong", "a")
     assert caught.value.place == "first.yaml:1:4"
     for error in (DpcoreError("no disk"), ParameterError("account", "less", "delta", 2)):

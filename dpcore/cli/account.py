@@ -16,7 +16,7 @@ from dpcore.errors import SpecError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
 
 
@@ -62,11 +62,11 @@ def account(
             "--target-epsilon and --solve need each other",
         )
         if target_epsilon is not None and solve_for is not None:
-            with SlowProgress(None, "solving"), options("delta"), placed(node):
+            with SlowProgress(None, "solving"), options("delta"), locate_errors(node):
                 solution = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
             _show_solved(solution, solve_for, delta, json)
             return
-        with SlowProgress(None, "composing"), options("delta"), placed(node):
+        with SlowProgress(None, "composing"), options("delta"), locate_errors(node):
             result = account_of(node.plain(), delta, catalogue)
         if json:
             show_json(result.data())
@@ -76,7 +76,7 @@ def account(
             with (
                 SlowProgress(None, "drawing"),
                 options("delta", "repetitions"),
-                placed(node),
+                locate_errors(node),
             ):
                 _plot(node.plain(), delta, catalogue, plot, over, repetitions)
 

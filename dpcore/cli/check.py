@@ -49,9 +49,9 @@ def check(
             document = {**lock.plan, "resources": resources, "reads": reading(plan)}
             document |= {} if budget is None else {"ledger": budget}
             if data:
-                from dpcore.cli.data_fit_view import require_fit, told_fit
+                from dpcore.cli.data_fit_view import fit_of_source, require_fit
 
-                fitting = told_fit(loaded)
+                fitting = fit_of_source(loaded)
                 show_json({**document, "data": attrs.asdict(fitting)})
                 require_fit(loaded, fitting)
                 return

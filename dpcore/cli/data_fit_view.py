@@ -23,7 +23,7 @@ def show_fit(console: Console, spec: Spec) -> None:
         SpecError: the spec is sealed, so that it has no operator channel.
         SourceError: the data cannot be read, or a run would refuse them.
     """
-    result = told_fit(spec)
+    result = fit_of_source(spec)
     console.print(_describe_count(spec, result), markup=False)
     if result.misfits:
         title = "What does not fit. Not private: for the operator alone."
@@ -33,13 +33,13 @@ def show_fit(console: Console, spec: Spec) -> None:
     require_fit(spec, result)
 
 
-def told_fit(spec: Spec) -> Fit:
+def fit_of_source(spec: Spec) -> Fit:
     """PRIVATE: the misfits themselves.
 
     Raises: as `show_fit`, but for records that a run would refuse.
     """
     # A sealed run has no operator to whom anything about records may be shown.
-    with spec.placed():
+    with spec.locate_errors():
         need(
             not spec.request.sealed,
             SpecError,
@@ -64,7 +64,7 @@ def require_fit(spec: Spec, found: Fit) -> None:
 
 
 def _batches(spec: Spec) -> Iterator[Table]:
-    with spec.placed():
+    with spec.locate_errors():
         source = open_source(spec.source, spec.folder, spec.csv, spec.request.domain)
         for part in source.parts():
             yield from part.batches()

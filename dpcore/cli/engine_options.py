@@ -11,7 +11,7 @@ from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
 
 EngineOption = Annotated[
@@ -56,7 +56,7 @@ def engine_choice(
         if not path.exists():
             return None
         node = read(path)
-        with placed(node):
+        with locate_errors(node):
             settings = convert(node, _File)
             return _choice(settings.engine, settings.scheduler, settings.local_cluster)
     return _choice(engine, scheduler, local_cluster)

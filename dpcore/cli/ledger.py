@@ -21,7 +21,7 @@ from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Notion
 from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.folder import GUARANTEE_JSON
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import parse
 
 ledger = typer.Typer(
@@ -64,7 +64,7 @@ def create(
     with guarded():
         # Read as in a spec, so that one word means the same relation in both.
         text = parse(adjacency, "--adjacency")
-        with placed(text):
+        with locate_errors(text):
             relation = parse_adjacency(text.plain())
         with options("epsilon", "delta", "notion", "failures", "order"):
             book = Ledger.create(
@@ -129,7 +129,7 @@ def show(
         state = _state(book)
         with SlowProgress(None, "reading"):
             # Rows are read one by one: a ledger may be longer than memory.
-            tail, entries = latest(book.each_row(), last)
+            tail, entries = latest(book.iterate_rows(), last)
         headings = ("row", "time", "what", "cost", "status")
         if json:
             rows = [

@@ -40,8 +40,8 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
     if ledger is None:
         return None
     # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
-    with spec.placed(), below("ledger"):
-        after = ledger.would_leave(plan.charge())
+    with spec.locate_errors(), below("ledger"):
+        after = ledger.remaining_after(plan.charge())
     remaining_budget = ledger.left()
     return {
         "name": ledger.name,

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from dpcore.publish.folder import Run
-    from dpcore.publish.paid_metrics import Paid
+    from dpcore.publish.paid_metrics import MetricInterval
 
 
 def run(
@@ -127,7 +127,7 @@ def _guard_display(outcome: Run) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
 
 
-def _show_look(console: Console, look: Iterable[Paid]) -> None:
+def _show_look(console: Console, look: Iterable[MetricInterval]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     rows = [
         (m.release, f"hold-out {m.metric}", f"{m.value:.6g}", f"{m.low:.6g}", f"{m.high:.6g}")

@@ -7,7 +7,7 @@ import attrs
 
 from dpcore.engines.base import Engine, Task
 from dpcore.errors import ContractError
-from dpcore.records.bounding import Used
+from dpcore.records.bounding import PersonCodes
 from dpcore.records.records import Folded, Records
 from dpcore.sampling.selection import EVERYTHING, Selection
 
@@ -28,7 +28,7 @@ class EngineRecords:
     count: int
     split: Selection = EVERYTHING
     sample: Selection = EVERYTHING
-    used: Used | None = None
+    used: PersonCodes | None = None
 
     def __len__(self) -> int:
         return self.count

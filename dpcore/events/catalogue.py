@@ -50,7 +50,7 @@ _NAMES = {event_class: name for name, event_class in CORE.items()}
 _COUNTED = tuple[tuple[Event, int], ...]
 
 
-class Others(ABC):
+class PluginEvents(ABC):
     """Names and classes of the events that plugins offer; a registry of plugins implements it."""
 
     @abstractmethod
@@ -74,7 +74,7 @@ class Others(ABC):
 class Catalogue:
     """Events by name: the core's, and those of `others`."""
 
-    others: Others | None = None
+    others: PluginEvents | None = None
 
     def names(self) -> list[str]:
         """Every name that a file may use, sorted: events, training runs and plugins' events."""

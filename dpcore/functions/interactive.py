@@ -22,13 +22,13 @@ from dpcore.mechanism import AnyMechanism, Arithmetic, free
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 
 MOST_POINTS = 1 << 20
 """Different points that one oracle answers, where its noise is drawn once."""
 
 
-class Oracle(Once, ABC):
+class Oracle(SingleUse, ABC):
     """Answers questions about one private function. One instance, one process, any threads.
 
     A point is a row of encoded columns. A point asked again gets the answer it got before, at no

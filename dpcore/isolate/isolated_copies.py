@@ -77,7 +77,7 @@ def settled(model: Published) -> Published:
     return model.settled() if isinstance(model, Statistics) else model
 
 
-def told_once(model: Published) -> Arrays:
+def collect_arrays(model: Published) -> Arrays:
     """A model's arrays as it tells them now: what is compared is what is written, byte for byte."""
     return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 

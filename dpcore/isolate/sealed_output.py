@@ -16,7 +16,7 @@ Result = TypeVar("Result")
 SEALED_FAILURE = "The sealed run failed; nothing was released."
 
 
-def silenced(work: Callable[[], Result]) -> Result:
+def run_silenced(work: Callable[[], Result]) -> Result:
     """What `work` returns; all output of this process is dropped meanwhile, below Python too.
 
     Raises:

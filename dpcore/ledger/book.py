@@ -28,13 +28,13 @@ from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
-from dpcore.ledger.remaining_budget import Left
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 
 _FAILURES_SHARE = 2.0**-6  # of delta, for leaks
 _TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
@@ -185,7 +185,7 @@ class Ledger(Shown):
         warning = old_sums.left().most_taken_by(new_sums.left())
         return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
 
-    def spend(self, charge: Charge, what: str = "") -> Left:
+    def spend(self, charge: Charge, what: str = "") -> RemainingBudget:
         """Spend a charge of other code than a plan's, and return what is left.
 
         The ledger's promise then rests on that code, too.
@@ -194,7 +194,7 @@ class Ledger(Shown):
         """
         return self._charge(SPENT, charge, what, ())[2].left()
 
-    def would_leave(self, charge: Charge) -> Left:
+    def remaining_after(self, charge: Charge) -> RemainingBudget:
         """What would be left after a charge; nothing is spent or recorded.
 
         Raises:
@@ -216,18 +216,18 @@ class Ledger(Shown):
         with self._reading() as transaction:
             return self._sums_after(transaction.last(RESERVED, SPENT))
 
-    def left(self) -> Left:
+    def left(self) -> RemainingBudget:
         """What the ledger would still let through."""
         return self.spent().left()
 
     def sheet(self) -> Sheet:
         """What the ledger promises, its latest entries, and what is left of its budget."""
-        return ledger_sheet(self.name, self.total, self.each_row(), self.left())
+        return ledger_sheet(self.name, self.total, self.iterate_rows(), self.left())
 
     def plot(self, axes: Any = None) -> Any:
         """Draw what is spent after each charge, on matplotlib's axes or new ones."""
         (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
-        shares = [charge.share for charge in taken(self.total, self.each_row())]
+        shares = [charge.share for charge in taken(self.total, self.iterate_rows())]
         sibling("report", "plots.ledgers", "Ledger.plot").draw_spending(figure_axes, shares)
         return figure_axes
 
@@ -238,9 +238,9 @@ class Ledger(Shown):
 
     def rows(self) -> tuple[Row, ...]:
         """Every row that the ledger records, in order, in memory at once."""
-        return tuple(self.each_row())
+        return tuple(self.iterate_rows())
 
-    def each_row(self) -> Iterator[Row]:
+    def iterate_rows(self) -> Iterator[Row]:
         """Every row in order, one by one: a ledger may be longer than the memory."""
         with self._reading() as transaction:
             yield from transaction.rows()
@@ -277,7 +277,7 @@ class Ledger(Shown):
         """Everything recorded, as the text of one JSON object, piece by piece."""
         opening = msgspec.json.encode(self.name).decode()
         yield f'{{\n  "ledger": {opening},\n  "rows": ['.encode()
-        for number, row in enumerate(self.each_row()):
+        for number, row in enumerate(self.iterate_rows()):
             line = {"number": row.number, "kind": row.kind, "body": row.body, "digest": row.digest}
             text = msgspec.json.format(msgspec.json.encode(line), indent=2)
             yield (b",\n    " if number else b"\n    ") + text.replace(b"\n", b"\n    ")
@@ -365,7 +365,7 @@ class Ledger(Shown):
                 )
 
 
-class Reservation(Once):
+class Reservation(SingleUse):
     """A charge that is spent, waiting for the run it was made for, in this process.
 
     Args:

@@ -18,7 +18,7 @@ import attrs
 import msgspec
 
 
-class Seen(msgspec.Struct, forbid_unknown_fields=True):
+class Mark(msgspec.Struct, forbid_unknown_fields=True):
     """What a counter's file holds: number and digest of the latest row that was written."""
 
     number: int
@@ -62,13 +62,13 @@ class Counter:
             f"spent; to go on nevertheless, remove {self.path}"
         )
 
-    def _load(self) -> Seen | None:
+    def _load(self) -> Mark | None:
         """What the file holds; None without one."""
         try:
             content = self.path.read_bytes()
         except FileNotFoundError:
             return None
-        return msgspec.json.decode(content, type=Seen) if content else None
+        return msgspec.json.decode(content, type=Mark) if content else None
 
     def advance(self, number: int, digest: str, mode: int) -> None:
         """Note the latest row, unless a later one is noted.
@@ -87,7 +87,7 @@ class Counter:
         handle = os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.encode(Seen(number=number, digest=digest)))
+                file.write(msgspec.json.encode(Mark(number=number, digest=digest)))
             os.chmod(temporary, mode)
             os.replace(temporary, self.path)
         except BaseException:

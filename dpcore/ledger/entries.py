@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.ledger.journal import Row
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, stored
-from dpcore.ledger.remaining_budget import Left
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Total
 
 CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
@@ -71,7 +71,7 @@ def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
 
 
 @attrs.frozen(kw_only=True)
-class Taken:
+class ChargeShare:
     """One charge: what it took of the budget, and what it left.
 
     Args:
@@ -84,10 +84,10 @@ class Taken:
     row: int
     what: str
     share: float
-    left: Left
+    left: RemainingBudget
 
 
-def taken(total: Total, rows: Iterable[Row]) -> Iterator[Taken]:
+def taken(total: Total, rows: Iterable[Row]) -> Iterator[ChargeShare]:
     """Every charge, in order, as the sums of its row say.
 
     Raises:
@@ -100,11 +100,11 @@ def taken(total: Total, rows: Iterable[Row]) -> Iterator[Taken]:
             left = stored(start, row).left()
             # Rounding may make it look as if a charge gave something back: then it took nothing.
             share = max(0.0, _share_spent(budget, left) - _share_spent(budget, previous))
-            yield Taken(row=row.number, what=row.body["what"], share=share, left=left)
+            yield ChargeShare(row=row.number, what=row.body["what"], share=share, left=left)
             previous = left
 
 
-def _share_spent(budget: Left, remaining: Left) -> float:
+def _share_spent(budget: RemainingBudget, remaining: RemainingBudget) -> float:
     """Which share of the budget is spent where `remaining` is left of it, in [0, 1]."""
     # Squares of mu are what adds up (what a Rényi budget has left is put as a mu, too).
     if budget.mu > 0:

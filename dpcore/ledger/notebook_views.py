@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.entries import latest
 from dpcore.ledger.journal import Row
-from dpcore.ledger.remaining_budget import Left
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Total
 from dpcore.notebook_view import MOST_ROWS, Listing, Sheet, facts
 
 
-def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: Left) -> Sheet:
+def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: RemainingBudget) -> Sheet:
     """The ledger's promise and its latest entries as tables, and what is left as a sentence."""
     recent_entries, count = latest(rows, MOST_ROWS)
     # A promise may be shown as weaker than it is by rounding, never as stronger.

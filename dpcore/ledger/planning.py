@@ -13,7 +13,7 @@ import attrs
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon
-from dpcore.ledger.remaining_budget import Left
+from dpcore.ledger.remaining_budget import RemainingBudget
 
 _SAFE = 1 - 1e-9  # of a share: rounding of the others
 
@@ -38,7 +38,7 @@ class Allowance:
 
 
 def allowances(
-    left: Left, releases: int, shares: Mapping[str, float] | None = None
+    left: RemainingBudget, releases: int, shares: Mapping[str, float] | None = None
 ) -> tuple[Allowance, ...]:
     """What `releases` equal releases for each label may cost, by label.
 

@@ -6,7 +6,7 @@ from dpcore.events.gaussian import gaussian_epsilon
 
 
 @attrs.frozen(kw_only=True)
-class Left:
+class RemainingBudget:
     """What a ledger would still let through; each figure by itself, and about.
 
     Args:
@@ -27,7 +27,7 @@ class Left:
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
-    def most_taken_by(self, after: "Left") -> str:
+    def most_taken_by(self, after: "RemainingBudget") -> str:
         """A warning where one charge takes most of what is left; empty where it does not."""
         if not after.largest < self.largest / 2:
             return ""

@@ -66,7 +66,7 @@ from dpcore.events.relation_text import (
     write_number,
 )
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.remaining_budget import Left
+from dpcore.ledger.remaining_budget import RemainingBudget
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
@@ -342,7 +342,7 @@ class Spent:
             f"{'; '.join(reason for reason in reasons if reason)}. Left: {self.left().describe()}"
         )
 
-    def left(self) -> Left:
+    def left(self) -> RemainingBudget:
         """What would still be let through."""
         mu = 0.0
         if isinstance(self.composed, GaussianFilter):
@@ -354,7 +354,7 @@ class Spent:
         pure = 0.0 if self.pure is None else float(dyadic(epsilon) - self.pure.spent_epsilon)
         pure = pure if pure > 1e-12 * epsilon else 0.0  # what rounding left over
         failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
-        return Left(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
+        return RemainingBudget(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
 
     def covered_by(self, stored: "Spent") -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcore.accountant import Accountant
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.mechanism import AnyMechanism, Mechanism, Prepared
 from dpcore.query import Query, SumQuery
 from dpcore.sensitivity import AnySensitivity, OverCoins
@@ -60,7 +60,7 @@ class Ask:
         return self._releasing.prepared(self.query, self.taken)
 
     @cached_property
-    def spread(self) -> Spread | None:
+    def spread(self) -> NoiseLaw | None:
         """The law of the calibrated noise on each coordinate, where the mechanism states one."""
         return self.mechanism.spread(self.query, self.taken)
 

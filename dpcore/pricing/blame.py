@@ -12,7 +12,7 @@ from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins
 
 
-def at_fault(
+def find_fault(
     request: Request, asks: Mapping[int, Sequence[Ask]], look: Sequence[Ask], goal: Accountant
 ) -> tuple[str, ...]:
     """Path of what exceeds the budget by itself, or cannot be added up; the budget if nothing does.

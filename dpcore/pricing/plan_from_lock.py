@@ -93,7 +93,7 @@ class LockedBound(SensitivityBound):
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
 
-def relocked(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
+def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     """The plan of a request at what its lock says.
 
     Args:

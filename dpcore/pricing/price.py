@@ -14,7 +14,7 @@ from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, ne
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import RELEASE, Release, Request
-from dpcore.pricing.blame import at_fault, require_drawable
+from dpcore.pricing.blame import find_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
 from dpcore.pricing.cost_estimate import require_room, with_queries
@@ -63,7 +63,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
     accountant = _accountant(request)
     resources = with_queries(itertools.chain(*bounded_groups), request, part)
     schedule = _calibrate_groups(
-        request, bounded_groups, accountant, request.budget.left_beside(gamma)
+        request, bounded_groups, accountant, request.budget.delta_beside(gamma)
     )
     return Plan(
         schedule=schedule,
@@ -191,7 +191,7 @@ def _calibrate_groups(
             asks_by_release = {
                 n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
             }
-            error.steps = at_fault(request, asks_by_release, look, goal)
+            error.steps = find_fault(request, asks_by_release, look, goal)
             raise
         for scheduled in group:
             release_asks = {name: next(calibrated_asks) for name in scheduled.asks}

@@ -16,7 +16,7 @@ from dpcore.running.schedule import Scheduled
 
 
 @attrs.frozen(kw_only=True)
-class Seen:
+class ReleaseView:
     """What one release sees.
 
     Args:
@@ -28,7 +28,7 @@ class Seen:
     adjacency: Adjacency
 
 
-def seen(request: Request, release: Release) -> Seen:
+def seen(request: Request, release: Release) -> ReleaseView:
     """The learners' part; of a release `of` another one, evaluated records.
 
     Raises:
@@ -38,11 +38,11 @@ def seen(request: Request, release: Release) -> Seen:
     """
     domain, adjacency, share = request.domain, request.adjacency, request.holdout
     if release.of is None:
-        return Seen(part=part_domain(domain, adjacency, share), adjacency=adjacency)
+        return ReleaseView(part=part_domain(domain, adjacency, share), adjacency=adjacency)
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
     part = evaluated_domain(domain, adjacency, share, scored=promises(source.learner, ScoringModel))
-    return Seen(part=part, adjacency=evaluated_adjacency(adjacency))
+    return ReleaseView(part=part, adjacency=evaluated_adjacency(adjacency))
 
 
 def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:

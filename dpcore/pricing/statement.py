@@ -40,7 +40,7 @@ def statement(
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
         SpecError: a reproduction of what is neither refuted nor conditional.
     """
-    delta = schedule.request.budget.left_beside(gamma)
+    delta = schedule.request.budget.delta_beside(gamma)
     # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
     composed = compose(schedule.asks, accountant)
     return stated(

@@ -57,7 +57,7 @@ from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)
 _MARGIN = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding
 
-Found = AnySensitivity | Refused
+Claim = AnySensitivity | Refused
 
 
 def bound_relation(adjacency: Adjacency) -> Adjacency:
@@ -66,8 +66,8 @@ def bound_relation(adjacency: Adjacency) -> Adjacency:
 
 
 def unit_claim(
-    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Found]
-) -> Found:
+    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
+) -> Claim:
     """What a bound claims of the unit of a relation, or why it claims nothing.
 
     Args:
@@ -90,7 +90,7 @@ def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
     )
 
 
-def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], Found]) -> Found:
+def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]) -> Claim:
     """What a bound about records claims about persons.
 
     Args:
@@ -134,7 +134,7 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
     )
 
 
-def _ask_bound(claim: Callable[[Adjacency], Found], relation: Adjacency) -> Found:
+def _ask_bound(claim: Callable[[Adjacency], Claim], relation: Adjacency) -> Claim:
     try:
         return claim(relation)
     except UndeclaredError as error:
@@ -144,7 +144,7 @@ def _ask_bound(claim: Callable[[Adjacency], Found], relation: Adjacency) -> Foun
         )
 
 
-def _check_step(claim: Found, relation: Adjacency) -> Sensitivity | Refused:
+def _check_step(claim: Claim, relation: Adjacency) -> Sensitivity | Refused:
     """A claim about one record of which several steps can be made."""
     if isinstance(claim, Refused):
         return Refused(f"{claim.reason} (of one record, {relation}; persons need that)")
@@ -207,8 +207,8 @@ def clips_persons(query: Query) -> TypeGuard[SumQuery]:
 
 
 def of_clipped_persons(
-    query: SumQuery, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Found]
-) -> Found:
+    query: SumQuery, learner: AnyLearner, adjacency: Adjacency, claim: Callable[[Adjacency], Claim]
+) -> Claim:
     """The sensitivity of a query that clips persons; refused where the theorem does not hold.
 
     Args:

@@ -17,7 +17,7 @@ from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee, Recorded
-from dpcore.isolate.isolated_copies import Arrays, told_once
+from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
@@ -25,7 +25,7 @@ from dpcore.plan.request import RELEASE
 from dpcore.publish.bounded_reading import names_in, read_arrays, read_bytes
 from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
 from dpcore.publish.locked_terms import terms_of
-from dpcore.publish.stacking import Asked, stacked, unstacked
+from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
@@ -71,7 +71,7 @@ def public_files(
     """
     # Names and values alone. What else an answer carries is no part of the archive.
     transcripts = {
-        name: Asked([a.query.name for a in series], [np.asarray(a.value) for a in series])
+        name: Transcript([a.query.name for a in series], [np.asarray(a.value) for a in series])
         for name, series in answers.items()
     }
     return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, guarantee)
@@ -291,7 +291,7 @@ def load_run(
     )
     # What can be derived from the locked spec is derived anew, and the lock must equal it.
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
-    plan = spec.relocked(terms, coins, reproduce=is_reproduction)
+    plan = spec.relock(terms, coins, reproduce=is_reproduction)
     require_same(lock, lock_of(spec, plan, coins))
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
@@ -302,14 +302,14 @@ def load_run(
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
-    look = transcripts.get(RELEASE, Asked((), ()))
+    look = transcripts.get(RELEASE, Transcript((), ()))
     paid = spec.request.look
     paid_metrics = (
         {} if paid is None else paid.stated(dict(zip(look.queries, look.values, strict=True)))
     )
     # Models follow from answers and public coins alone: that is why they cost nothing more.
     models = plan.rebuild(values, coins)
-    model_arrays = {name: told_once(model) for name, model in models.items()}
+    model_arrays = {name: collect_arrays(model) for name, model in models.items()}
     # The guarantee is the plan's. What the folder says may weaken it, and never strengthen it; only
     # the ledger itself can confirm the entry that is quoted.
     guarantee = plan.guarantee

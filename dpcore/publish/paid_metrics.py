@@ -12,7 +12,7 @@ _MISS = 0.05
 
 
 @attrs.frozen(kw_only=True)
-class Paid:
+class MetricInterval:
     """One metric of one release, and where it lies without the noise, at 95 %."""
 
     release: str
@@ -25,10 +25,10 @@ class Paid:
 def plan_of(run: Run) -> Plan:
     """The priced plan that a run's lock states."""
     terms = terms_of(run.lock.plan, tuple(release.name for release in run.spec.request.releases))
-    return run.spec.relocked(terms, run.lock.coins() or PublicCoins(0))
+    return run.spec.relock(terms, run.lock.coins() or PublicCoins(0))
 
 
-def paid(run: Run, plan: Plan) -> tuple[Paid, ...]:
+def paid(run: Run, plan: Plan) -> tuple[MetricInterval, ...]:
     """Every metric that a run paid for: a function of its answers and of the plan.
 
     Bars are of the noise alone: they say nothing of how few records were held out.
@@ -45,5 +45,7 @@ def paid(run: Run, plan: Plan) -> tuple[Paid, ...]:
         (release, metrics), *_ = readings[0].items()
         (metric,) = metrics
         middle, low, high = (reading[release][metric] for reading in readings)
-        bars.append(Paid(release=release, metric=metric, value=middle, low=low, high=high))
+        bars.append(
+            MetricInterval(release=release, metric=metric, value=middle, low=low, high=high)
+        )
     return tuple(bars)

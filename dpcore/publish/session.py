@@ -40,13 +40,13 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Paid(Shown):
+class PaidRelease(Shown):
     """One release of a session, and what it cost.
 
     Args:
@@ -66,7 +66,7 @@ class Paid(Shown):
         return released_sheet(self.name, {self.name: self.published}, self.guarantee)
 
 
-class Session(Once, Shown):
+class Session(SingleUse, Shown):
     """A table, a budget, and everything that is asked of the one out of the other.
 
     Args:
@@ -120,7 +120,7 @@ class Session(Once, Shown):
         self._concentrated = total.notion == "renyi"
         self._domain, self._table, self._on_invalid = domain, table, on_invalid
         self._registry = registry
-        self._releases: list[Paid] = []
+        self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
 
     def __repr__(self) -> str:
@@ -133,7 +133,7 @@ class Session(Once, Shown):
         return Sheet(title="Session", tables=(table,), sentences=(f"Left: {self.left}.",))
 
     @property
-    def releases(self) -> tuple[Paid, ...]:
+    def releases(self) -> tuple[PaidRelease, ...]:
         """Every release of this session, in order."""
         return tuple(self._releases)
 
@@ -244,7 +244,7 @@ class Session(Once, Shown):
             outcome = plan.run(self._table, reservation=reservation)
             (published,) = outcome.models.values()
             self._releases.append(
-                Paid(
+                PaidRelease(
                     name=entry_name,
                     published=published,
                     guarantee=outcome.guarantee,

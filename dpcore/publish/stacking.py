@@ -21,14 +21,14 @@ _ORDER = re.compile(r"([^.]+)\.order\Z")
 
 
 @attrs.frozen(eq=False)
-class Asked:
+class Transcript:
     """One release's answers in order of asking, with the query of each."""
 
     queries: Sequence[str]
     values: Sequence[NDArray[Any]]
 
 
-def stacked(answers: Mapping[str, Asked]) -> dict[str, NDArray[Any]]:
+def stacked(answers: Mapping[str, Transcript]) -> dict[str, NDArray[Any]]:
     """The arrays of an archive, by name."""
     arrays: dict[str, NDArray[Any]] = {}
     for release, transcript in answers.items():
@@ -52,7 +52,7 @@ def stacked(answers: Mapping[str, Asked]) -> dict[str, NDArray[Any]]:
     return arrays
 
 
-def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Asked]:
+def unstacked(arrays: Mapping[str, NDArray[Any]], most: int) -> dict[str, Transcript]:
     """One release's answers each, from the arrays that `stacked` made of them.
 
     Args:
@@ -87,7 +87,7 @@ def _fits(count: str | None, array: NDArray[Any]) -> bool:
 
 def _ordered(
     groups: Sequence[tuple[str, Sequence[NDArray[Any]]]], order: NDArray[Any] | None
-) -> Asked:
+) -> Transcript:
     """One release's answers, array by array or in the given order."""
     sizes = [len(parts) for _, parts in groups]
     numbers: Iterable[int] = np.repeat(np.arange(len(groups)), sizes).tolist()
@@ -104,4 +104,4 @@ def _ordered(
         numbers = order.tolist()
     iterators = [iter(parts) for _, parts in groups]
     pairs = [(groups[number][0], next(iterators[number])) for number in numbers]
-    return Asked([query for query, _ in pairs], [value for _, value in pairs])
+    return Transcript([query for query, _ in pairs], [value for _, value in pairs])

@@ -30,7 +30,7 @@ from dpcore.errors import (
     need,
 )
 from dpcore.guarantee import ReleaseKind
-from dpcore.isolate.sealed_output import no_output, silenced
+from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     HANDED_OVER,
@@ -49,7 +49,7 @@ from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Outcome, Plan
-from dpcore.running.replay_process import CleanProcess, Replaying
+from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.sources.opening import open_source
 from dpcore.sources.text import load_points, load_table
 from dpcore.specs.spec import Spec, load_spec
@@ -101,7 +101,7 @@ def run(
     sealed = spec.request.sealed
     locked_spec = locked(spec)
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
-    with spec.placed():
+    with spec.locate_errors():
         need(
             not sealed or rehearsal is None,
             SpecError,
@@ -160,7 +160,7 @@ def reproduce(
         SpecError: nothing in it is refuted or conditional, or it is sealed.
     """
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
-    with spec.placed():
+    with spec.locate_errors():
         need(
             not spec.request.sealed,
             SpecError,
@@ -216,7 +216,7 @@ class _Work:
     table: Table | None
     source: str | None
     progress: Progress | None
-    replaying: Replaying = attrs.field(factory=CleanProcess)
+    replaying: Replayer = attrs.field(factory=CleanProcess)
     engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
@@ -243,7 +243,7 @@ class _Work:
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """Read and release without a word: whatever fails, the error is one fixed sentence."""
-        return silenced(lambda: attrs.evolve(self, progress=None).open(reservation))
+        return run_silenced(lambda: attrs.evolve(self, progress=None).open(reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
@@ -282,7 +282,7 @@ class _Work:
         load = open_source if self.plan.schedule.in_blocks else load_table
         if self.source is not None:
             return load(self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse)
-        with spec.placed():
+        with spec.locate_errors():
             return load(spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse)
 
 
@@ -345,7 +345,7 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
         SourceError: the points are missing or do not fit the domain.
     """
     points = {}
-    with spec.placed():
+    with spec.locate_errors():
         for number, scheduled in enumerate(plan.schedule.releases):
             need(
                 scheduled.publishes is not ReleaseKind.FUNCTION,
@@ -375,7 +375,7 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     from dpcore.ledger.book import Ledger
     from dpcore.ledger.locations import place_of
 
-    with spec.placed(), below("ledger"):
+    with spec.locate_errors(), below("ledger"):
         place = place_of(spec.ledger, spec.folder)
         if given is None:
             return Ledger.open(place, spec.registry)

@@ -45,7 +45,7 @@ def smallest(
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
-class Used:
+class PersonCodes:
     """PRIVATE: which records of a source a run uses, and whose they are.
 
     Args:
@@ -114,7 +114,7 @@ class Bounding:
         """How many records were read so far."""
         return self._places
 
-    def used(self, places: int) -> Used:
+    def used(self, places: int) -> PersonCodes:
         """Which records the run uses, and whose they are, once all `places` were added.
 
         Raises:
@@ -131,13 +131,13 @@ class Bounding:
             self._merge()
             owners, _, rows = self._candidates[0]
             codes[rows] = owners
-        return Used(codes=codes, persons=len(self._numbers))
+        return PersonCodes(codes=codes, persons=len(self._numbers))
 
     def __reduce__(self) -> Any:
         raise SourceError("an engine with other processes cannot tell persons apart: use local")
 
 
-def bounded(column: Any, most: int, tags: Words) -> Used:
+def bounded(column: Any, most: int, tags: Words) -> PersonCodes:
     """PRIVATE: the choice of a whole table."""
     bounding = Bounding(most, tags)
     bounding.add(column)

@@ -18,13 +18,13 @@ from dpcore.learning.metrics.base import Metric
 from dpcore.mechanism import AnyMechanism
 from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
     """Learners made of other learners."""
-    return Lazily(
+    return LazyMapping(
         {
             "best_of": ("dpcore.learning.learners.best_of", "BestOf"),
         }
@@ -34,7 +34,7 @@ def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """Conversions between adjacencies, and the bounds of learners made of others."""
-    return Lazily(
+    return LazyMapping(
         {
             "best_of": ("dpcore.learning.bounds.best_of", "BestOfBound"),
             "sum": ("dpcore.learning.bounds.sum", "SumBound"),
@@ -46,7 +46,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
     """The core's mechanisms, by the bare name that a spec gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "discrete_gaussian": ("dpcore.mechanisms.discrete_gaussian", "DiscreteGaussian"),
             "discrete_laplace": ("dpcore.mechanisms.discrete_laplace", "DiscreteLaplace"),
@@ -67,7 +67,7 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
 @hookimpl
 def dpcore_accountants() -> Mapping[str, type[Accountant]]:
     """The core's accountants, by the bare name that a spec gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "auto": ("dpcore.accounting.methods.auto", "AutoAccountant"),
             "basic": ("dpcore.accounting.methods.basic", "BasicAccountant"),
@@ -83,7 +83,7 @@ def dpcore_accountants() -> Mapping[str, type[Accountant]]:
 @hookimpl
 def dpcore_features() -> Mapping[str, type[FeatureMap]]:
     """The core's feature maps, by the bare name that a spec gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "cos_sin": ("dpcore.learning.features.cos_sin", "CosSin"),
             "cosines": ("dpcore.learning.features.cosines", "Cosines"),
@@ -95,13 +95,13 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
 @hookimpl
 def dpcore_events() -> Mapping[str, type[Event]]:
     """The core's events, by the bare name that files of events and ledgers give."""
-    return Lazily(HOMES)
+    return LazyMapping(HOMES)
 
 
 @hookimpl
 def dpcore_kernels() -> Mapping[str, type[Kernel]]:
     """The core's kernels, by the bare name that a spec gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "exponential": ("dpcore.functions.kernels.matern", "ExponentialKernel"),
             "gaussian": ("dpcore.functions.kernels.gaussian", "GaussianKernel"),
@@ -115,7 +115,7 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:
 @hookimpl
 def dpcore_sources() -> Mapping[str, type[Location]]:
     """The core's kinds of source, by the bare name that a spec gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "csv": ("dpcore.sources.csv_file", "CsvFile"),
             "parquet": ("dpcore.sources.parquet", "ParquetFiles"),
@@ -128,7 +128,7 @@ def dpcore_sources() -> Mapping[str, type[Location]]:
 @hookimpl
 def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
     """The core's engines, by the bare name that an operator gives."""
-    return Lazily(
+    return LazyMapping(
         {
             "local": ("dpcore.engines.choice", "Local"),
         }
@@ -140,7 +140,7 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
     """The core's metrics, by the bare name that a spec gives."""
     means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
     losses = "dpcore.learning.metrics.losses"
-    return Lazily(
+    return LazyMapping(
         {
             "accuracy": (means, "Accuracy"),
             "balanced_accuracy": ("dpcore.learning.metrics.balanced", "BalancedAccuracy"),
@@ -168,4 +168,4 @@ def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
     from dpcore.registry.commands import COMMANDS
 
     homes = {name: home.split(":") for name, (home, _) in COMMANDS.items()}
-    return Lazily({name: (f"dpcore.cli.{file}", word) for name, (file, word) in homes.items()})
+    return LazyMapping({name: (f"dpcore.cli.{file}", word) for name, (file, word) in homes.items()})

@@ -6,7 +6,7 @@ from typing import cast
 import attrs
 
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue, Others
+from dpcore.events.catalogue import Catalogue, PluginEvents
 from dpcore.registry.kinds import EVENT
 from dpcore.registry.registry import Registry
 
@@ -20,7 +20,7 @@ def catalogue_of(registry: Registry | None = None) -> Catalogue:
 
 
 @attrs.frozen(eq=False, slots=False)
-class _Registered(Others):
+class _Registered(PluginEvents):
     registry: Registry | None
 
     def names(self) -> list[str]:

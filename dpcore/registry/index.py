@@ -13,7 +13,7 @@ from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import Node, parse, read
 
 DISABLED = "disabled"
@@ -71,7 +71,7 @@ class Index:
         Raises:
             SpecError: at the misfit.
         """
-        with placed(node):
+        with locate_errors(node):
             is_mapping = isinstance(node.value, dict)
             need(is_mapping, SpecError, "needs a mapping from plugin names to entries")
             disabled = frozenset(n for n, child in node.mapping.items() if child.value == DISABLED)

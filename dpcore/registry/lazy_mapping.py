@@ -8,7 +8,7 @@ import attrs
 
 
 @attrs.frozen(eq=False)
-class Lazily(Mapping[str, Any]):
+class LazyMapping(Mapping[str, Any]):
     """A mapping from names to classes or functions, of which it knows where they are.
 
     Args:

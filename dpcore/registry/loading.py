@@ -13,7 +13,7 @@ import pluggy
 from dpcore.errors import RegistryError, need
 from dpcore.registry import hookspecs
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 if TYPE_CHECKING:
     from dpcore.learning.statement import Statement
@@ -98,7 +98,7 @@ def _call_for_paths(manager: pluggy.PluginManager, hook: str, plugin: str) -> di
 
 def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str, type[Any]]:
     answer = _call(manager, kind.hook, plugin)
-    if isinstance(answer, Lazily):
+    if isinstance(answer, LazyMapping):
         return answer  # its classes are imported when they are asked for; a test checks ours
     for name, component in answer.items():
         need(

@@ -28,7 +28,7 @@ from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
-from dpcore.sampling.selection import EVERYTHING, Coins, OfPersons, Others, Selection, Smallest
+from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
 
@@ -155,7 +155,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
         engine=engine,
         places=count,
         count=count - len(held),
-        split=EVERYTHING if out is None else Others(out),
+        split=EVERYTHING if out is None else Complement(out),
     )
     return Opened(train=train, held=held)
 

@@ -18,7 +18,7 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Status
 from dpcore.isolate.isolated_copies import Arrays
-from dpcore.isolate.sealed_output import silenced
+from dpcore.isolate.sealed_output import run_silenced
 from dpcore.learner import Answer, Model, Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
@@ -29,7 +29,7 @@ from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.opening import Opened
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
-from dpcore.running.replay_process import HERE, Replaying
+from dpcore.running.replay_process import HERE, Replayer
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.siblings import sibling
@@ -155,7 +155,7 @@ class Plan(Shown):
         progress: Callable[[], None] = do_nothing,
         points: Mapping[str, Table] | None = None,
         reservation: Reservation | None = None,
-        replaying: Replaying = HERE,
+        replaying: Replayer = HERE,
     ) -> Outcome:
         """Open the records and release.
 
@@ -211,7 +211,7 @@ class Plan(Shown):
                 reservation,
                 replaying,
             )
-            return silenced(work) if sealed else work()
+            return run_silenced(work) if sealed else work()
 
     def require_fit(self, engine: Engine) -> None:
         """Refuse an engine that cannot serve this plan, before anything is spent or opened.
@@ -247,7 +247,7 @@ class Plan(Shown):
         progress: Callable[[], None],
         encoded: Mapping[str, NDArray[np.float64] | None],
         reservation: Reservation | None,
-        replaying: Replaying,
+        replaying: Replayer,
     ) -> Outcome:
         """PRIVATE inside: from the records to what is published."""
         # Where a bound fails with a probability over the public coins, they are drawn anew for each
@@ -328,7 +328,7 @@ class Plan(Shown):
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
         work = partial(self._open_oracle, serving, table, secret, reservation)
-        return silenced(work) if self.request.sealed else work()
+        return run_silenced(work) if self.request.sealed else work()
 
     def _open_oracle(
         self,

@@ -33,7 +33,7 @@ def certified(schedule: Schedule, stated: Guarantee) -> Curve:
     # Sensitivity bounds may fail over the public coins with probability gamma in all, and a union
     # bound adds gamma to every delta.
     gamma = failure_over_coins(schedule.asks)
-    remaining_delta = request.budget.left_beside(gamma)
+    remaining_delta = request.budget.delta_beside(gamma)
     # A certified lower end above the stated epsilon proves the lock wrong, whatever the rounding.
     lower_bound = composed.epsilon(remaining_delta).lower
     need(

@@ -21,7 +21,7 @@ from typing import IO, Any
 import attrs
 
 from dpcore.errors import ReleaseError, need
-from dpcore.isolate.isolated_copies import Arrays, published, settled, told_once, transcript
+from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, settled, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
 from dpcore.running.schedule import Scheduled
@@ -31,7 +31,7 @@ Answers = Sequence[Sequence[Answer]]
 
 
 @attrs.frozen(kw_only=True)
-class Retold:
+class Rebuilt:
     """What the answers alone determine, and what the run therefore publishes.
 
     Args:
@@ -46,9 +46,9 @@ class Retold:
     note: str = ""
 
 
-Replayed = Callable[[Answers], Retold]
+Replayed = Callable[[Answers], Rebuilt]
 
-Told = list[list[str]]
+Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
 _START = (
@@ -57,7 +57,7 @@ _START = (
 )
 
 
-class Replaying(ABC):
+class Replayer(ABC):
     """Where a run is replayed from its answers."""
 
     @abstractmethod
@@ -70,7 +70,7 @@ class Replaying(ABC):
         """
 
 
-class Here(Replaying):
+class Here(Replayer):
     """In the process that saw the records."""
 
     @contextlib.contextmanager
@@ -80,7 +80,7 @@ class Here(Replaying):
         yield lambda answers: _replay(releases, coins, answers)[0]
 
 
-class CleanProcess(Replaying):
+class CleanProcess(Replayer):
     """In a process of its own, and in this one.
 
     What cannot be imported there by its name (a learner of `__main__`) is replayed here only.
@@ -105,7 +105,7 @@ class CleanProcess(Replaying):
                 yield lambda answers: attrs.evolve(replay_here(answers), note=_note(cause))
             return
 
-        def replay(answers: Answers) -> Retold:
+        def replay(answers: Answers) -> Rebuilt:
             retold, digests = _replay(releases, coins, answers)
             # The child gets the released values alone. They passed the mechanism, so it never holds
             # anything that the noise does not protect.
@@ -145,7 +145,7 @@ def _note(cause: str) -> str:
 
 def _replay(
     releases: tuple[Scheduled, ...], coins: PublicCoins, answers: Answers
-) -> tuple[Retold, Told]:
+) -> tuple[Rebuilt, Digests]:
     """Rebuild all models from the answers; the models with their arrays, and their digests.
 
     Raises:
@@ -169,9 +169,9 @@ def _replay(
         models.append(settled(model))
         # Read each array once: a model that returns another one next time would pass the comparison
         # and publish something else.
-        arrays.append(told_once(models[-1]))
+        arrays.append(collect_arrays(models[-1]))
         digests.append([published(models[-1], arrays[-1]), digest])
-    return Retold(models=tuple(models), arrays=tuple(arrays)), digests
+    return Rebuilt(models=tuple(models), arrays=tuple(arrays)), digests
 
 
 def answer() -> None:
@@ -193,7 +193,7 @@ def _rebuild_and_digest(stream: IO[bytes]) -> list[Any]:
         for scheduled, group in zip(releases, values, strict=True):
             model, asks = scheduled.retold(coins, group)
             model = settled(model)
-            digests.append([published(model, told_once(model)), transcript(asks)])
+            digests.append([published(model, collect_arrays(model)), transcript(asks)])
         return ["told", digests]
     except Exception:
         return ["failed"]

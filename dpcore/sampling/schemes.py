@@ -23,7 +23,7 @@ from dpcore.checks import need_field, one_of, positive_integer, probability
 from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.randomness import Stream, Words
-from dpcore.records.bounding import Used
+from dpcore.records.bounding import PersonCodes
 from dpcore.records.records import Records
 from dpcore.sampling.selection import Coins, OfPersons, Selection, Smallest
 
@@ -70,7 +70,7 @@ class Sampling(ABC):
         """
         raise ContractError(f"{type(self).__name__} needs all records in one memory")
 
-    def chosen_persons(self, words: Words, used: Used) -> Selection:
+    def chosen_persons(self, words: Words, used: PersonCodes) -> Selection:
         """PRIVATE: the same law of persons.
 
         Raises:
@@ -158,7 +158,7 @@ class Poisson(Sampling):
         """A coin for each place."""
         return Coins(words, self._below)
 
-    def chosen_persons(self, words: Words, used: Used) -> Selection:
+    def chosen_persons(self, words: Words, used: PersonCodes) -> Selection:
         """A coin for each person."""
         # Person i has word i of the stream, wherever the person's records stand.
         return OfPersons(used, Coins(words, self._below).kept(0, used.persons))

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.randomness import Words
-from dpcore.records.bounding import NOBODY, Used
+from dpcore.records.bounding import NOBODY, PersonCodes
 
 _CHUNK = 1 << 16  # words at a time
 _TOP = 16  # bits of a histogram
@@ -49,7 +49,7 @@ EVERYTHING = Everything()
 
 
 @attrs.frozen(repr=False)
-class Others(Selection):
+class Complement(Selection):
     """The places of one selection that are not in another: the learners' share of a split."""
 
     out: Selection
@@ -104,7 +104,7 @@ class OfPersons(Selection):
         chosen: Whether each person is chosen. Shape (persons,).
     """
 
-    used: Used
+    used: PersonCodes
     chosen: NDArray[np.bool_]
 
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:

@@ -13,15 +13,15 @@ import numpy as np
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, read_header
+from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
-from dpcore.sources.csv.python_reader import Found, by_lines
+from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
 
 CHUNK = 8 << 20  # bytes of a part, and the rest of its last line
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for
 BATCH = 1 << 14  # records
 
-Reader = Callable[[bytes, Form], Found]
+Reader = Callable[[bytes, Dialect], ParsedChunk]
 
 
 @attrs.frozen(kw_only=True)
@@ -34,7 +34,7 @@ class CsvPart(Part):
     """
 
     path: Path
-    form: Form
+    form: Dialect
     reader: Reader
     start: int
     stop: int
@@ -46,14 +46,16 @@ class CsvPart(Part):
         for first in range(0, records.count, BATCH):
             yield {name: cells[first : first + BATCH] for name, cells in records.columns.items()}
 
-    def _read_lines(self) -> Found:
+    def _read_lines(self) -> ParsedChunk:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
             # A part is CHUNK bytes and the rest of one line: more means a line that is too long.
             if len(chunk := file.read(self.stop - self.start)) > CHUNK + LONGEST + 2:
                 chunk = self._shorten(chunk)
             if not chunk:
-                return Found(columns={column.name: [] for column in self.form.wanted}, count=0)
+                return ParsedChunk(
+                    columns={column.name: [] for column in self.form.wanted}, count=0
+                )
             if not chunk.endswith(b"\n"):
                 chunk += b"\n"
             try:
@@ -78,7 +80,7 @@ class CsvPart(Part):
             line if len(line) <= LONGEST + 1 else b"\0" for line in chunk.split(b"\n")
         )
 
-    def _drop_excess(self, records: Found, file: BinaryIO) -> Found:
+    def _drop_excess(self, records: ParsedChunk, file: BinaryIO) -> ParsedChunk:
         """Without faulty lines behind the declared number of records: they are none."""
         if self.exact is None or records.faulty is None or not records.faulty.any():
             return records
@@ -87,7 +89,7 @@ class CsvPart(Part):
         is_record = ~(records.faulty & (np.arange(first, first + records.count) >= self.exact))
         if is_record.all():
             return records
-        return Found(
+        return ParsedChunk(
             columns={
                 name: _take_cells(cells, is_record) for name, cells in records.columns.items()
             },
@@ -134,10 +136,10 @@ class CsvSource(Source):
                 for start, stop in zip(cuts, [*cuts[1:], size], strict=True)
             ]
 
-    def _form(self, file: BinaryIO) -> Form:
+    def _form(self, file: BinaryIO) -> Dialect:
         reading = self.reading
         width, wanted, start = read_header(file, self.path, reading)
-        return Form(
+        return Dialect(
             delimiter=reading.delimiter,
             decimal=reading.decimal,
             width=width,

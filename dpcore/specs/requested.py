@@ -19,7 +19,7 @@ from dpcore.specs.evaluate_key import Evaluated
 from dpcore.specs.grammar import ReleaseText
 from dpcore.specs.sweep import Point, releases
 from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import Node
 
 
@@ -91,7 +91,7 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
         for keys, node in releases(point.node):
             # Each point has its own copy of the text, so errors point at the value that the sweep
             # puts in.
-            with placed(point.node), below(*keys):
+            with locate_errors(point.node), below(*keys):
                 release = _release(node, registry)
                 if len(points) > 1:
                     release = attrs.evolve(

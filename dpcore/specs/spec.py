@@ -19,7 +19,7 @@ from dpcore.specs.declared import Declared, declared
 from dpcore.specs.grammar import Csv
 from dpcore.specs.rules import with_rules
 from dpcore.specs.sweep import Point, releases
-from dpcore.strict_yaml.error_positions import place, placed
+from dpcore.strict_yaml.error_positions import locate_errors, place
 from dpcore.strict_yaml.located import Node, of_plain, parse, read
 
 if TYPE_CHECKING:
@@ -77,23 +77,23 @@ class Spec:
         """
         from dpcore.pricing.price import price
 
-        with self.placed():
+        with self.locate_errors():
             return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
 
-    def relocked(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
+    def relock(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
         """The plan at what a lock says, at the lock's coins: nothing is priced again.
 
         Raises:
             ReplayError: the lock does not fit the spec.
             SpecError: components do not fit together, at the place of the one that does not.
         """
-        from dpcore.pricing.plan_from_lock import relocked
+        from dpcore.pricing.plan_from_lock import relock
 
-        with self.placed():
-            return relocked(attrs.evolve(self.request, reproduce=reproduce), terms, coins)
+        with self.locate_errors():
+            return relock(attrs.evolve(self.request, reproduce=reproduce), terms, coins)
 
     @contextmanager
-    def placed(self) -> Iterator[None]:
+    def locate_errors(self) -> Iterator[None]:
         """What is raised inside about a part of the request says where it stands in the file.
 
         A release is counted over all points of a sweep; a value that a sweep puts in is at fault
@@ -141,7 +141,7 @@ def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spe
 
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:
-    with placed(node):
+    with locate_errors(node):
         # Category lists first, then rules: both leave plain values, so the lock holds what was
         # priced and needs no other file.
         node = with_rules(with_lists(node, None if path is None else path.parent), registry)

@@ -10,7 +10,7 @@ from dpcore.strict_yaml.located import Node
 
 
 @contextmanager
-def placed(node: Node) -> Iterator[None]:
+def locate_errors(node: Node) -> Iterator[None]:
     """What is raised inside about a key of `node` says where the key stands in its file."""
     try:
         yield

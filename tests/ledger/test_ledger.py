@@ -283,12 +283,12 @@ def test_whether_an_earlier_run_succeeded_is_not_told_by_a_later_guarantee(home)
 
 
 def test_would_leave_spends_nothing(ledger):
-    after = ledger.would_leave(charge(0.1))
+    after = ledger.remaining_after(charge(0.1))
     assert kinds(ledger) == ["created"]
     ledger.reserve(charge(0.1))
     assert ledger.left() == after
     with pytest.raises(BudgetExceededError, match="would refuse"):
-        ledger.would_leave(charge(0.3))
+        ledger.remaining_after(charge(0.3))
     assert kinds(ledger) == ["created", "reserved"]
 
 

@@ -56,7 +56,7 @@ def test_a_lowered_sum_followed_by_another_row_is_noticed(ledger, again, followe
         ledger.left,
         ledger.spent,
         lambda: ledger.reserve(charge(0.1)),
-        lambda: ledger.would_leave(charge(0.1)),
+        lambda: ledger.remaining_after(charge(0.1)),
         ledger.rows,
         lambda: list(ledger.export()),
     ):

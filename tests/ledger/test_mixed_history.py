@@ -192,10 +192,10 @@ def test_one_release_that_takes_most_is_told_and_a_closed_ledger_says_why(tmp_pa
     ledger = Ledger.create(tmp_path / "w.ledger", epsilon=1.0, delta=1e-6, adjacency=A)
     left = ledger.left()
     assert left.largest == pytest.approx(1.0, rel=1e-3)
-    small = ledger.would_leave(Charge.of(COUNT))
+    small = ledger.remaining_after(Charge.of(COUNT))
     assert left.most_taken_by(small) == ""
     large = Charge.of(GaussianEvent(mu=0.97 * left.mu, adjacency=A))
-    assert "takes most" in left.most_taken_by(ledger.would_leave(large))
+    assert "takes most" in left.most_taken_by(ledger.remaining_after(large))
     closed = Ledger.create(tmp_path / "c.ledger", epsilon=1.0, delta=1e-6, adjacency=A, failures=0)
     closed.spend(Charge.of(COUNT))
     with pytest.raises(BudgetExceededError, match="nothing may follow"):

@@ -9,7 +9,7 @@ import pytest
 
 from dpcore import SecretCoins
 from dpcore.randomness import Stream, Words
-from dpcore.sampling.selection import Coins, Others, Smallest
+from dpcore.sampling.selection import Coins, Complement, Smallest
 
 
 def words(seed=3, name="shuffle"):
@@ -49,7 +49,7 @@ def test_the_smallest_are_those_that_come_first_in_the_order(places, size):
 
 def test_a_selection_is_the_same_from_any_blocks():
     within = Coins(words(4), 1 << 61)
-    for found in (within, Others(within), Smallest.of(words(), 500, 3000, within)):
+    for found in (within, Complement(within), Smallest.of(words(), 500, 3000, within)):
         whole = found.kept(0, 3000)
         parts = [found.kept(at, min(77, 3000 - at)) for at in range(0, 3000, 77)]
         assert (np.concatenate(parts) == whole).all()

@@ -11,13 +11,13 @@ import pytest
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, price
 from dpcore.errors import ContractError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
 
 from doubles import LabelMean, LabelMeanBound, domain, table
 
 
-class Thing(Once):
+class Thing(SingleUse):
     def use(self):
         self._require_here(ContractError)
 

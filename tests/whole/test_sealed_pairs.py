@@ -22,7 +22,7 @@ from dpcore.errors import NoClaimError, ReleaseError, SpecError
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import ReleaseKind
-from dpcore.isolate.isolated_copies import published, settled, told_once, transcript
+from dpcore.isolate.isolated_copies import collect_arrays, published, settled, transcript
 from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.best_of import BestOf
@@ -150,7 +150,7 @@ def told(plan, folder, content, capfd):
     answers = outcome.answers["release"]
     values = b"".join(np.asarray(answer.value).tobytes() for answer in answers)
     model = settled(outcome.models["release"])
-    said = published(model, told_once(model))
+    said = published(model, collect_arrays(model))
     return transcript(answers), values, said, outcome.guarantee.to_dict(), capfd.readouterr()
 
 

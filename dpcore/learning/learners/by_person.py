@@ -28,7 +28,7 @@ MOST_RECORDS = 1 << 20
 
 _NUMBERS = 1 << 22  # of a block
 
-Own = Callable[[Records], NDArray[np.int64]]
+RecordIntegers = Callable[[Records], NDArray[np.int64]]
 """PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
 
 
@@ -48,7 +48,7 @@ def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQ
     return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
 
 
-def total_of_persons(own: Own, query: SumQuery, records: Records, rows: int) -> Exact:
+def total_of_persons(own: RecordIntegers, query: SumQuery, records: Records, rows: int) -> Exact:
     """PRIVATE: the exact sum over persons.
 
     Args:

@@ -25,7 +25,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, need
-from dpcore.interval import NormalSpread, Spread
+from dpcore.interval import NoiseLaw, NormalSpread
 
 NOISE_OF_FIT = (
     "noise only: where the same fit without noise would lie. It does not include sampling error, "
@@ -187,7 +187,7 @@ class NoBars(ErrorBars):
 UNSTATED = NoBars(reason="its learner does not say what the noise did to its coefficients")
 
 
-def even_noise(spread: Spread | None, longest: float) -> ErrorBars:
+def even_noise(spread: NoiseLaw | None, longest: float) -> ErrorBars:
     """Bars of coefficients that were released themselves, by the law of the noise on each."""
     # Sums of normal noise are normal; for other laws no bar of a prediction is stated.
     if not isinstance(spread, NormalSpread):

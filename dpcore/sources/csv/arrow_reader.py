@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.sources.csv import line as lines
-from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, ambiguous, comma
-from dpcore.sources.csv.python_reader import Found, by_lines
+from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
+from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
 from dpcore.sources.csv.scan import Structure, bare_points, structure
 
 
-def by_arrow(chunk: bytes, form: Form) -> Found:
+def by_arrow(chunk: bytes, form: Dialect) -> ParsedChunk:
     """Read whole lines at once; columns are arrays of pyarrow, or lists of texts.
 
     Raises:
@@ -48,10 +48,10 @@ def by_arrow(chunk: bytes, form: Form) -> Found:
     if form.decimal == ",":
         table = {name: _with_commas(name, column, form.refuse) for name, column in table.items()}
     empty: dict[str, Any] = {field.name: [] for field in form.wanted}
-    return Found(columns=table or empty, count=count, faulty=faulty)
+    return ParsedChunk(columns=table or empty, count=count, faulty=faulty)
 
 
-def _faulty_lines(chunk: bytes, layout: Structure, form: Form) -> list[int]:
+def _faulty_lines(chunk: bytes, layout: Structure, form: Dialect) -> list[int]:
     """The doubtful lines that are no records.
 
     Raises:
@@ -67,7 +67,7 @@ def _faulty_lines(chunk: bytes, layout: Structure, form: Form) -> list[int]:
     return line_numbers
 
 
-def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form: Form) -> bytes:
+def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form: Dialect) -> bytes:
     """The chunk with lines of empty cells in place of faulty ones, or without these."""
     empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
     substitute = empty if form.keep else b""
@@ -79,7 +79,7 @@ def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form
     return b"".join([*parts, chunk[resume:]])
 
 
-def _convert(chunk: bytes, layout: Structure, form: Form) -> dict[str, Any] | None:
+def _convert(chunk: bytes, layout: Structure, form: Dialect) -> dict[str, Any] | None:
     """The wanted columns; None where pyarrow fails on texts too."""
     # Pyarrow takes `1.` for a number, and the grammar does not: such columns stay texts.
     bare = bare_points(chunk, form.decimal)
@@ -108,7 +108,9 @@ def _has_nan(column: Any) -> bool:
     )
 
 
-def _parse_columns(chunk: bytes, form: Form, places: set[int], kind: str) -> dict[str, Any] | None:
+def _parse_columns(
+    chunk: bytes, form: Dialect, places: set[int], kind: str
+) -> dict[str, Any] | None:
     """Columns at these places as of this kind, the others as texts; None if one does not fit."""
     import pyarrow
     from pyarrow import csv

@@ -20,7 +20,7 @@ _NO_DELIMITERS = '"\r\n\0'
 
 
 @attrs.frozen(kw_only=True)
-class Wanted:
+class DeclaredColumn:
     """A declared column of a file.
 
     Args:
@@ -35,7 +35,7 @@ class Wanted:
 
 
 @attrs.frozen(kw_only=True)
-class Form:
+class Dialect:
     """How every line after the header is read.
 
     Args:
@@ -49,7 +49,7 @@ class Form:
     delimiter: str
     decimal: str
     width: int
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[DeclaredColumn, ...]
     start: int
     total: bool
     keep: bool
@@ -95,7 +95,7 @@ def ambiguous(cell: str) -> bool:
 
 def read_header(
     file: BinaryIO, path: Path, reading: Reading
-) -> tuple[int, tuple[Wanted, ...], int]:
+) -> tuple[int, tuple[DeclaredColumn, ...], int]:
     """Number of cells of a record, the wanted columns in the order given, and where records begin.
 
     Raises:
@@ -123,7 +123,7 @@ def read_header(
     )
     require_columns(path.name, header, names)
     columns = tuple(
-        Wanted(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
+        DeclaredColumn(name=name, place=header.index(name), numeric=holds is Holds.NUMBERS)
         for name, holds in reading.columns.items()
     )
     return len(header), columns, len(raw)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.sources.csv import line as lines
-from dpcore.sources.csv.dialect import AmbiguousError, Form, LineError, ambiguous, comma
+from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Found:
+class ParsedChunk:
     """The records of a chunk.
 
     Args:
@@ -26,7 +26,7 @@ class Found:
     faulty: NDArray[np.bool_] | None = None
 
 
-def by_lines(chunk: bytes, form: Form) -> Found:
+def by_lines(chunk: bytes, form: Dialect) -> ParsedChunk:
     """Read whole lines one by one; columns are lists of texts.
 
     Raises:
@@ -44,10 +44,12 @@ def by_lines(chunk: bytes, form: Form) -> Found:
     if form.decimal == ",":
         columns = {name: _with_commas(name, cells, form.refuse) for name, cells in columns.items()}
     is_faulty = np.array(faulty, dtype=np.bool_) if form.total and form.keep else None
-    return Found(columns=columns, count=len(rows), faulty=is_faulty)
+    return ParsedChunk(columns=columns, count=len(rows), faulty=is_faulty)
 
 
-def _records(parsed_lines: Iterable[lines.Line], form: Form) -> tuple[list[list[str]], list[bool]]:
+def _records(
+    parsed_lines: Iterable[lines.Line], form: Dialect
+) -> tuple[list[list[str]], list[bool]]:
     """The cells of every record, and which of them stand for a faulty line."""
     rows, faulty = [], []
     empty_row = [""] * form.width

@@ -8,13 +8,13 @@ from typing import Any
 
 from dpcore import hookimpl
 from dpcore.registry.evidence import Evidence
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
     """Attack a plugin, the bounds of a spec, and whole runs of it."""
-    return Lazily(
+    return LazyMapping(
         {
             "audit": ("dpcore_attacks.commands.audit", "audit_spec"),
             "falsify": ("dpcore_attacks.commands.falsify", "falsify_spec"),
@@ -26,4 +26,4 @@ def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
 @hookimpl
 def dpcore_evidence() -> Mapping[str, type[Evidence]]:
     """What attacks found out about a plan."""
-    return Lazily({"attacks": ("dpcore_attacks.evidence", "KnownAttacks")})
+    return LazyMapping({"attacks": ("dpcore_attacks.evidence", "KnownAttacks")})

@@ -18,7 +18,7 @@ _WRITTEN = "what dpcore audit wrote beside the spec, or what dpcore falsify --js
 
 
 @attrs.frozen(kw_only=True)
-class Attacked:
+class AttackLine:
     """One line about an attack on exactly the plan of the run.
 
     Args:
@@ -33,7 +33,7 @@ class Attacked:
     broken: bool
 
 
-def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:
+def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[AttackLine, ...]:
     """Every line of files of attacks that are about a locked plan.
 
     Raises:
@@ -41,7 +41,7 @@ def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:
     """
     # A line about another plan would praise, or blame, a run that nobody attacked.
     digest = plan_digest(lock)
-    attacks: list[Attacked] = []
+    attacks: list[AttackLine] = []
     for path in files:
         lines = list(_lines(path, digest))
         if not lines:
@@ -52,7 +52,7 @@ def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[Attacked, ...]:
     return tuple(attacks)
 
 
-def _lines(path: Path, digest: str) -> Iterator[Attacked]:
+def _lines(path: Path, digest: str) -> Iterator[AttackLine]:
     try:
         content = msgspec.json.decode(read_bytes(path), type=tuple[Audited, ...] | AttackReport)
     except FileNotFoundError:
@@ -69,9 +69,9 @@ def _lines(path: Path, digest: str) -> Iterator[Attacked]:
             yield from _audited(audit)
 
 
-def _audited(audit: Audited) -> Iterator[Attacked]:
+def _audited(audit: Audited) -> Iterator[AttackLine]:
     for claim in audit.claims:
-        yield Attacked(
+        yield AttackLine(
             what=f"the whole run: {claim.claim}",
             effort=f"{audit.samples} runs of either of two neighbours",
             found=f"{claim.finding} ({100 * audit.confidence:g} % confidence)",
@@ -80,14 +80,14 @@ def _audited(audit: Audited) -> Iterator[Attacked]:
         )
 
 
-def _searched(report: AttackReport) -> Iterator[Attacked]:
+def _searched(report: AttackReport) -> Iterator[AttackLine]:
     for claim in report.attacks:
         outcome = f"moved by at most {claim.worst_ratio or 0.0:.4g} of what is claimed"
         if claim.not_attacked:
             outcome = f"not attacked: {claim.not_attacked}"
         elif claim.failures:
             outcome += f"; {claim.failures} statistics failed"
-        yield Attacked(
+        yield AttackLine(
             what=f"the bound of {claim.case}, query {claim.query}",
             effort=f"{claim.pairs} pairs of neighbours",
             found=outcome,
@@ -96,7 +96,7 @@ def _searched(report: AttackReport) -> Iterator[Attacked]:
         )
     # Function releases are attacked by their answers, not by pairs of statistics.
     for answers in report.releases:
-        yield Attacked(
+        yield AttackLine(
             what=f"answers of {answers.release}",
             effort=f"{answers.transcripts} transcripts of either of two neighbours",
             found="told apart more often than is claimed" if answers.broken else "not broken",

@@ -66,7 +66,7 @@ class LedgerAccountant(BudgetAccountant):
             ValueError: epsilon or delta is out of its range, or both are 0.
         """
         try:
-            self._ledger.would_leave(Charge.of(claim(epsilon, delta, self._adjacency)))
+            self._ledger.remaining_after(Charge.of(claim(epsilon, delta, self._adjacency)))
         except BudgetExceededError as refusal:
             raise BudgetError(str(refusal)) from None
         return True

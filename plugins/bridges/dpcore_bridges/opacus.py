@@ -21,7 +21,7 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 
 Steps = tuple[float, float, int]
 """Noise multiplier, sample rate, and how many steps."""
@@ -150,7 +150,7 @@ class OpacusAccountant(StepAccountant):
         self._note(float(noise_multiplier), float(sample_rate))
 
 
-class LedgerAccountant(StepAccountant, Once):
+class LedgerAccountant(StepAccountant, SingleUse):
     """Training that a ledger has paid for: all planned steps are spent when this is made.
 
     A step that was not planned raises before the optimiser uses its gradient, so that training
@@ -170,7 +170,7 @@ class LedgerAccountant(StepAccountant, Once):
 
     def __init__(self, ledger: Ledger, planned: Sequence[Steps], what: str = "opacus") -> None:
         StepAccountant.__init__(self)
-        Once.__init__(self)
+        SingleUse.__init__(self)
         events = tuple((step_event(noise, rate), count) for noise, rate, count in planned)
         # paid before the first step: training that crashes leaves too much spent, never too little
         ledger.spend(Charge(events=events), what)

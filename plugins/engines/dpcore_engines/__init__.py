@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from dpcore import hookimpl
 from dpcore.engines.choice import EngineChoice
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
 def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
     """Engines by the name that an operator gives."""
-    return Lazily({"dask": ("dpcore_engines.dask_cluster", "DaskCluster")})
+    return LazyMapping({"dask": ("dpcore_engines.dask_cluster", "DaskCluster")})

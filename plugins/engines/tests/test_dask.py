@@ -20,7 +20,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.records.source import Part, TablePart
-from dpcore.sampling.selection import Coins, Others, counted_from
+from dpcore.sampling.selection import Coins, Complement, counted_from
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
@@ -368,7 +368,7 @@ def written(path, rows):
 
 def test_selections_go_by_the_place_in_the_source():
     coins = Coins(dpcore.SecretCoins.rehearsal(1).runtime("x").by_place, 1 << 62)
-    for chosen in (coins, Others(coins)):
+    for chosen in (coins, Complement(coins)):
         assert np.array_equal(counted_from(70, chosen).kept(5, 90), chosen.kept(75, 90))
 
 

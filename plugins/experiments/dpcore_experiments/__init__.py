@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcore import hookimpl
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
     """Run what a paper prints, and compute what it states."""
-    return Lazily(
+    return LazyMapping(
         {
             "reproduce": ("dpcore_experiments.commands.reproduce", "reproduce"),
             "theory": ("dpcore_experiments.commands.theory", "theory"),

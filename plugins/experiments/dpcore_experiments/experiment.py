@@ -14,7 +14,7 @@ from dpcore.learning.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
 from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import placed
+from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import Node, read
 from dpcore_experiments.grammar import ExperimentSpecText, ExperimentText
 
@@ -62,7 +62,7 @@ def experiment_of(node: Node, name: str, registry: Registry) -> Experiment:
         SpecError: the file is wrong, at file:line:column.
         RegistryError: no admitted plugin has a method or a statement that it names.
     """
-    with placed(node):
+    with locate_errors(node):
         text = convert(node, ExperimentSpecText).experiment
         # Errors carry their place in the file: `below` names the keys on the way.
         with below("experiment"):

@@ -10,7 +10,7 @@ from pathlib import Path
 from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
 from dpcore_kernel_ridge.one_scalar import OneScalar
@@ -65,7 +65,7 @@ def dpcore_experiments() -> Mapping[str, Path]:
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
     """The estimator for scikit-learn, loaded when it is asked for."""
-    return Lazily(
+    return LazyMapping(
         {
             "KernelRidge": ("dpcore_kernel_ridge.estimators", "KernelRidge"),
         }

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dpcore import FeatureMap, Learner, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
@@ -71,7 +71,7 @@ def dpcore_examples() -> Mapping[str, Path]:
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
     """The estimator for scikit-learn, loaded when it is asked for."""
-    return Lazily(
+    return LazyMapping(
         {
             "SufficientStatisticsRidge": ("dpcore_linear.estimators", "SufficientStatisticsRidge"),
         }

@@ -16,14 +16,14 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NormalSpread, Spread
+from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
 from dpcore_linear.exact_sums import GramUnits
 
 
 def gram_bars(
     units: GramUnits,
-    spread: Spread | None,
+    spread: NoiseLaw | None,
     eigen: tuple[NDArray[np.float64], NDArray[np.float64]],
     theta: NDArray[np.float64],
 ) -> ErrorBars:

@@ -38,7 +38,7 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.features.base import row_by_row
 from dpcore.learning.learners.by_person import of_whole_persons
@@ -119,7 +119,7 @@ class SufficientStatistics(SummingLearner, OneShot):
         features = self.features.drawn(public.domain, public.coins)
         return row_by_row(features, block.features, self.features.width(public.domain))
 
-    def regularization(self, least: float, public: Public, spread: Spread | None = None) -> float:
+    def regularization(self, least: float, public: Public, spread: NoiseLaw | None = None) -> float:
         """Lam, given the least eigenvalue of the clipped matrix.
 
         Args:
@@ -148,7 +148,7 @@ class SufficientStatistics(SummingLearner, OneShot):
         return self._fit_model(answers["statistics"], public, None)
 
     def _fit_model(
-        self, vector: NDArray[Any], public: Public, spread: Spread | None
+        self, vector: NDArray[Any], public: Public, spread: NoiseLaw | None
     ) -> LinearModel:
         units = self.units(public.domain)
         gram, moments = units.parted(vector)

@@ -11,7 +11,7 @@ from typing import Any
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_ntk.central import Central, CentralBound
 from dpcore_ntk.experiment_methods import digits, fit_kernel
 from dpcore_ntk.gram_sampling import GramSampling
@@ -77,7 +77,7 @@ def dpcore_methods() -> Mapping[str, Callable[..., Any]]:
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
     """The estimator for scikit-learn, loaded when it is asked for."""
-    return Lazily(
+    return LazyMapping(
         {
             "NTKClassifier": ("dpcore_ntk.estimators", "NTKClassifier"),
         }

@@ -10,7 +10,7 @@ from typing import Any
 from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.experiment_groups import fit_ridge
 from dpcore_random_features.experiment_methods import f1, f2, fit_cosines
@@ -93,7 +93,7 @@ def dpcore_theory() -> Mapping[str, Statement]:
 @hookimpl
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
     """The estimator for scikit-learn, loaded when it is asked for."""
-    return Lazily(
+    return LazyMapping(
         {
             "RandomFeaturesRidge": ("dpcore_random_features.estimators", "RandomFeaturesRidge"),
         }

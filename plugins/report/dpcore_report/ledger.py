@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
-from dpcore.ledger.entries import Taken, latest, taken
+from dpcore.ledger.entries import ChargeShare, latest, taken
 from dpcore_report.pictures import PEN, drawn
 from dpcore_report.plots.ledgers import draw_spending
 from dpcore_report.templates import filled
@@ -35,10 +35,10 @@ def ledger_report(ledger: Ledger) -> bytes:
         f"the ledger {ledger.name!r} is damaged: {'; '.join(verification.faults)}",
     )
     # Shares are computed again from the entries, by the ledger's own notion of composition.
-    total, charges = ledger.total, list(taken(ledger.total, ledger.each_row()))
+    total, charges = ledger.total, list(taken(ledger.total, ledger.iterate_rows()))
     shares = [charge.share for charge in charges]
     picture = drawn(lambda axes: draw_spending(axes, shares, PEN), "spending") if charges else ""
-    entries, entry_count = latest(ledger.each_row(), _ENTRIES)
+    entries, entry_count = latest(ledger.iterate_rows(), _ENTRIES)
     return filled(
         "ledger.html",
         all=entry_count,
@@ -58,7 +58,7 @@ def ledger_report(ledger: Ledger) -> bytes:
     ).encode()
 
 
-def _shares(charges: Sequence[Taken]) -> list[tuple[str, int, str]]:
+def _shares(charges: Sequence[ChargeShare]) -> list[tuple[str, int, str]]:
     """What was spent on what, the largest share first; runs of one spec together."""
     by_purpose: dict[str, tuple[int, float]] = {}
     for charge in charges:

@@ -159,7 +159,7 @@ def test_shares_of_a_ledger_are_those_of_the_squares_of_mu(book):
     whole = book.left().mu
     for mu in (0.1, 0.2):
         book.spend(gaussian(mu), "wards-0001")
-    shares = [one.share for one in taken(book.total, book.each_row())]
+    shares = [one.share for one in taken(book.total, book.iterate_rows())]
     np.testing.assert_allclose(shares, [0.01 / whole**2, 0.04 / whole**2], rtol=1e-4)
 
 
@@ -171,7 +171,7 @@ def test_a_ledgers_page_escapes_and_adds_up(book):
     assert "<b>wards" not in text
     assert "<i>" not in text
     assert '&lt;b&gt;wards</td><td class="n">2</td>' in text  # runs of one spec together
-    entries, found = latest(book.each_row(), 1)
+    entries, found = latest(book.iterate_rows(), 1)
     assert (found, len(entries)) == (3, 1)
     assert text.index("a look") < text.index("wards-0002") < text.index("wards-0001")
 

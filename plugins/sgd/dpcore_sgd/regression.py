@@ -31,7 +31,7 @@ from dpcore import (
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.models.error_bars import even_noise
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
@@ -184,7 +184,7 @@ class Regression(OneShot):
         block = self.block(phi.shape[1])
         return descend(FeatureRows(phi), records.labels, records.order, descent, block=block)
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How far the noise moves coefficients and predictions."""
         if "coefficients" not in spreads:
             return ()

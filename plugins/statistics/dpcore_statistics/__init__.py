@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 
 _MECHANISMS = "dpcore_statistics.mechanisms"
 
@@ -17,7 +17,7 @@ _MECHANISMS = "dpcore_statistics.mechanisms"
 def dpcore_learners() -> Mapping[str, type[Learner]]:
     """What is published: tables of numbers."""
     # These names are words of the spec's grammar: a renamed key breaks every spec that has it.
-    return Lazily(
+    return LazyMapping(
         {
             "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMean"),
             "statistics.count": ("dpcore_statistics.count", "Count"),
@@ -42,7 +42,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record can move."""
-    return Lazily(
+    return LazyMapping(
         {
             "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMeanBound"),
             "statistics.distinct": ("dpcore_statistics.distinct", "DistinctBound"),
@@ -57,7 +57,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
     """Counts of keys that nobody listed, and the first score that is small enough."""
-    return Lazily(
+    return LazyMapping(
         {
             "statistics.sparse_vector": (f"{_MECHANISMS}.sparse_vector", "SparseVector"),
             "statistics.thresholded": (f"{_MECHANISMS}.thresholded", "Thresholded"),
@@ -69,7 +69,9 @@ def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
 def dpcore_events() -> Mapping[str, type[Event]]:
     """The cost of the mechanisms above, by the event's name."""
     # An event of its own: that a key appears at all is leaked, which no Gaussian event covers.
-    return Lazily({"statistics.thresholded": (f"{_MECHANISMS}.thresholded", "ThresholdedEvent")})
+    return LazyMapping(
+        {"statistics.thresholded": (f"{_MECHANISMS}.thresholded", "ThresholdedEvent")}
+    )
 
 
 @hookimpl

@@ -17,7 +17,7 @@ import math
 from statistics import NormalDist
 
 from dpcore import Domain
-from dpcore.interval import NormalSpread, Spread
+from dpcore.interval import NoiseLaw, NormalSpread
 
 Ends = tuple[float, float]
 
@@ -27,7 +27,7 @@ FINE = 2.0
 EVERYTHING: Ends = (-math.inf, math.inf)
 
 
-def around(estimate: float, spread: Spread | None, miss: float) -> Ends:
+def around(estimate: float, spread: NoiseLaw | None, miss: float) -> Ends:
     """Where the number without noise lies, but for a probability of `miss`."""
     if spread is None:
         return EVERYTHING
@@ -52,7 +52,7 @@ def normal_quantile(spread: NormalSpread, miss: float) -> float:
 
 
 def ratio(
-    top: float, bottom: float, weight: float, spread: Spread | None, miss: float, reach: float
+    top: float, bottom: float, weight: float, spread: NoiseLaw | None, miss: float, reach: float
 ) -> Ends:
     """Where S/n lies, for S near `top` and w n near `bottom`, both with noise of `spread`.
 
@@ -74,7 +74,7 @@ def ratio(
 
 
 def share(
-    top: float, rest: float, cells: tuple[int, int], spread: Spread | None, miss: float
+    top: float, rest: float, cells: tuple[int, int], spread: NoiseLaw | None, miss: float
 ) -> Ends:
     r"""Where the share S/(S + R) lies, of counts that are sums of noisy cells.
 

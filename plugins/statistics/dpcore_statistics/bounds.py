@@ -35,7 +35,7 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ContractError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.conversation import Transcript
@@ -193,7 +193,7 @@ class BoundedMean(Folding):
             )
         )
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """In units of the bound that will be found."""
         if MEAN not in spreads:
             return ()

@@ -26,7 +26,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
@@ -109,7 +109,7 @@ class Distinct(Folding):
         (answer,) = state.answers
         return self._table(float(answer.value[0]), answer.spread, state.public)
 
-    def _table(self, estimate: float, spread: Spread | None, public: Public) -> Statistics:
+    def _table(self, estimate: float, spread: NoiseLaw | None, public: Public) -> Statistics:
         largest = float(self.cells(public).size)
         if public.domain.at_most is not None:
             largest = min(largest, float(public.domain.at_most))
@@ -125,7 +125,7 @@ class Distinct(Folding):
             )
         )
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
         if "distinct" not in spreads:
             return ()

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpcore.interval import NormalSpread, Spread, apart
+from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.models.figures import Figures
 from dpcore_statistics.bars import FINE, cut, normal_quantile
 
@@ -40,7 +40,7 @@ class Estimated:
 def gaps(
     about: Mapping[str, tuple[Any, ...]],
     found: Sequence[Estimated],
-    spread: Spread | None,
+    spread: NoiseLaw | None,
     narrow: float,
     miss: float,
     reach: float,

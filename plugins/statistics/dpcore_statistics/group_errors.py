@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -162,7 +162,7 @@ class GroupErrors(Paired):
             "group with few records may have an interval that says nothing",
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
         half = spread.within(apart(self.miss, count))

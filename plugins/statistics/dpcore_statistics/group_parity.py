@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread, Spread, apart
+from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.metrics.parity import floor
 from dpcore.learning.models.figures import Figures, Statistics
@@ -145,7 +145,7 @@ class GroupParity(Grouped):
         integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
         return Exact.of(counts.reshape(query.shape[0], -1) @ integers.T, query.sum.unit)
 
-    def half_widths(self, spread: Spread | None, public: Public) -> NDArray[np.float64]:
+    def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
         """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
         answers, groups = self.strategy(public).answers, self.groups(public).size
         if spread is None:
@@ -195,7 +195,7 @@ class GroupParity(Grouped):
         self,
         counts: NDArray[np.float64],
         half: NDArray[np.float64],
-        spread: Spread | None,
+        spread: NoiseLaw | None,
         public: Public,
     ) -> Figures:
         """Of every pair."""
@@ -242,7 +242,7 @@ class GroupParity(Grouped):
         functions: NDArray[np.float64],
         n: NDArray[np.float64],
         pair: tuple[int, int],
-        spread: Spread | None,
+        spread: NoiseLaw | None,
         public: Public,
     ) -> float:
         """To first order, at the cell where the two lie farthest apart."""
@@ -255,7 +255,7 @@ class GroupParity(Grouped):
             total += float(row @ row) / float(n[group]) ** 2
         return spread.std * math.sqrt(total)
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of the cumulative counts, and of a distance."""
         q, groups = float(self.half_widths(spread, public).max()), self.groups(public).size
         return (

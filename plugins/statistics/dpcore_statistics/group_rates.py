@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import share
@@ -141,7 +141,7 @@ class GroupRates(Grouped):
         return Statistics(tables=figures)
 
     def _rates(
-        self, value: NDArray[np.float64], spread: Spread | None, public: Public
+        self, value: NDArray[np.float64], spread: NoiseLaw | None, public: Public
     ) -> dict[str, Figures]:
         about = self.groups(public).about
         group_sums = [_sums(cells) for cells in value]
@@ -175,7 +175,7 @@ class GroupRates(Grouped):
         return figures
 
     def _calibration(
-        self, value: NDArray[np.float64], spread: Spread | None, public: Public
+        self, value: NDArray[np.float64], spread: NoiseLaw | None, public: Public
     ) -> Figures:
         """The share of the second class in every cell of the score."""
         about, count = self.groups(public).about, value.shape[2]
@@ -197,7 +197,7 @@ class GroupRates(Grouped):
             covers="noise only: the share of the second class among these records with such scores",
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell's count, and about that of a rate."""
         cells = self.groups(public).size * 2 * self.leanings(public)
         half = spread.within(apart(self.miss, cells))
@@ -221,7 +221,7 @@ def _sums(cells: NDArray[np.float64]) -> dict[str, _Sums]:
     }
 
 
-def _estimated(sums: _Sums, spread: Spread | None, miss: float) -> Estimated:
+def _estimated(sums: _Sums, spread: NoiseLaw | None, miss: float) -> Estimated:
     """The share of a sum, with its interval."""
     (top, of_top), (remainder, of_remainder) = sums
     n = max(1.0, top + remainder)
@@ -240,7 +240,7 @@ def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tup
 def _of_cells(
     value: NDArray[np.float64],
     about: dict[str, tuple[str, ...]],
-    spread: Spread | None,
+    spread: NoiseLaw | None,
     level: float,
     public: Public,
 ) -> Figures:

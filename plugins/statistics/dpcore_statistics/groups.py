@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.models.figures import Figures, Statistics
@@ -201,7 +201,7 @@ class GroupBy(Paired):
             "have an interval that says nothing",
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         count = self.groups(public).size
         half = spread.within(apart(self.miss, count))
@@ -229,6 +229,6 @@ def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]
     return Exact.of(sums.reshape(query.shape), unit)
 
 
-def _narrowed(spread: Spread | None, weight: float) -> Spread | None:
+def _narrowed(spread: NoiseLaw | None, weight: float) -> NoiseLaw | None:
     """The noise of a number that was released times a weight."""
     return None if spread is None else spread.over(weight)

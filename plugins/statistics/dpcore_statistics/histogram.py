@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -183,7 +183,7 @@ class Histogram(Statistic):
             )
         )  # fmt: skip
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
         count = len(self.cells(public).labels)
         half = spread.within(apart(self.miss, count))
@@ -193,7 +193,7 @@ class Histogram(Statistic):
 def counted(
     about: dict[str, tuple[Any, ...]],
     counts: NDArray[np.float64],
-    spread: Spread | None,
+    spread: NoiseLaw | None,
     level: float,
     domain: Domain,
     total: int | None = None,

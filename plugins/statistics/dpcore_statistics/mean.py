@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -143,12 +143,12 @@ class Mean(Averaged):
             )
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Known with a public n; else about so much for n values near the middle of the range."""
         return expected_mean(self, public, spread)
 
 
-def expected_mean(learner: Averaged, public: Public, spread: Spread) -> tuple[str, ...]:
+def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
     """How wide the bar of a mean will be, and of the count beside it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * spread.within(learner.miss)

@@ -37,7 +37,7 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.distance import Distance
 from dpcore.errors import ContractError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.conversation import Transcript
@@ -180,7 +180,7 @@ class PrivateGroups(PrivateKeys):
             "missing ones left out; few records may have an interval that says nothing",
         )
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         counts = super().forecast(public, spreads)
         if MEANS not in spreads:

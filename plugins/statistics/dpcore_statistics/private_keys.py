@@ -24,7 +24,7 @@ from dpcore.checks import fraction
 from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
@@ -129,7 +129,7 @@ class PrivateKeys(Conversation):
             "published counts just above the threshold are too large on average",
         )
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """The half-width of every count."""
         if "keys" not in spreads:
             return ()

@@ -52,7 +52,7 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
@@ -227,7 +227,7 @@ class Quantiles(Folding):
         last = min(max(low, high) + half, column.column.high)
         return min(max(middle, first), last), first, last
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How many ranks an end of an interval may lie away."""
         lines = []
         for q in self.quantiles:

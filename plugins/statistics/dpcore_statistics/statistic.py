@@ -25,7 +25,7 @@ from dpcore import (
 )
 from dpcore.checks import fraction, one_of, positive
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.learners.summing import sums_exactly
@@ -159,7 +159,7 @@ class Statistic(SummingLearner, Conversation):
         length = "1 record" if self.counts_for == 1 else f"{self.counts_for:g} records"
         return f"the records of one person are clipped together, to the length of {length}"
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """What `expected` says of the one query's noise."""
         (query,) = self.queries(public)
         if query.name not in spreads:
@@ -168,7 +168,7 @@ class Statistic(SummingLearner, Conversation):
         return tuple(f"{line} {level}" for line in self.expected(public, spreads[query.name]))
 
     @abstractmethod
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """How wide the bars will be, such as "count +- 21"."""
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
-from dpcore.interval import Spread, apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
@@ -190,7 +190,7 @@ class Table(Statistic):
             start += table.size
         return Statistics(tables=figures_by_name)
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every table's cells."""
         tables = self.tables_of(public)
         half = spread.within(apart(self.miss, sum(table.size for table in tables)))

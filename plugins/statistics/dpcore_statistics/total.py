@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around
@@ -79,7 +79,7 @@ class Total(Statistic):
             )
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
         unit = self._unit(number_column(public.domain, self.column))
         return (f"sum of {self.column} +- {unit * spread.within(self.miss):.6g}",)

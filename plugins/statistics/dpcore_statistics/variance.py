@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
-from dpcore.interval import NormalSpread, Spread
+from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -151,7 +151,7 @@ class Variance(Averaged):
             )
         )
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Of the mean: known with a public n, else about so much for n values near the middle."""
         return expected_mean(self, public, spread)
 
@@ -161,7 +161,7 @@ def times(factor: float, estimate: float, low: float, high: float) -> tuple[floa
     return factor * estimate, factor * low, factor * high
 
 
-def _variance(moments: _Moments, spread: Spread | None) -> float:
+def _variance(moments: _Moments, spread: NoiseLaw | None) -> float:
     """V = Q - m^2 with its bias added back, in [0, (1 - m)(1 + m)]."""
     mean = min(max(moments.total / moments.number, -1.0), 1.0)
     bias = 0.0 if spread is None else (spread.std / moments.number) ** 2
@@ -171,7 +171,7 @@ def _variance(moments: _Moments, spread: Spread | None) -> float:
 
 
 def _interval(
-    moments: _Moments, value: float, mean: float, spread: Spread | None, miss: float
+    moments: _Moments, value: float, mean: float, spread: NoiseLaw | None, miss: float
 ) -> Ends:
     """Of the variance: the delta method, or a box."""
     if spread is None:
@@ -189,7 +189,7 @@ def _interval(
     return _box(moments, spread, miss)
 
 
-def _box(moments: _Moments, spread: Spread, miss: float) -> Ends:
+def _box(moments: _Moments, spread: NoiseLaw, miss: float) -> Ends:
     """All Q - m^2 with every sum in its interval."""
     # Bonferroni: every sum lies in its interval, but for a share of the miss each.
     parts = 2 if not moments.count_noise else 3

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import ParameterError
-from dpcore.interval import NormalSpread, Spread, apart
+from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
@@ -128,7 +128,7 @@ class Workload(Statistic):
         integers = np.ldexp(measured, -query.sum.unit).astype(np.int64)
         return Exact.of(integers @ counts, query.sum.unit)
 
-    def half_widths(self, spread: Spread | None, public: Public) -> NDArray[np.float64]:
+    def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
         """Of every answer, so that all hold together."""
         answers = self.strategy(public).answers
         if spread is None:
@@ -176,7 +176,7 @@ class Workload(Statistic):
         runs = ((a, b) for a in range(count) for b in range(a, count))
         return tuple(texts[a] if a == b else f"{texts[a]} to {texts[b]}" for a, b in runs)
 
-    def expected(self, public: Public, spread: Spread) -> tuple[str, ...]:
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The smallest and the largest half-width, and the certificate of the strategy."""
         half, strategy = self.half_widths(spread, public), self.strategy(public)
         certificate = ""

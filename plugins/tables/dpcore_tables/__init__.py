@@ -5,7 +5,7 @@ from pathlib import Path
 
 from dpcore import Learner, hookimpl
 from dpcore.learning.estimator import Estimator
-from dpcore.registry.lazy_mapping import Lazily
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_tables.shape_functions import ShapeFunctions
 
 
@@ -26,7 +26,7 @@ def dpcore_examples() -> Mapping[str, Path]:
 def dpcore_estimators() -> Mapping[str, type[Estimator]]:
     """The estimators that scikit-learn's users see, by class name; imported when used."""
     # Lazily: scikit-learn's names are imported only where somebody asks for them.
-    return Lazily(
+    return LazyMapping(
         {
             "ShapeClassifier": ("dpcore_tables.estimators", "ShapeClassifier"),
             "ShapeRegressor": ("dpcore_tables.estimators", "ShapeRegressor"),

@@ -30,8 +30,8 @@ UNIT = Sensitivity(value=1.0, distance="l2", adjacency=REPLACE_ONE, source="test
 def test_calibrated_sigma_agrees_with_quadrature_to_1e_10_and_never_falls_short(epsilon, delta):
     query = Query(name="q", shape=(1,), distance="l2")
     ask = Ask(query=query, sensitivity=UNIT, mechanism=Gaussian(), share=1.0)
-    (placed,) = calibrate([ask], AutoAccountant(REPLACE_ONE), epsilon, delta)
-    sigma = placed.mechanism.noise_multiplier
+    (locate_errors,) = calibrate([ask], AutoAccountant(REPLACE_ONE), epsilon, delta)
+    sigma = locate_errors.mechanism.noise_multiplier
     assert hockey_stick_of_gaussians(epsilon, 1 / mpmath.mpf(sigma)) <= delta
     tenth_digit_less = sigma * (1 - 1e-10)
     assert hockey_stick_of_gaussians(epsilon, 1 / mpmath.mpf(tenth_digit_less)) > delta

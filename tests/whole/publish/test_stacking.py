@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 
 from dpcore.errors import ReplayError
 from dpcore.publish import whole_run
-from dpcore.publish.stacking import Asked, stacked, unstacked
+from dpcore.publish.stacking import Transcript, stacked, unstacked
 
 from doubles import table
 
@@ -24,7 +24,7 @@ KINDS = {
 
 
 def asked(queries):
-    return Asked([*queries], [KINDS[query](i) for i, query in enumerate(queries)])
+    return Transcript([*queries], [KINDS[query](i) for i, query in enumerate(queries)])
 
 
 @given(

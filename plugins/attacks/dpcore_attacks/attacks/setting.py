@@ -17,7 +17,7 @@ from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionQuery
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, AnyLearner, Learner, Model, Public, promises
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
@@ -179,10 +179,10 @@ def conversation(
         state = learner.update(state, answer)
 
 
-def _spreads(case: Case) -> dict[str, Spread]:
+def _spreads(case: Case) -> dict[str, NoiseLaw]:
     """The noise of every query whose mechanism is calibrated, by its name."""
     claims = case.safe_claims()
-    spreads: dict[str, Spread] = {}
+    spreads: dict[str, NoiseLaw] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
         if mechanism is not None and mechanism.calibrated:

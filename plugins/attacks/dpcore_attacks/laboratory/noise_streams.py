@@ -43,7 +43,7 @@ def asks(path: Stream) -> Iterator[Stream]:
         yield Ending(path)
 
 
-class Told(Stream):
+class RecordedStream(Stream):
     """The words of `given`, then those of another stream; it counts what is read."""
 
     def __init__(self, inner: Stream, given: NDArray[np.uint64] | None = None) -> None:
@@ -73,7 +73,7 @@ class Told(Stream):
         return block
 
 
-class Runs(Told):
+class Runs(RecordedStream):
     """Words of which half begin with up to `longest` equal bits: extremes of any inversion."""
 
     def __init__(self, inner: Stream, longest: int) -> None:

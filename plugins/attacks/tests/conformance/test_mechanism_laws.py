@@ -61,11 +61,11 @@ def test_a_mechanism_is_calibrated_to_a_budget_and_not_far_below_it(
     sensitivity = bound(unit, query.distance)
     ask = Ask(query=query, sensitivity=sensitivity, mechanism=mechanism, share=1.0)
     accountant = BasicAccountant(REPLACE_ONE)
-    (placed,) = calibrate([ask], accountant, epsilon=1.0, delta=1e-5)
-    spent = compose([placed], accountant).epsilon(1e-5).upper
+    (locate_errors,) = calibrate([ask], accountant, epsilon=1.0, delta=1e-5)
+    spent = compose([locate_errors], accountant).epsilon(1e-5).upper
     assert 0.97 < spent <= 1.0
     value = np.zeros(query.shape) if query.distance != "psd_rows" else np.eye(size)
-    released = placed.mechanism.release(value, query, sensitivity, noise(name))
+    released = locate_errors.mechanism.release(value, query, sensitivity, noise(name))
     assert released.shape == query.shape
     assert np.isfinite(released).all()
 

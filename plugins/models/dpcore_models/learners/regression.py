@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.interval import Spread
+from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
@@ -68,7 +68,7 @@ class FeatureRegression(OneShot):
         """PRIVATE: the records' features, shape (n, width), rows at most kappa long."""
         return self.features.drawn(public.domain, public.coins)(records.features)
 
-    def forecast(self, public: Public, spreads: Mapping[str, Spread]) -> tuple[str, ...]:
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How far the noise moves coefficients and predictions."""
         if "coefficients" not in spreads:
             return ()

@@ -21,7 +21,7 @@ from dpcore.exact import Exact
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
-from dpcore.sampling.selection import EVERYTHING, Coins, Others, Selection, Smallest
+from dpcore.sampling.selection import EVERYTHING, Coins, Complement, Selection, Smallest
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,
@@ -207,11 +207,11 @@ def _selected(trial: _Trial) -> str:
         with trial.make() as engine:
             engine.load(trial.parts(cut), _DOMAIN.project)
             fail_if(
-                _total(engine, split=Others(out)) != trial.expected(Others(out)),
+                _total(engine, split=Complement(out)) != trial.expected(Complement(out)),
                 f"{len(cut)} parts: a split takes other records",
             )
             fail_if(
-                _total(engine, split=Others(out), sample=sample) != selected_total,
+                _total(engine, split=Complement(out), sample=sample) != selected_total,
                 f"{len(cut)} parts: a sample takes other records",
             )
     return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(_CUTS)} ways"

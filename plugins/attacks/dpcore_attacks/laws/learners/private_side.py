@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.learner import FunctionLearner
-from dpcore.isolate.isolated_copies import frozen, published, settled, told_once, transcript
+from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore.learner import Learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -109,7 +109,7 @@ def _digest_conversation(
         answers.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
     model = settled(learner.model(state))
-    return transcript(answers), published(model, told_once(model))
+    return transcript(answers), published(model, collect_arrays(model))
 
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:

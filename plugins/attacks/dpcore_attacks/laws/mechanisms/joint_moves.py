@@ -15,7 +15,7 @@ from dpcore.errors import DpcoreError
 from dpcore.events.base import Event
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.excess import Sample
-from dpcore_attacks.laboratory.noise_streams import Told
+from dpcore_attacks.laboratory.noise_streams import RecordedStream
 from dpcore_attacks.laws.attack_by_draws import (
     AttackByDraws,
     Attempt,
@@ -66,7 +66,7 @@ def together(trial: Trial) -> str:
     steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
     skip_if(not steps, REFUSED_VALUES)
     # How many words a release reads tells how many releases are affordable.
-    reading = Told(bench.stream(0))
+    reading = RecordedStream(bench.stream(0))
     bench.release(before, reading)
     releases, words = _SIZES[size]
     affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.events.base import Direction
 from dpcore_attacks.laboratory.draws import Bench
-from dpcore_attacks.laboratory.noise_streams import Runs, Told
+from dpcore_attacks.laboratory.noise_streams import RecordedStream, Runs
 from dpcore_attacks.laws.law import Law, fail_if, skip_if
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial, local, rounded
 
@@ -90,7 +90,7 @@ def entropy(trial: Trial) -> str:
     else:
         bench, value = trial.accepted_bench(256, 1.0)[0], np.zeros(256)
     release = bench.prepared()
-    stream = Told(bench.stream(1))
+    stream = RecordedStream(bench.stream(1))
     first = bench.released(release, value, stream)
     words = stream.seen
     references = [bench.released(release, value, bench.stream(k)) for k in (2, 3)]
@@ -107,7 +107,9 @@ def entropy(trial: Trial) -> str:
     changing = changing_bits(
         words,
         first,
-        lambda changed_words: bench.released(release, value, Told(bench.stream(1), changed_words)),
+        lambda changed_words: bench.released(
+            release, value, RecordedStream(bench.stream(1), changed_words)
+        ),
     )
     fail_if(
         changing < BITS,
@@ -143,7 +145,9 @@ def _erratic(bench: Bench, value: NDArray[np.float64], words: NDArray[np.uint64]
     for word in first_words.astype(np.uint64):
         stream_words = words.copy()
         stream_words[0] = word
-        releases.append(small.released(release, options, Told(small.stream(1), stream_words)))
+        releases.append(
+            small.released(release, options, RecordedStream(small.stream(1), stream_words))
+        )
     return (
         sum(not np.array_equal(earlier, later) for earlier, later in pairwise(releases)) > steps / 3
     )

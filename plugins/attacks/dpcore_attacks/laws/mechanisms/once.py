@@ -16,7 +16,7 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import SecretCoins
-from dpcore.single_use import Once
+from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, raises
 
 NOT_DOUBLED = Law(
@@ -28,7 +28,7 @@ NOT_DOUBLED = Law(
 LAWS = (NOT_DOUBLED,)
 
 
-def not_doubled(subject: str, thing: Once, use: Callable[[], object]) -> Verdict:
+def not_doubled(subject: str, thing: SingleUse, use: Callable[[], object]) -> Verdict:
     """The law for one thing.
 
     Args:
@@ -49,7 +49,7 @@ def once_verdicts() -> Iterator[Verdict]:
         yield not_doubled("Reservation", reservation, lambda: reservation.begin(charge))
 
 
-def _attack(thing: Once, use: Callable[[], object]) -> str:
+def _attack(thing: SingleUse, use: Callable[[], object]) -> str:
     attempts: dict[str, Callable[[], object]] = {
         "copied": lambda: copy.copy(thing),
         "deep-copied": lambda: copy.deepcopy(thing),

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from dpcore.randomness import SecretCoins, Stream
-from dpcore_attacks.laboratory.noise_streams import Told
+from dpcore_attacks.laboratory.noise_streams import RecordedStream
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.noise_stream import BITS, SEED_WORDS, changing_bits
 from dpcore_attacks.laws.oracles.interactive import InteractiveCase
@@ -41,7 +41,7 @@ def _entropy(case: InteractiveCase, seed: int) -> str:
     def answers(noise: Stream) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         return duel.mechanism.open(case.before, duel.query, duel.sensitivity, noise).ask(points)
 
-    noise = Told(stream(1))
+    noise = RecordedStream(stream(1))
     first = answers(noise)
     if noise.count > SEED_WORDS:
         return f"{noise.count} words for {size} answers"
@@ -49,7 +49,9 @@ def _entropy(case: InteractiveCase, seed: int) -> str:
     skip_if(len(np.unique(first)) <= min(_FEW, size // 2), "its answers are few different ones")
     skip_if(noise.count == 0, "its noise is not drawn from its stream")
     # Each bit of the words is flipped alone: what changes nothing is no entropy.
-    changing = changing_bits(noise.seen, first, lambda words: answers(Told(stream(1), words)))
+    changing = changing_bits(
+        noise.seen, first, lambda words: answers(RecordedStream(stream(1), words))
+    )
     fail_if(
         changing < BITS,
         f"{size} answers are made of {noise.count} words, of which {changing} bits change "
