@@ -9,7 +9,6 @@ from dpcore.checks import one_of
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared
-from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.mechanisms.noise.release import InFloats, LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
@@ -76,6 +75,8 @@ class Laplace(LaplaceNoise):
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grid and the sampler\'s tables, which depend on the scale alone."""
         if self.noise == "float":
+            from dpcore.mechanisms.noise.continuous import laplace
+
             return InFloats(lambda count, noise: self.noise_scale * laplace(count, noise))
         # floor(X) lies half a step low on average, which `halves` adds back
         law = laplace_law(drawable(self.scale(query, sensitivity)), query.real_size)

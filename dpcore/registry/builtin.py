@@ -3,22 +3,26 @@
 They are named here and imported when they are asked for.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
 
-from dpcore.accountant import Accountant
-from dpcore.bound import SensitivityBound
-from dpcore.engines.choice import EngineChoice
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
 from dpcore.events import HOMES
-from dpcore.events.base import Event
-from dpcore.functions.kernels.base import Kernel
-from dpcore.learner import AnyLearner
-from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.metrics.base import Metric
-from dpcore.mechanism import AnyMechanism
-from dpcore.records.location import Location
 from dpcore.registry.hookspecs import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
+
+if TYPE_CHECKING:
+    from dpcore.accountant import Accountant
+    from dpcore.bound import SensitivityBound
+    from dpcore.engines.choice import EngineChoice
+    from dpcore.events.base import Event
+    from dpcore.functions.kernels.base import Kernel
+    from dpcore.learner import AnyLearner
+    from dpcore.learning.features.base import FeatureMap
+    from dpcore.learning.metrics.base import Metric
+    from dpcore.mechanism import AnyMechanism
+    from dpcore.records.location import Location
 
 
 @hookimpl

@@ -22,21 +22,20 @@ from typing import TYPE_CHECKING, Any
 
 import pluggy
 
-from dpcore.accountant import Accountant
-from dpcore.bound import SensitivityBound
-from dpcore.engines.choice import EngineChoice
-from dpcore.events.base import Event
-from dpcore.functions.kernels.base import Kernel
-from dpcore.learner import AnyLearner
-from dpcore.learning.estimator import Estimator
-from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.metrics.base import Metric
-from dpcore.mechanism import AnyMechanism
-from dpcore.records.location import Location
-from dpcore.registry.evidence import Evidence
-
 if TYPE_CHECKING:
+    from dpcore.accountant import Accountant
+    from dpcore.bound import SensitivityBound
+    from dpcore.engines.choice import EngineChoice
+    from dpcore.events.base import Event
+    from dpcore.functions.kernels.base import Kernel
+    from dpcore.learner import AnyLearner
+    from dpcore.learning.estimator import Estimator
+    from dpcore.learning.features.base import FeatureMap
+    from dpcore.learning.metrics.base import Metric
     from dpcore.learning.statement import Statement
+    from dpcore.mechanism import AnyMechanism
+    from dpcore.records.location import Location
+    from dpcore.registry.evidence import Evidence
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")

@@ -1,21 +1,9 @@
 """The kinds of component: what each is called, which hook offers it, what it must be."""
 
+from importlib import import_module
 from typing import Any
 
 import attrs
-
-from dpcore.accountant import Accountant
-from dpcore.bound import SensitivityBound
-from dpcore.engines.choice import EngineChoice
-from dpcore.events.base import Event
-from dpcore.functions.kernels.base import Kernel
-from dpcore.learner import AnyLearner
-from dpcore.learning.estimator import Estimator
-from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.metrics.base import Metric
-from dpcore.mechanism import AnyMechanism
-from dpcore.records.location import Location
-from dpcore.registry.evidence import Evidence
 
 
 @attrs.frozen
@@ -25,13 +13,21 @@ class Kind:
     Args:
         name: Singular, as messages say it.
         plural: The key under `provides`, and the hook's name after `dpcore_`.
-        base: The abstract class that every component of this kind extends; None of commands,
-            which are functions for typer or a `typer.Typer`.
+        home: Module and name of the abstract class that every component of this kind extends; None
+            of commands, which are functions for typer or a `typer.Typer`.
     """
 
     name: str
     plural: str
-    base: type[Any] | None
+    home: tuple[str, str] | None
+
+    @property
+    def base(self) -> type[Any] | None:
+        """That class, imported where a component is held against it: a run needs few of them."""
+        if self.home is None:
+            return None
+        base: type[Any] = getattr(import_module(self.home[0]), self.home[1])
+        return base
 
     @property
     def hook(self) -> str:
@@ -40,11 +36,12 @@ class Kind:
 
     def accepts(self, component: object) -> bool:
         """Whether something can be a component of this kind."""
-        return (
-            callable(component)
-            if self.base is None
-            else isinstance(component, type) and issubclass(component, self.base)
-        )
+        if self.home is None:
+            return callable(component)
+        # A number or a text, as most fields hold, is none: no class is imported to see that.
+        if not isinstance(component, type) or component.__module__ == "builtins":
+            return False
+        return issubclass(component, self.base or object)
 
     @property
     def definition(self) -> str:
@@ -52,19 +49,19 @@ class Kind:
         return self.name.replace(" ", "_")
 
 
-LEARNER = Kind("learner", "learners", AnyLearner)
-BOUND = Kind("bound", "bounds", SensitivityBound)
-MECHANISM = Kind("mechanism", "mechanisms", AnyMechanism)
-ACCOUNTANT = Kind("accountant", "accountants", Accountant)
-FEATURES = Kind("feature map", "features", FeatureMap)
-EVENT = Kind("event", "events", Event)
-KERNEL = Kind("kernel", "kernels", Kernel)
-SOURCE = Kind("source", "sources", Location)
-ENGINE = Kind("engine", "engines", EngineChoice)
-METRIC = Kind("metric", "metrics", Metric)
+LEARNER = Kind("learner", "learners", ("dpcore.learner", "AnyLearner"))
+BOUND = Kind("bound", "bounds", ("dpcore.bound", "SensitivityBound"))
+MECHANISM = Kind("mechanism", "mechanisms", ("dpcore.mechanism", "AnyMechanism"))
+ACCOUNTANT = Kind("accountant", "accountants", ("dpcore.accountant", "Accountant"))
+FEATURES = Kind("feature map", "features", ("dpcore.learning.features.base", "FeatureMap"))
+EVENT = Kind("event", "events", ("dpcore.events.base", "Event"))
+KERNEL = Kind("kernel", "kernels", ("dpcore.functions.kernels.base", "Kernel"))
+SOURCE = Kind("source", "sources", ("dpcore.records.location", "Location"))
+ENGINE = Kind("engine", "engines", ("dpcore.engines.choice", "EngineChoice"))
+METRIC = Kind("metric", "metrics", ("dpcore.learning.metrics.base", "Metric"))
 COMMAND = Kind("command", "commands", None)
-EVIDENCE = Kind("evidence", "evidence", Evidence)
-ESTIMATOR = Kind("estimator", "estimators", Estimator)
+EVIDENCE = Kind("evidence", "evidence", ("dpcore.registry.evidence", "Evidence"))
+ESTIMATOR = Kind("estimator", "estimators", ("dpcore.learning.estimator", "Estimator"))
 
 COMPONENTS = (
     LEARNER,
