@@ -91,7 +91,7 @@ def test_no_row_moves_farther_than_its_bound(seed, radius, width):
     x *= norm * rng.choice([1.0, rng.uniform()]) / np.linalg.norm(x)
     step = rng.choice([-1.0, 1.0]) * x if rng.uniform() < 0.3 else rng.normal(size=width)
     y = x + radius * rng.choice([1.0, rng.uniform()]) * step / np.linalg.norm(step)
-    y *= min(1.0, norm / np.linalg.norm(y))
+    y *= min(1.0, norm / max(np.linalg.norm(y), 1e-300))  # a move may end at 0
     if np.linalg.norm(x - y) > radius:
         return
     moved = np.linalg.norm(np.outer(x, factor @ x) - np.outer(y, factor @ y))
