@@ -26,7 +26,6 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpcore.accountant import Accountant
-from dpcore.accounting.account import read_adjacency
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.accounting.methods.pld import PldAccountant
@@ -38,6 +37,7 @@ from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.events.relation_text import parse_adjacency
 
 DELTA = 1e-6
 Release = tuple[Event, Any, int]
@@ -120,7 +120,7 @@ def fuzz(sets: int = 300) -> None:
     before = yardstick()
     for seed in range(sets):
         data, delta = random_set(10_000 + seed, most=12)
-        adjacency = read_adjacency(data["adjacency"])
+        adjacency = parse_adjacency(data["adjacency"])
 
         def run(data: Any = data, adjacency: Any = adjacency, delta: float = delta) -> Any:
             accountant = AutoAccountant(adjacency)

@@ -36,7 +36,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.csv.arrow_reader import by_arrow
-from dpcore.sources.csv.dialect import Form, Wanted
+from dpcore.sources.csv.dialect import DeclaredColumn, Dialect
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
@@ -256,11 +256,13 @@ def csv_read(columns: int, records: int = 40_000) -> dict:
     cells = rng.uniform(-1, 1, (records, columns + 1)).tolist()
     chunk = "".join(",".join(map(repr, row)) + "\n" for row in cells).encode()
     names = [*(f"c{j}" for j in range(columns)), "y"]
-    form = Form(
+    form = Dialect(
         delimiter=",",
         decimal=".",
         width=len(names),
-        wanted=tuple(Wanted(name=name, place=j, numeric=True) for j, name in enumerate(names)),
+        wanted=tuple(
+            DeclaredColumn(name=name, place=j, numeric=True) for j, name in enumerate(names)
+        ),
         start=0,
         total=False,
         keep=False,

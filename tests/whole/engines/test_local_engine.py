@@ -22,7 +22,7 @@ from dpcore.publish.evaluation import evaluate
 from dpcore.records.cells import cells
 from dpcore.records.source import TablePart
 from dpcore.running.opening import in_memory
-from dpcore.sampling.selection import Coins, Others
+from dpcore.sampling.selection import Coins, Complement
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_random_features import Ridge
@@ -203,7 +203,7 @@ def test_an_engine_counts_what_is_selected_and_keeps_no_more():
             ({}, 400),
             ({"split": half}, kept.sum()),
             ({"sample": half}, kept.sum()),
-            ({"split": Others(half), "sample": other}, both),
+            ({"split": Complement(half), "sample": other}, both),
         ]:
             (total,) = engine.total(Task(part=ones, zero=zero, **fields))
             assert total.integers() == [count]
