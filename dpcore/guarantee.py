@@ -175,9 +175,9 @@ class Guarantee(Shown):
         """The same release without any claim, and why."""
         return attrs.evolve(self, status=Status.NONE, voided=reason)
 
-    def resting_on(self, premise: str) -> "Guarantee":
-        """The same claim on one premise more."""
-        return attrs.evolve(self, premises=(*self.premises, premise))
+    def resting_on(self, *premises: str) -> "Guarantee":
+        """The same claim on more premises."""
+        return attrs.evolve(self, premises=(*self.premises, *premises))
 
     def record(self, recorded: Recorded) -> "Guarantee":
         """The same claim, with the ledger it is entered in."""

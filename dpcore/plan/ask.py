@@ -47,26 +47,22 @@ class Ask:
         Raises:
             ContractError: the mechanism is not calibrated.
         """
-        need(
-            self.mechanism.calibrated,
-            ContractError,
-            f"{type(self.mechanism).__name__} is priced once it is calibrated",
-        )
-        return cost(self.mechanism, self.query, self.taken)
+        return cost(self._calibrated, self.query, self.taken)
 
     @cached_property
     def release(self) -> Prepared:
         """The calibrated mechanism, with what the plan determines computed once."""
-        return self._releasing.prepared(self.query, self.taken)
+        # Pricing matches the two: only a query of a function has a mechanism that releases nothing.
+        return cast(Mechanism, self._calibrated).prepared(self.query, self.taken)
 
     @cached_property
     def spread(self) -> NoiseLaw | None:
         """The law of the calibrated noise on each coordinate, where the mechanism states one."""
-        return self.mechanism.spread(self.query, self.taken)
+        return self._calibrated.spread(self.query, self.taken)
 
     def noiseless(self, value: NDArray[Any], query: Query) -> NDArray[Any]:
         """PRIVATE: what releases of a value spread around."""
-        return self._releasing.noiseless(value, query)
+        return cast(Mechanism, self._calibrated).noiseless(value, query)
 
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone, without what is computed from them."""
@@ -80,9 +76,14 @@ class Ask:
         return self.sensitivity
 
     @property
-    def _releasing(self) -> Mechanism:
-        """The mechanism of a query that is no function: pricing matches the two."""
-        return cast(Mechanism, self.mechanism)
+    def _calibrated(self) -> AnyMechanism:
+        """The mechanism, whose free field is set: without it nothing is priced or released."""
+        need(
+            self.mechanism.calibrated,
+            ContractError,
+            f"{type(self.mechanism).__name__} is priced once it is calibrated",
+        )
+        return self.mechanism
 
 
 def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:

@@ -27,6 +27,7 @@ from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_ve
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
+from dpcore.records.source import HANDED_OVER
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec, spec_of_plain
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
     from dpcore.learning.models.predictions import Predictions
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
-HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
-"""On which a run rests whose records came as a table in Python, not from a source of dpcore's."""
-
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)

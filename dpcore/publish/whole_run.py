@@ -33,7 +33,6 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
-    HANDED_OVER,
     PUBLIC,
     REHEARSAL,
     REPRODUCTION,
@@ -51,7 +50,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Outcome, Plan
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.sources.opening import open_source
-from dpcore.sources.text import load_points, load_table
+from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
 
 if TYPE_CHECKING:
@@ -248,9 +247,6 @@ class _Work:
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
         lock, guarantee = lock_of(self.spec, self.plan, outcome.coins), outcome.guarantee
-        # Nobody can check how the columns of a table were typed before it came here: a premise.
-        if self.table is not None:
-            guarantee = guarantee.resting_on(HANDED_OVER)
         # From released answers alone, so that publishing it costs nothing more.
         look = self.spec.request.look
         paid_metrics = {} if look is None else look.stated(means(outcome.answers))
@@ -273,17 +269,14 @@ class _Work:
         )
 
     def _records(self) -> Table | Source:
-        """A table, or a source where every learner reads in blocks."""
+        """A table that was handed over, or a source, which is opened later."""
         if self.table is not None:
             return self.table
         spec, domain = self.spec, self.spec.request.domain
         refuse = spec.request.on_invalid == "refuse"
-        # One learner that needs all records at once decides that all are loaded.
-        load = open_source if self.plan.schedule.in_blocks else load_table
-        if self.source is not None:
-            return load(self.source, Path(), spec.csv, domain, refuse=refuse, total=not refuse)
-        with spec.locate_errors():
-            return load(spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse)
+        place, folder = (spec.source, spec.folder) if self.source is None else (self.source, Path())
+        with spec.locate_errors() if self.source is None else contextlib.nullcontext():
+            return open_source(place, folder, spec.csv, domain, refuse=refuse, total=not refuse)
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:

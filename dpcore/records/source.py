@@ -9,6 +9,9 @@ import attrs
 Columns = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units: a `Table` of some records."""
 
+HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
+"""On which a run rests whose records came as a table in Python, not from a source of dpcore's."""
+
 
 class Part(ABC):
     """A piece of a source: some row groups of a file, a range of its bytes, a query's result.
@@ -48,6 +51,11 @@ class Source(ABC):
     record.
     """
 
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What reading it takes for granted, in words that stand in the guarantee of every run."""
+        return ()
+
     @abstractmethod
     def parts(self) -> Sequence[Part]:
         """PRIVATE: its parts, one or more; how many there are may tell of the records.
@@ -75,6 +83,7 @@ class TableSource(Source):
     """A table that is in memory, as a source of one part."""
 
     table: Columns
+    premises: tuple[str, ...] = (HANDED_OVER,)
 
     def parts(self) -> Sequence[Part]:
         """One part, which holds the whole table."""

@@ -26,7 +26,7 @@ from dpcore.plan.cost_statement import Resources
 from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.records.source import Source
+from dpcore.records.source import HANDED_OVER, Source
 from dpcore.running.opening import Opened
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import HERE, Replayer
@@ -186,8 +186,7 @@ class Plan(Shown):
                 sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        # Whatever can be refused by public facts is refused first: after `begin` the budget is
-        # spent, whether or not the run succeeds.
+        # What public facts refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
         if engine is not None:
             self.require_fit(engine)
@@ -250,18 +249,16 @@ class Plan(Shown):
         replaying: Replayer,
     ) -> Outcome:
         """PRIVATE inside: from the records to what is published."""
-        # Where a bound fails with a probability over the public coins, they are drawn anew for each
-        # run, after the spec is fixed.
+        # A bound that fails with a probability over the public coins needs new ones for each run.
         coins = PublicCoins.draw() if self.coins is None else self.coins.again()
-        # The replay starts before a record is opened, so its copies cannot hold one; it compares
-        # before anything leaves this block.
+        # It starts before a record is opened, and compares before anything leaves this block.
         with replaying.of(self.schedule.releases, coins.again()) as replay:
             opened = open_records(self.schedule, table, secret, engine)
             answers = release(
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers)
-        guarantee = self._guarantee(secret)
+        guarantee = self._guarantee(secret, table)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -312,8 +309,7 @@ class Plan(Shown):
         """
         from dpcore.running.function_release import Serving
 
-        # An oracle's answers depend on questions that come later, so there is no transcript to
-        # replay yet.
+        # An oracle's answers depend on later questions: there is no transcript to replay yet.
         serving, *further_releases = self.schedule.releases
         if further_releases or not isinstance(serving, Serving):
             raise ContractError("only a plan of one function release can be opened; run it")
@@ -346,7 +342,7 @@ class Plan(Shown):
         records = cast(Records, opened.train)  # a function's records are in memory
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
-        guarantee = self._guarantee(secret)
+        guarantee = self._guarantee(secret, table)
         return Predictor(
             domain=serving.part,
             oracle=oracle,
@@ -407,8 +403,12 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(self, secret: SecretCoins) -> Guarantee:
-        return self.guarantee if secret.secure else self.guarantee.void("secret coins are known")
+    def _guarantee(self, secret: SecretCoins, table: Table | Source) -> Guarantee:
+        """The plan's, on the premises of the door through which the records came."""
+        # Nobody can check how the columns of a table were typed before it came here.
+        premises = table.premises if isinstance(table, Source) else (HANDED_OVER,)
+        guarantee = self.guarantee.resting_on(*premises)
+        return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
         """Encoded points of every function release; needs no record.

@@ -43,4 +43,4 @@ class SklearnData(Location):
         table = {str(n): bundle.data[:, i] for i, n in enumerate(bundle.feature_names)}
         table["target"] = np.asarray(bundle.target, dtype=np.float64)
         require_columns(f"sklearn:{name}", list(table), reading.names)
-        return TableSource(table)
+        return TableSource(table, premises=())  # published with its types

@@ -51,7 +51,7 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 19_500,
+    "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
     "attacks": 7_900,
     "bridges": 1_500,
     "engines": 410,
@@ -66,7 +66,7 @@ BUDGETS = {
     "statistics": 2_340,
     "tables": 1_815,
 }
-WHOLE = 40_000  # together, below what each may have
+WHOLE = 41_000  # together, below what each may have; 1,000 of it for the doors
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string
 MOST_FILES = 23  # at the top: a stranger finds the room of any idea from the tree alone

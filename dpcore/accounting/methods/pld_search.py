@@ -107,15 +107,7 @@ class Search:
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
     ) -> tuple[Array, Array]:
-        """Epsilons, increasing, and upper ends of the composed curve there.
-
-        Args:
-            deltas: Around which of the curve's heights it is wanted; a few tell all in between.
-            step: Grid step in nats, at least; wider where windows would be too large.
-
-        Raises:
-            NoClaimError: as `epsilon`.
-        """
+        """What `PldAccountant.curve_above` answers, out of this search."""
         above = self._merge_gaussians(+1)
         aims = [self._aim(above, above, direction, delta) for delta in sorted(deltas, reverse=True)]
         need(
