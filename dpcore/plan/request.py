@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import positive
+from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner
@@ -78,6 +78,9 @@ class Request:
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
+        expected: A public estimate of a private number of records, by whoever operates the
+            machine: memory, disk and work are counted with it where the domain declares no number,
+            and nothing else is.
         memory: Bytes that a run may need by public facts; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
         blocks: Whether the records come as a source that is read in blocks, so that learners which
@@ -101,6 +104,9 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     registry: Registry | None = None
+    expected: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
     memory: int | None = None
     work: int | None = None
     blocks: bool = False

@@ -22,7 +22,7 @@ from dpcore.isolate.sealed_output import run_silenced
 from dpcore.learner import Answer, Model, Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
-from dpcore.plan.cost_statement import Resources
+from dpcore.plan.cost_statement import Resources, require_disk
 from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -178,6 +178,7 @@ class Plan(Shown):
 
         Raises:
             SourceError: the table does not fit the domain.
+            ResourceError: its disk has not enough room for a source's records.
             RequestError: a function release has no points, or more than are paid for; or a learner
                 needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
@@ -190,6 +191,9 @@ class Plan(Shown):
         encoded = self.encode_points({} if points is None else points)
         if engine is not None:
             self.require_fit(engine)
+        # A reservation that is not begun serves again, once there is room.
+        if isinstance(table, Source) and (engine is None or engine.is_local):
+            require_disk(None if engine is None else engine.spool, self.resources.disk)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
