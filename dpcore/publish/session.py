@@ -79,6 +79,7 @@ class Session(SingleUse, Shown):
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
+        expected: A public estimate of a private number of records, for the memory that they need.
 
     Raises:
         ParameterError: one of them is something else.
@@ -95,6 +96,7 @@ class Session(SingleUse, Shown):
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
+        expected: int | None = None,
     ) -> None:
         super().__init__()
         require_given(budget, domain, table, adjacency, on_invalid)
@@ -119,7 +121,7 @@ class Session(SingleUse, Shown):
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
         self._domain, self._table, self._on_invalid = domain, table, on_invalid
-        self._registry = registry
+        self._registry, self._expected = registry, expected
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
 
@@ -231,6 +233,7 @@ class Session(SingleUse, Shown):
             mechanism=mechanism or self._choose_mechanisms(learner, budget),
             on_invalid=self._on_invalid,
             registry=self._registry,
+            expected=self._expected,
         )
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:

@@ -84,7 +84,9 @@ def test_a_private_count_is_neither_needed_nor_told():
 def test_an_expected_number_of_records_counts_as_a_limit_does_and_changes_no_price():
     import attrs
 
-    learner = "{name: random_features.ball_ridge, features: identity, radius: 2, total_regularization: 1}"
+    learner = (
+        "{name: random_features.ball_ridge, features: identity, radius: 2, total_regularization: 1}"
+    )
     given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
     private = spec(records="private", **given)
     coins = private.price().coins
