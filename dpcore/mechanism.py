@@ -90,6 +90,11 @@ class AnyMechanism(ABC):
     several records of one person too. What counts on the shape of one record's movement says no,
     and is refused where a person is the unit."""
 
+    spherical: ClassVar[bool] = False
+    """Whether the noise of several asks together is one Gaussian vector with equal variance in
+    every direction, exact or up to what `event` allows: then an ask may release a weighted sum of
+    several statistics (`SumQuery.bands`), of which a record is in one. Others are refused."""
+
     @property
     @abstractmethod
     def arithmetic(self) -> Arithmetic:

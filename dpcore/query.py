@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import Distance
 from dpcore.errors import ParameterError
+from dpcore.rounding import up
 from dpcore.sampling.schemes import Order, Sampling
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
 _LARGEST = 2.0**53
+_MOST_BANDS, _LARGEST_BAND = 1 << 12, 1 << 20
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -154,6 +156,10 @@ class Query:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
 
+    def moved(self, length: float) -> float:
+        """How far all answers move together where each sum that a record is in moves `length`."""
+        return length
+
     @property
     def real_size(self) -> int:
         """Number of real coordinates: a complex entry counts twice."""
@@ -203,15 +209,21 @@ def _reads_of_sum(query: SumQuery) -> Reads:
 
 @attrs.frozen(kw_only=True)
 class SumQuery(Query):
-    """A question whose statistic is a sum over records, of which each adds a bounded contribution.
+    r"""A question whose statistic is a sum over records, of which each adds a bounded contribution.
 
     It reads sums; all rows, where it clips persons. A statistic that needs more plans a `Query`.
 
     Args:
         sum: What a record adds at most, and in which unit sums are counted.
+        bands: Integers k_0 >= 1, k_1, ..., so that ask t releases :math:`\sum_i k_ix_{t-i}` plus
+            noise, for x_t its own sum: noise across asks, which everyone may solve for
+            (`dpcore.learning.banded`). The runtime keeps the past sums. None: every ask alone.
     """
 
     sum: Sum
+    bands: tuple[int, ...] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(tuple)
+    )
     reads: Reads = attrs.field(init=False, default=attrs.Factory(_reads_of_sum, takes_self=True))
 
     def __attrs_post_init__(self) -> None:
@@ -229,3 +241,26 @@ class SumQuery(Query):
             )
         if self.within is not None:
             raise ParameterError("a summed Query", "no interval", "within", self.within)
+        if self.bands is not None and not _are_bands(self.bands):
+            raise ParameterError(
+                "a summed Query",
+                f"1 to {_MOST_BANDS} integers of at most 2^20, the first of them at least 1",
+                "bands",
+                self.bands,
+            )
+
+    def moved(self, length: float) -> float:
+        r"""`length` times :math:`\sqrt{\sum_i k_i^2}`, rounded up: a record is in one of the sums
+        that enter an answer."""
+        if self.bands is None:
+            return length
+        # Integers decide: the root of 2^40 times the sum of squares, and one more, over 2^20.
+        squares = sum(weight * weight for weight in self.bands)
+        norm = math.ldexp(math.isqrt((squares << 40) - 1) + 1, -20)
+        return up(norm * length, roundings=1)
+
+
+def _are_bands(bands: tuple[object, ...]) -> bool:
+    """Whether these are the integers of a strategy; truth values and floats are none."""
+    integers = [weight for weight in bands if type(weight) is int and abs(weight) <= _LARGEST_BAND]
+    return 1 <= len(bands) <= _MOST_BANDS and integers == [*bands] and integers[0] >= 1

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _EDGES = (ESTIMATE, LOW, HIGH)
+_WEIGHTS = 6  # of a query with bands, on one line
 _SHOWN = 60  # rows of a table; its file holds all
 
 
@@ -75,6 +76,17 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
         for query in queries
     ]
     console.print(columns(*headings, rows=rows))
+    # The weights are locked as they stand here: a replay computes none of them.
+    for release, queries in lock.plan["releases"].items():
+        for query in queries:
+            if bands := query.get("bands"):
+                weights = ", ".join(map(str, bands[:_WEIGHTS]))
+                more = f", ... ({len(bands)} in all)" if len(bands) > _WEIGHTS else ""
+                console.print(
+                    f"{release}: {query['query']} releases its last sums, weighted by "
+                    f"{weights}{more}",
+                    markup=False,
+                )
 
 
 def show_bars(console: Console, plan: Plan) -> None:

@@ -16,6 +16,7 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
+from dpcore.pricing.banded import explain_unbanded
 from dpcore.pricing.unit_claims import (
     bound_relation,
     clips_persons,
@@ -105,6 +106,10 @@ class Bounds:
             if isinstance(sensitivity, Refused):
                 return sensitivity
             mechanism = _mechanism(release, query, query.name)
+            if reason := explain_unbanded(
+                query, release.learner, sensitivity, mechanism, alone=len(queries) == 1
+            ):
+                return Refused(reason)
             asks[query.name] = Ask(
                 query=mechanism.planned(query),
                 sensitivity=sensitivity,

@@ -364,7 +364,7 @@ class Plan(Shown):
         from dpcore.ledger.charge import Charge
 
         asks = self.schedule.asks
-        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        events = tuple((ask.event(), ask.charged) for ask in asks)
         domain = self.request.domain
         # Two charges against one ledger add up only if neighbours mean the same in both. By adding
         # or replacing records they do; other relations need the declared domain as their frame.

@@ -58,7 +58,9 @@ def seen(query: Query, records: Records, seed: int = 0) -> Records:
     """What an ask's private function would see of made-up records, at known coins."""
     if query.sampling is None:
         return records
-    return query.sampling.draw(records, SecretCoins.rehearsal(seed).sampling(0, query.name, 1))
+    coins = SecretCoins.rehearsal(seed)
+    sampling = query.sampling.at_ask(1, coins.sampling(0, query.name, 0))
+    return sampling.draw(records, coins.sampling(0, query.name, 1))
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -81,7 +81,7 @@ class _Sampled:
         stream = coins.sampling(0, self.ask.name, 1)
         # On pilots the changed row always takes part, so that its movement is seen at all.
         sample = (
-            self.sampling.draw(records, stream)
+            self.sampling.at_ask(1, coins.sampling(0, self.ask.name, 0)).draw(records, stream)
             if taking is None
             else self.sampling.attacked(records, taking, stream)
         )
