@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcore.cli.console import columns, note
+from dpcore.domain.columns import summary
 from dpcore.errors import DpcoreError, below
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _EDGES = (ESTIMATE, LOW, HIGH)
-_WEIGHTS = 6  # of a query with bands, on one line
 _SHOWN = 60  # rows of a table; its file holds all
 
 
@@ -78,15 +78,11 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
     console.print(columns(*headings, rows=rows))
     # The weights are locked as they stand here: a replay computes none of them.
     for release, queries in lock.plan["releases"].items():
-        for query in queries:
-            if bands := query.get("bands"):
-                weights = ", ".join(map(str, bands[:_WEIGHTS]))
-                more = f", ... ({len(bands)} in all)" if len(bands) > _WEIGHTS else ""
-                console.print(
-                    f"{release}: {query['query']} releases its last sums, weighted by "
-                    f"{weights}{more}",
-                    markup=False,
-                )
+        for query in (query for query in queries if "bands" in query):
+            weights = summary(query["bands"])
+            console.print(
+                f"{release}: {query['query']} adds its last sums up, times {weights}", markup=False
+            )
 
 
 def show_bars(console: Console, plan: Plan) -> None:

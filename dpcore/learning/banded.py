@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import need
-from dpcore.rounding import up
 
 
 @attrs.frozen(eq=False)
@@ -65,20 +64,3 @@ def square_root_bands(count: int, bits: int = 6) -> tuple[int, ...]:
         bands.append(((top << bits + 1) + bottom) // (2 * bottom))
         top, bottom = top * (2 * number - 1), bottom * 2 * number
     return tuple(bands)
-
-
-def noise_of_totals(
-    bands: Sequence[int], asks: int
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Standard deviations of `solved` and of its running totals, for noise of 1 on every answer.
-
-    Returns:
-        Both of shape (asks,), rounded up: row lengths of K^-1, and of its running totals.
-    """
-    impulse = np.zeros(asks)
-    impulse[:1] = 1.0
-    # K is Toeplitz: the first column of its inverse determines all others.
-    column = solved(bands, list(impulse))
-    lengths = (np.sqrt(np.cumsum(row * row)) for row in (column, np.cumsum(column)))
-    singles, totals = (up(length, roundings=8 * len(bands) * asks) for length in lengths)
-    return singles, totals

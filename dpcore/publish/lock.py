@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import attrs
 import msgspec
@@ -14,7 +14,6 @@ from dpcore.plan.ask import Ask
 from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.files import replace_file
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
-from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
@@ -111,7 +110,11 @@ def describe(plan: Plan) -> dict[str, Any]:
                         if ask.query.sampling is not None
                         else {}
                     ),
-                    **_describe_bands(ask.query),
+                    **(
+                        {"bands": list(bands)}
+                        if (bands := getattr(ask.query, "bands", None)) is not None
+                        else {}
+                    ),
                     **_describe_price(ask),
                 }
                 for ask in scheduled.asks.values()
@@ -119,12 +122,6 @@ def describe(plan: Plan) -> dict[str, Any]:
             for scheduled in plan.schedule.releases
         },
     }
-
-
-def _describe_bands(query: Query) -> dict[str, Any]:
-    """The weights of a query that releases weighted sums, and nothing of others."""
-    is_banded = isinstance(query, SumQuery) and query.bands is not None
-    return {"bands": list(cast(SumQuery, query).bands or ())} if is_banded else {}
 
 
 def _describe_price(ask: Ask) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from dpcore.domain.people import People
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError
 from dpcore.exact import Exact
-from dpcore.learning.banded import noise_of_totals, solved, square_root_bands
+from dpcore.learning.banded import solved, square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.publish.lock import describe
@@ -206,14 +206,3 @@ def test_the_square_root_is_that_of_running_totals():
     root = np.array(bands) / 2**20
     assert np.allclose(np.convolve(root, root)[:6], 1.0, atol=1e-5)
     assert square_root_bands(4) == (64, 32, 24, 20)
-
-
-def test_noise_of_totals_is_that_of_the_inverse():
-    bands, asks = (64, 32, 24, 20), 9
-    matrix = sum(k * np.eye(asks, k=-i) for i, k in enumerate(bands))
-    inverse = np.linalg.inv(matrix)
-    singles, totals = noise_of_totals(bands, asks)
-    for found, rows_of in ((singles, inverse), (totals, np.cumsum(inverse, axis=0))):
-        lengths = np.linalg.norm(rows_of, axis=1)
-        assert (found >= lengths * (1 - 1e-14)).all()
-        assert np.allclose(found, lengths, rtol=1e-9)
