@@ -112,7 +112,8 @@ class OfGroup(Selection):
     def kept(self, first: int, count: int) -> NDArray[np.bool_]:
         """By each place's own words."""
         drawn_groups = self.words.at(first, count) % np.uint64(self.groups)
-        return self.selection.kept(first, count) & (drawn_groups == self.turn)
+        in_turn: NDArray[np.bool_] = drawn_groups == self.turn
+        return self.selection.kept(first, count) & in_turn
 
 
 @attrs.frozen(repr=False, eq=False)
