@@ -51,7 +51,9 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
+    # 400 for the doors: records are framed, and a guarantee is stated by ask. 210 for noise across
+    # asks: bands, their turns and past sums, and the conditions of the theorem.
+    "dpcore": 20_110,
     "attacks": 7_900,
     "bridges": 1_500,
     "engines": 410,
