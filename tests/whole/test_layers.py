@@ -65,10 +65,10 @@ BUDGETS = {
     "random-features": 995,
     "report": 515,
     "sgd": 870,
-    "statistics": 2_340,
+    "statistics": 2_490,  # 150 for running totals by period
     "tables": 1_815,
 }
-WHOLE = 41_000  # together, below what each may have; 1,000 of it for the doors
+WHOLE = 41_360  # together, below what each may have; 1,000 for the doors, 360 for noise across asks
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string
 MOST_FILES = 23  # at the top: a stranger finds the room of any idea from the tree alone
