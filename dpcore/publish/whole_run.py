@@ -43,7 +43,7 @@ from dpcore.publish.folder import (
     means,
     public_files,
 )
-from dpcore.publish.lock import lock_of, locked
+from dpcore.publish.lock import explain_versions, lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
@@ -200,7 +200,10 @@ def replay(
     """
     result = load_run(folder, registry, memory=memory, work=work)
     if differences := differing(result):
-        raise ReplayError(f"{result.kept}: {', '.join(differences)} do not replay")
+        raise ReplayError(
+            f"{result.kept}: {', '.join(differences)} do not replay"
+            f"{explain_versions(result.lock, result.spec)}"
+        )
     return result
 
 

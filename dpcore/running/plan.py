@@ -27,6 +27,7 @@ from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import HANDED_OVER, Source
+from dpcore.registry.distributions import distributions_of
 from dpcore.running.opening import Opened
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import HERE, Replayer
@@ -258,7 +259,7 @@ class Plan(Shown):
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers)
-        guarantee = self._guarantee(secret, table)
+        guarantee = self._guarantee(secret, table, engine)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -342,7 +343,7 @@ class Plan(Shown):
         records = cast(Records, opened.train)  # a function's records are in memory
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
-        guarantee = self._guarantee(secret, table)
+        guarantee = self._guarantee(secret, table, None)
         return Predictor(
             domain=serving.part,
             oracle=oracle,
@@ -403,11 +404,15 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(self, secret: SecretCoins, table: Table | Source) -> Guarantee:
+    def _guarantee(
+        self, secret: SecretCoins, table: Table | Source, engine: Engine | None
+    ) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
         # Nobody can check how the columns of a table were typed before it came here.
         premises = table.premises if isinstance(table, Source) else (HANDED_OVER,)
-        guarantee = self.guarantee.resting_on(*premises)
+        # The engine added, and the source read: by their classes, for they hold records.
+        doors = (type(engine), *((type(table),) if isinstance(table, Source) else ()))
+        guarantee = self.guarantee.resting_on(*premises, distributions=distributions_of(doors))
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

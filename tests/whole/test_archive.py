@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import dpcore
+from dpcore.publish.formats import FORMAT
 from dpcore.registry.index import Index
 from dpcore.strict_yaml.located import read
 
@@ -23,7 +24,10 @@ HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
 def test_a_published_run_replays_byte_for_byte(name):
     run = dpcore.replay(ARCHIVE / "runs" / name)
     kept = ARCHIVE / "runs" / name / "public"
-    assert run.guarantee.paragraph() in (kept / "guarantee.txt").read_text("utf-8")
+    assert run.files["guarantee.txt"] == (kept / "guarantee.txt").read_bytes()
+    assert (run.guarantee.paragraph().encode() in run.files["guarantee.txt"]) == (
+        run.lock.format == FORMAT
+    )
 
 
 @pytest.mark.slow
