@@ -59,7 +59,7 @@ class Noise(enum.StrEnum):
     """In which arithmetic the noise of one query is drawn."""
 
     GRID = "sampled exactly on a grid"
-    CHOICE = "an exact choice"
+    CHOICE = "an exact draw among candidates"
     FLOATS = "proved in real arithmetic and drawn as floating-point numbers"
 
 
@@ -67,16 +67,8 @@ class Statistic(enum.StrEnum):
     """In which arithmetic the statistic of one query is computed."""
 
     SUM = "summed exactly"
-    ALLOWANCE = "computed in floating point with an allowance"
+    ALLOWANCE = "computed in floating point, with an allowance"
     COMPUTED = "taken as computed in real arithmetic"
-
-
-class Boundary(enum.StrEnum):
-    """From where on nothing is rounded that the claim does not cover."""
-
-    RECORDS = "the records' integer sum"
-    STATISTIC = "the statistic as computed"
-    NOWHERE = "nowhere: the low bits of what is released are not covered"
 
 
 @attrs.frozen(kw_only=True)
@@ -87,8 +79,7 @@ class AskGuarantee:
         release, query: Their names.
         noise, statistic: In which arithmetic each is computed.
         allowance: By how much the statistic may be off on either neighbour: part of its
-            sensitivity, in its units. 0 where it is summed exactly or taken as computed.
-        boundary: From where on all of it is exact.
+            sensitivity, in its units. 0 where there is nothing to allow for.
     """
 
     release: str
@@ -96,68 +87,40 @@ class AskGuarantee:
     noise: Noise
     statistic: Statistic
     allowance: float
-    boundary: Boundary
+
+    @property
+    def boundary(self) -> str:
+        """From where on nothing is rounded that the claim does not cover."""
+        if self.noise is Noise.FLOATS:
+            return "nowhere"
+        is_sum = self.statistic is Statistic.SUM
+        return "each record's contribution" if is_sum else "the statistic as computed"
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data."""
+        """JSON-ready data, by the keys of format 3."""
         return {
             "release": self.release,
             "query": self.query,
             "noise": str(self.noise),
             "statistic": str(self.statistic),
             "allowance": self.allowance,
-            "exact from": str(self.boundary),
+            "exact from": self.boundary,
         }
 
     def clause(self) -> str:
         """What holds, in English and without names: queries of which the same holds share it."""
-        noise = {
-            Noise.GRID: "noise is sampled exactly on a grid",
-            Noise.CHOICE: "the answer is chosen by exact draws",
-            Noise.FLOATS: f"noise is {Noise.FLOATS}, whose low bits are not covered",
-        }[self.noise]
-        statistic = {
-            Statistic.SUM: f"the statistic is {Statistic.SUM}",
-            Statistic.ALLOWANCE: "the statistic is computed in floating point, and an error of up "
-            f"to {self.allowance:.2e} on either neighbour is part of its sensitivity",
-            Statistic.COMPUTED: f"the statistic is {Statistic.COMPUTED}",
-        }[self.statistic]
-        # Exact noise covers what follows its boundary; of float noise the clause says what is not.
-        boundary = {
-            Boundary.RECORDS: "; from each record's contribution on, nothing is rounded",
-            Boundary.STATISTIC: "; from that statistic on, nothing is rounded but as it is priced",
-            Boundary.NOWHERE: "",
-        }[self.boundary]
-        return f"{noise}; {statistic}{boundary}"
-
-
-class Place(enum.StrEnum):
-    """Where the answers of a run were replayed before they were published."""
-
-    CLEAN = "in a clean process"
-    HERE = "in this process"
-
-
-@attrs.frozen
-class Replayed:
-    """Where the answers of a run were replayed before they were published.
-
-    Args:
-        place: In a process that saw no record, or in the one that did.
-        reason: Why it was not a clean one, or empty.
-    """
-
-    place: Place
-    reason: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """JSON-ready data."""
-        return {"where": str(self.place), "why": self.reason}
-
-    def sentence(self) -> str:
-        """The same in English."""
-        clause = f" ({self.reason})" if self.reason else ""
-        return f"Before it was published, it was replayed from its answers {self.place}{clause}."
+        statistic = f"the statistic is {self.statistic}"
+        if self.statistic is Statistic.ALLOWANCE:
+            statistic = (
+                f"the statistic is computed in floating point, and an error of up to "
+                f"{self.allowance:.2e} on either neighbour is part of its sensitivity"
+            )
+        limit = (
+            "the low bits of what is released are not covered"
+            if self.noise is Noise.FLOATS
+            else f"every rounding is covered from {self.boundary} on"
+        )
+        return f"noise is {self.noise}; {statistic}; {limit}"
 
 
 @attrs.frozen(kw_only=True)
@@ -232,7 +195,8 @@ class Guarantee(Shown):
         distributions: Versions of the distributions whose code it rests on, by name.
         door_premises: What the door takes for granted through which the records came; the plan's
             own are `premises`.
-        replayed: Where its answers were replayed; None of a plan, and of an oracle.
+        replayed: Where its answers were replayed before they were published, and why not in a
+            clean process; empty of a plan, and of an oracle.
     """
 
     epsilon: float
@@ -249,7 +213,7 @@ class Guarantee(Shown):
     asks: tuple[AskGuarantee, ...] = ()
     distributions: Mapping[str, str] = attrs.field(factory=dict)
     door_premises: tuple[str, ...] = ()
-    replayed: Replayed | None = None
+    replayed: str = ""
 
     def __attrs_post_init__(self) -> None:
         # A proved claim rests on no assumption, and a conditional one names what it rests on.
@@ -314,7 +278,7 @@ class Guarantee(Shown):
             "premises": list(self.premises),
             "door": list(self.door_premises),
             "asks": [ask.to_dict() for ask in self.asks],
-            "replayed": None if self.replayed is None else self.replayed.to_dict(),
+            "replayed": self.replayed,
             "accountant": self.accountant,
             "sources": list(self.sources),
             "distributions": dict(self.distributions),
@@ -327,9 +291,7 @@ class Guarantee(Shown):
         """The guarantee in English, wrapped at 88 columns."""
         if self.status is Status.NONE:
             return wrapped(self.claim())
-        premises = ["Assumed, not derived from the records: " + "; ".join(self.premises) + "."]
-        if self.door_premises:
-            premises.append("Taken for granted at the door: " + "; ".join(self.door_premises) + ".")
+        door = "; ".join(self.door_premises)
         # Then what is not covered, so that nobody quotes the claim without its limits.
         limits = (
             f"Timing and memory are not covered. Epsilon is stated by {self.accountant}. It covers "
@@ -337,12 +299,13 @@ class Guarantee(Shown):
             f"add up."
         )
         versions = [f"{name} {version}" for name, version in self.distributions.items()]
-        replayed = [] if self.replayed is None else [self.replayed.sentence()]
+        replayed = f" The answers were replayed {self.replayed}." if self.replayed else ""
         return wrapped(
             self.claim(),
             *([] if self.recorded is None else [self.recorded.sentence()]),
-            " ".join(premises),
-            " ".join([*self._arithmetic(), *replayed]),
+            f"Assumed, not derived from the records: {'; '.join(self.premises)}."
+            + (f" Taken for granted at the door: {door}." if door else ""),
+            " ".join(self._arithmetic()) + replayed,
             limits,
             "Sources: " + "; ".join(self.sources) + ".",
             f"Rests on {', '.join(versions)}." if versions else "",
@@ -369,9 +332,10 @@ class Guarantee(Shown):
         names: dict[str, list[str]] = {}
         for ask in self.asks:
             names.setdefault(ask.clause(), []).append(f"{ask.release}.{ask.query}")
-        if len(names) == 1:
-            return [f"Of every query: {clause}." for clause in names]
-        return [f"Of {_listing(group)}: {clause}." for clause, group in names.items()]
+        return [
+            f"{_listing(group) if len(names) > 1 else 'Every query'}: {clause}."
+            for clause, group in names.items()
+        ]
 
     def covers(self) -> str:
         """What of the run is covered, in words."""

@@ -13,7 +13,6 @@ from dpcore.guarantee import (
     NO_FAILURE,
     AskGuarantee,
     Assumption,
-    Boundary,
     Guarantee,
     Noise,
     ReleaseKind,
@@ -299,14 +298,12 @@ def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
         )
         is_choice = isinstance(ask.mechanism, Choice | RandomizedResponse)
         exact_noise = Noise.CHOICE if is_choice else Noise.GRID
-        exact_boundary = Boundary.RECORDS if is_sum else Boundary.STATISTIC
         yield AskGuarantee(
             release=release,
             query=ask.query.name,
             noise=exact_noise if is_exact else Noise.FLOATS,
             statistic=Statistic.SUM if is_sum else statistic,
             allowance=error,
-            boundary=exact_boundary if is_exact else Boundary.NOWHERE,
         )
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import LONGEST_MESSAGE, ReplayError, RequestError, need
-from dpcore.guarantee import Guarantee, Place, Recorded, Replayed
+from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.learning.models.figures import Figures, Statistics
@@ -261,13 +261,6 @@ _Text = Annotated[str, msgspec.Meta(max_length=LONGEST_MESSAGE, pattern=r"\A[^\x
 _Texts = Annotated[list[_Text], msgspec.Meta(max_length=100)]
 
 
-class _Replayed(msgspec.Struct, frozen=True):
-    """Where a run says that it was replayed."""
-
-    place: Place = msgspec.field(name="where")
-    reason: _Text = msgspec.field(name="why")
-
-
 class _Statement(msgspec.Struct, frozen=True):
     """What only the run itself can have added to the guarantee of its plan, in either format.
 
@@ -278,7 +271,7 @@ class _Statement(msgspec.Struct, frozen=True):
     premises: list[str] = []
     door: _Texts = []
     distributions: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=100)] = {}
-    replayed: _Replayed | None = None
+    replayed: _Text = ""
     voided: _Text = msgspec.field(name="not private", default="")
     ledger: dict[str, float | _Text | _Texts] | None = None
 
@@ -290,10 +283,9 @@ class _Statement(msgspec.Struct, frozen=True):
         """
         # In format 2 the one premise of a door stands among the plan's.
         handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not self.door else []
-        guarantee = guarantee.resting_on(*handed_over, *self.door, distributions=self.distributions)
-        if self.replayed is not None:
-            replayed = Replayed(self.replayed.place, self.replayed.reason)
-            guarantee = attrs.evolve(guarantee, replayed=replayed)
+        guarantee = attrs.evolve(guarantee, replayed=self.replayed).resting_on(
+            *handed_over, *self.door, distributions=self.distributions
+        )
         if self.ledger is not None:
             try:
                 msgspec.convert(self.ledger, type=Recorded)

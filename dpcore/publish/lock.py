@@ -75,7 +75,7 @@ def _normalise(data: Any) -> Any:
 
 
 def versions(spec: Spec) -> dict[str, str]:
-    """Distributions on which the numbers of a run depend: siblings that plugins share among them."""
+    """Distributions on which the numbers of a run depend, siblings of its plugins among them."""
     return with_siblings(spec.registry.versions()) | {
         name: metadata.version(name) for name in ("numpy", "scipy")
     }

@@ -199,6 +199,7 @@ def replay(
         ReplayError: a file differs, is missing or was added.
     """
     result = load_run(folder, registry, memory=memory, work=work)
+    # Bytes decide. Other versions are no fault, and may explain one.
     if differences := differing(result):
         raise ReplayError(
             f"{result.kept}: {', '.join(differences)} do not replay"

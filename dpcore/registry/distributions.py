@@ -28,43 +28,31 @@ def distributions_of(
     Returns:
         Versions by name, sorted; `of no distribution` of a program's own module.
     """
-    packages = {module.partition(".")[0] for module in _modules(components)} - _OUTSIDE
-    names = {package: package.replace("_", "-") for package in packages} | {
-        package: name for package, name in (distributions or {}).items() if package in packages
-    }
-    return with_siblings(["dpcore", *names.values()])
+    packages = {package for part in components for package in _packages(part)} - _OUTSIDE
+    names = distributions or {}
+    return with_siblings({"dpcore", *(names.get(p, p.replace("_", "-")) for p in packages)})
 
 
 def with_siblings(names: Iterable[str]) -> dict[str, str]:
     """Distributions and the siblings that they require: installed versions by name, sorted."""
     versions: dict[str, str] = {}
     pending = [*names]
-    while pending:
-        name = pending.pop()
-        if name in versions:
-            continue
-        try:
-            distribution = metadata.distribution(name)
-        except (metadata.PackageNotFoundError, ValueError):
-            versions[name] = UNKNOWN
-            continue
-        versions[name] = distribution.version
-        matches = map(_SIBLING.match, distribution.requires or ())
-        pending += [match[1] for match in matches if match]
+    for name in pending:  # it grows meanwhile
+        distribution = next(iter(metadata.distributions(name=name)), None)
+        versions[name] = UNKNOWN if distribution is None else distribution.version
+        matches = map(_SIBLING.match, (distribution and distribution.requires) or ())
+        pending += [match[1] for match in matches if match and match[1] not in pending]
     return dict(sorted(versions.items()))
 
 
-def _modules(components: Iterable[Any]) -> Iterator[str]:
-    """The modules of the classes of components and of whatever their fields hold."""
-    pending = [*components]
-    while pending:
-        component = pending.pop()
-        if isinstance(component, Mapping):
-            pending += component.values()
-        elif isinstance(component, tuple | list):
-            pending += component
-        else:
-            kind = component if isinstance(component, type) else type(component)
-            yield from (base.__module__ for base in kind.__mro__)
-            if attrs.has(kind) and kind is not component:
-                pending += [getattr(component, field.name) for field in attrs.fields(kind)]
+def _packages(component: Any) -> Iterator[str]:
+    """The packages of a component's class and its bases, and of whatever its fields hold."""
+    kind = component if isinstance(component, type) else type(component)
+    yield from (base.__module__.partition(".")[0] for base in kind.__mro__)
+    parts = component.values() if isinstance(component, Mapping) else ()
+    if isinstance(component, tuple | list):
+        parts = component
+    elif attrs.has(kind) and kind is not component:
+        parts = [getattr(component, field.name) for field in attrs.fields(kind)]
+    for part in parts:
+        yield from _packages(part)

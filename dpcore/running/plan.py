@@ -299,8 +299,7 @@ class Plan(Shown):
 
         Args:
             table: As for `run`.
-            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
-                the same would answer different questions with the same noise.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own.
             reservation: As for `run`; it pays for all answers of this oracle.
 
         Raises:
@@ -343,7 +342,7 @@ class Plan(Shown):
         records = cast(Records, opened.train)  # a function's records are in memory
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
-        guarantee = self._guarantee(secret, table, None)
+        guarantee = self._guarantee(secret, table)
         return Predictor(
             domain=serving.part,
             oracle=oracle,
@@ -395,8 +394,7 @@ class Plan(Shown):
         return ledger.reserve(self.charge(), what, uncovered)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
-        # A ledger's entries are claims about real releases. A rehearsal must not be recorded as
-        # one.
+        # A ledger's entries are claims about real releases, and a rehearsal is none.
         need(
             secret.secure and door is through_mechanism,
             ContractError,
@@ -404,15 +402,12 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(
-        self, secret: SecretCoins, table: Table | Source, engine: Engine | None
-    ) -> Guarantee:
+    def _guarantee(self, secret: SecretCoins, table: Table | Source, *engine: Engine) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
         # Nobody can check how the columns of a table were typed before it came here.
         premises = table.premises if isinstance(table, Source) else (HANDED_OVER,)
-        # The engine added, and the source read: by their classes, for they hold records.
-        doors = (type(engine), *((type(table),) if isinstance(table, Source) else ()))
-        guarantee = self.guarantee.resting_on(*premises, distributions=distributions_of(doors))
+        doors = distributions_of(map(type, (table, *engine)))  # by their classes: they hold records
+        guarantee = self.guarantee.resting_on(*premises, distributions=doors)
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

@@ -1,4 +1,4 @@
-"""Run folders that a stranger may hand over: each changes a copy of an honest one, for the worse."""
+"""Run folders that a stranger may hand over: each changes a copy of an honest one."""
 
 import io
 import json
@@ -241,7 +241,7 @@ HOSTILE = {
     "long model": long("model.npz"),
     "long text": long("guarantee.txt"),
     "many names": many_names,
-    "many empty objects": text("spec.lock.json", b'{"spec": {"a": [' + b"{}," * 5_000_000 + b"1]}}"),
+    "many empty objects": text("spec.lock.json", b'{"spec": [' + b"{}," * 5_000_000 + b"1]}"),
     "many empty lists": text("guarantee.json", b'{"a": [' + b"[]," * 5_000_000 + b"1]}"),
     "many objects below the limit": at("spec", "a", value=[{"a": 1}] * 400_000),
     "deep lock": deep,
