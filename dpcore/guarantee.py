@@ -118,9 +118,10 @@ class AskGuarantee:
         limit = (
             "the low bits of what is released are not covered"
             if self.noise is Noise.FLOATS
-            else f"every rounding is covered from {self.boundary} on"
+            else f"roundings after {self.boundary} are covered"
         )
-        return f"noise is {self.noise}; {statistic}; {limit}"
+        subject = "the answer" if self.noise is Noise.CHOICE else "noise"
+        return f"{subject} is {self.noise}; {statistic}; {limit}"
 
 
 @attrs.frozen(kw_only=True)

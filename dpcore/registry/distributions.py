@@ -49,7 +49,7 @@ def _packages(component: Any) -> Iterator[str]:
     """The packages of a component's class and its bases, and of whatever its fields hold."""
     kind = component if isinstance(component, type) else type(component)
     yield from (base.__module__.partition(".")[0] for base in kind.__mro__)
-    parts = component.values() if isinstance(component, Mapping) else ()
+    parts: Iterable[Any] = component.values() if isinstance(component, Mapping) else ()
     if isinstance(component, tuple | list):
         parts = component
     elif attrs.has(kind) and kind is not component:

@@ -15,7 +15,14 @@ from published.keys import PATH as KEYS, names_on_disk
 from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
-QUICK = ("linear.sufficient_statistics", "statistics.basics", "statistics.persons")
+QUICK = (
+    "linear.sufficient_statistics",
+    "linear.sufficient_statistics.format-3",
+    "statistics.basics",
+    "statistics.basics.format-3",
+    "statistics.persons",
+    "best-of.format-3",
+)
 LEDGERS = sorted(path.stem for path in (ARCHIVE / "ledgers").glob("*.ledger"))
 HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
 
