@@ -55,4 +55,6 @@ def _packages(component: Any) -> Iterator[str]:
     elif attrs.has(kind) and kind is not component:
         parts = [getattr(component, field.name) for field in attrs.fields(kind)]
     for part in parts:
-        yield from _packages(part)
+        # An array or a number that a field holds is no component.
+        if attrs.has(type(part)) or isinstance(part, Mapping | tuple | list):
+            yield from _packages(part)

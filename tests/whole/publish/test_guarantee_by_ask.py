@@ -79,6 +79,7 @@ def test_a_choice_is_no_noise_on_a_grid():
 def test_distributions_are_those_of_learner_bound_and_siblings(mixed):
     versions = mixed.guarantee.distributions
     assert {"dpcore", "dpcore-linear", "dpcore-random-features", "dpcore-models"} <= {*versions}
+    assert all(name.startswith("dpcore") for name in versions)
     assert "dpcore-statistics" not in versions
     assert versions.items() <= mixed.lock.versions.items()
 
