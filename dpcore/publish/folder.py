@@ -27,7 +27,7 @@ from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_ve
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
-from dpcore.records.source import HANDED_OVER
+from dpcore.records.source import DOOR_PREMISES
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec, spec_of_plain
@@ -313,9 +313,10 @@ def load_run(
     guarantee = plan.guarantee
     if voided := statement.get("not private"):
         guarantee = guarantee.void(voided)
+    # A premise more never claims more, so that the folder is believed.
     premises = statement.get("premises")
-    if isinstance(premises, list) and HANDED_OVER in premises:
-        guarantee = guarantee.resting_on(HANDED_OVER)  # a premise more never claims more
+    if isinstance(premises, list):
+        guarantee = guarantee.resting_on(*(text for text in DOOR_PREMISES if text in premises))
     if entered := statement.get("ledger"):
         guarantee = guarantee.record(_recorded(entered, folder))
     return Run(
