@@ -184,7 +184,8 @@ def _ranges(file: BinaryIO, form: Dialect, size: int) -> Iterator[tuple[int, int
             window = window[: lines_until - start]
         window = window[: window.rfind(b"\n") + 1]
         if b'"' not in window or start < lines_until:
-            count, stop = window.count(b"\n"), start + len(window)
+            count = int(np.count_nonzero(np.frombuffer(window, np.uint8) == ord("\n")))
+            stop = start + len(window)
         else:
             breaks, count = frame_breaks(window, form.delimiter)
             stop = start + int(breaks[count - 1]) + 1 if count else start

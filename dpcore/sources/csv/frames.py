@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 BLOCK = 1 << 16  # bytes that are looked at together where frames are walked one by one
 _CONTEXT = 4  # bytes beside a quote that decide what it is: a delimiter, or two of a line's end
-_FEED, _RETURN, _QUOTE = 10, 13, 34
+_FEED, _QUOTE = 10, 34
 _TOKENS = re.compile(rb'"+|\n')
 
 
@@ -73,21 +73,19 @@ def _quote_runs(
     An odd run at a cell's start opens a cell, or closes the open one; elsewhere it closes the open
     one, or is text. An even run changes nothing. The states hold up to the first run that is wrong.
     """
-    quotes = np.flatnonzero(codes == _QUOTE)
-    firsts = np.flatnonzero(np.diff(quotes, prepend=-2) != 1)
-    runs, lengths = quotes[firsts], np.diff(firsts, append=quotes.size)
-    behind, odd = runs + lengths, lengths % 2 == 1
+    # The last byte is a line feed, so that every run has an end.
+    edges = np.flatnonzero(np.diff(codes == _QUOTE, prepend=False))
+    runs, behind = edges[::2], edges[1::2]
+    odd = (behind - runs) & 1 == 1
     mark = delimiter.encode()
-    # The characters beside a run; no delimiter of UTF-8 ends with its own first byte.
-    at_start = (runs == 0) | (codes[runs - 1] == _FEED)
-    at_start |= _equals(codes, runs - len(mark), mark)
+    # No delimiter of UTF-8 ends with its own first byte, so that none begins before the chunk.
+    at_start = (codes[runs - 1] == _FEED) | _equals(codes, runs - len(mark), mark)
     at_end = (codes[behind] == _FEED) | _equals(codes, behind, mark)
-    at_end |= _equals(codes, behind, b"\r\n")
     # Since the last odd run that cannot open, the number of those that can says what is open.
-    count = np.cumsum(odd & at_start)
-    states = (count - np.maximum.accumulate(np.where(odd & ~at_start, count, 0))) % 2 == 1
-    closes = np.where(np.concatenate(([False], states[:-1])), odd, ~odd & at_start)
-    return runs, states, bool(np.any(closes & ~at_end))
+    count = np.cumsum(odd & at_start, dtype=np.int32)
+    states = (count - np.maximum.accumulate(np.where(odd & ~at_start, count, 0))) & 1 == 1
+    is_wrong = np.where(np.concatenate(([False], states[:-1])), odd, ~odd & at_start) & ~at_end
+    return runs, states, not np.all(_equals(codes, behind[is_wrong], b"\r\n"))
 
 
 def _equals(codes: NDArray[np.uint8], starts: NDArray[np.intp], text: bytes) -> NDArray[np.bool_]:

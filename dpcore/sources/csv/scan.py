@@ -57,10 +57,17 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     feeds = codes == _FEED
     separators = feeds | (codes == ord(delimiter))
     ends = np.flatnonzero(separators)
-    has_quotes = b'"' in chunk
-    breaks = frame_breaks(chunk, delimiter)[0] if has_quotes else _breaks(codes, feeds, ends, width)
+    breaks = _breaks(codes, feeds, ends, width)
+    doubts = []
+    # Separators inside quotes end no cell. Where every line is plain by itself, lines are frames.
+    if b'"' in chunk:
+        ends, quote_frames = _outside_quotes(codes, separators, breaks)
+        if quote_frames.size:
+            breaks, _ = frame_breaks(chunk, delimiter)
+            ends, quote_frames = _outside_quotes(codes, separators, breaks)
+        doubts.append(quote_frames)
     lengths = np.diff(breaks, prepend=-1) - 1
-    doubts = [np.flatnonzero(lengths > LONGEST_CELL)]
+    doubts.append(np.flatnonzero(lengths > LONGEST_CELL))
     # Each test from here on collects the lines that one rule calls not plain.
     blank = lengths == 0
     has_returns = b"\r" in chunk
@@ -71,10 +78,6 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     if b"\0" in chunk:
         doubts.append(np.searchsorted(breaks, np.flatnonzero(codes == 0)))
     doubts.append(_undecodable(chunk, codes, breaks))
-    # Separators inside quotes end no cell.
-    if has_quotes:
-        ends, quote_lines = _outside_quotes(codes, separators, breaks)
-        doubts.append(quote_lines)
     # Where all lines have `width` cells, every width-th separator ends a line.
     if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
         cells = np.diff(np.searchsorted(ends, breaks), prepend=-1)
