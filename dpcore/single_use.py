@@ -23,7 +23,32 @@ def _process() -> tuple[int, int]:
     return os.getpid(), len(_forks)
 
 
-class SingleUse:
+class NeverCopied:
+    """Base of what Python neither copies nor pickles."""
+
+    __slots__ = ()
+
+    # Every way in which Python duplicates an object goes through one of these.
+    def __copy__(self) -> Any:
+        self._refuse()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self._refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._refuse()
+
+    def __reduce__(self) -> Any:
+        self._refuse()
+
+    def __getstate__(self) -> Any:
+        self._refuse()
+
+    def _refuse(self) -> Any:
+        raise TypeError(f"{_name(self)} is not copied or pickled: it stays in this process")
+
+
+class SingleUse(NeverCopied):
     """Base of what serves once. Any threads of one process may share it."""
 
     def __init__(self) -> None:
@@ -48,26 +73,10 @@ class SingleUse:
                 f"{_name(self)} is closed: it was opened in another process, and serves there alone"
             )
 
-    # Every way in which Python duplicates an object goes through one of these.
-    def __copy__(self) -> Any:
-        self._refuse()
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        self._refuse()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        self._refuse()
-
-    def __reduce__(self) -> Any:
-        self._refuse()
-
-    def __getstate__(self) -> Any:
-        self._refuse()
-
     def _refuse(self) -> Any:
         raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")
 
 
-def _name(thing: SingleUse) -> str:
+def _name(thing: NeverCopied) -> str:
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(thing).__name__).split()
     return f"this {words[-1] if words else 'thing'}"

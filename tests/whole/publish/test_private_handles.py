@@ -1,0 +1,156 @@
+"""Nothing that a door returns carries a record when it is pickled, copied or taken apart."""
+
+import copy
+import pickle
+import struct
+
+import attrs
+import cloudpickle
+import msgspec
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Session, price
+from dpcore.errors import ContractError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.registry.registry import Registry
+
+from doubles import LabelMean, LabelMeanBound, domain, table
+
+MARKER, COUNT = 0.7310585786300049, 40
+BYTES = (struct.pack("<d", MARKER), struct.pack(">d", MARKER), str(MARKER).encode())
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: y
+  domain:
+    records: 40
+    columns: {a: [-1, 1], b: [-1, 1]}
+    target: [-1, 1]
+adjacency: replace_one
+budget: {epsilon: 2, delta: 1e-5}
+release: {learner: linear.sufficient_statistics, mechanism: gaussian}
+evaluate: {holdout: 0.25, metrics: [mse]}
+"""
+
+
+def marked():
+    """A table whose every number, labels too, is the marker."""
+    return {name: np.full(COUNT, MARKER) for name in table(COUNT)}
+
+
+def plan(**options):
+    return price(
+        domain=domain(COUNT), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
+        learner=LabelMean(), bound=LabelMeanBound(), mechanism=Gaussian(), holdout=0.25, **options,
+    )  # fmt: skip
+
+
+def joblib_dump(thing, path="thing.joblib"):
+    joblib = pytest.importorskip("joblib")
+    joblib.dump(thing, path)
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def dumped_copy(duplicate):
+    """The bytes of every attribute that a copy can still reach."""
+
+    def dump(thing):
+        copied = duplicate(thing)
+        fields = [getattr(copied, f.name, None) for f in attrs.fields(type(copied))]
+        return pickle.dumps([value for value in fields if value is not None])
+
+    return dump
+
+
+WAYS = {
+    "pickle": pickle.dumps,
+    "old pickle": lambda thing: pickle.dumps(thing, protocol=2),
+    "cloudpickle": cloudpickle.dumps,
+    "joblib": joblib_dump,
+    "copy": dumped_copy(copy.copy),
+    "deepcopy": dumped_copy(copy.deepcopy),
+    "asdict": lambda thing: pickle.dumps(attrs.asdict(thing)),
+    "astuple": lambda thing: pickle.dumps(attrs.astuple(thing)),
+    "msgspec": lambda thing: msgspec.msgpack.encode(thing, enc_hook=lambda inner: repr(inner)),
+    "repr": lambda thing: repr(thing).encode(),
+}
+REFUSALS = (TypeError, ContractError, pickle.PicklingError)
+
+
+def require_no_record(way, thing, *, works=False):
+    """A way of writing a thing down is refused, or what it wrote holds no record."""
+    try:
+        content = WAYS[way](thing)
+    except REFUSALS:
+        assert not works, way
+        return
+    assert [marker for marker in BYTES if marker in content] == [], way
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_outcome_carries_no_record(way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    outcome = plan().run(marked())
+    assert (outcome.opened.train.labels == MARKER).all()  # the search would notice them
+    assert BYTES[0] in pickle.dumps(outcome.opened.train.labels)
+    require_no_record(way, outcome, works=way in ("pickle", "cloudpickle", "joblib", "deepcopy"))
+
+
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda o: pickle.loads(
+    pickle.dumps(o))])  # fmt: skip
+def test_a_copied_outcome_is_what_was_published(duplicate):
+    outcome = plan(coins=PublicCoins(3)).run(table(COUNT))
+    copied = duplicate(outcome)
+    assert type(copied) is type(outcome)
+    assert copied.guarantee == outcome.guarantee
+    assert copied.coins.key == outcome.coins.key
+    assert (copied.model.values == outcome.model.values).all()
+    assert (copied.answers["release"][0].value == outcome.answers["release"][0].value).all()
+    with pytest.raises(ContractError, match="stay in the process that opened them"):
+        _ = copied.opened
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_private_handle_is_never_written_down(way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    opened = plan().run(marked()).opened
+    if way == "repr":
+        assert "0.73" not in repr(opened)
+        return
+    with pytest.raises((*REFUSALS, attrs.exceptions.NotAnAttrsClassError)):
+        content = WAYS[way](opened)
+        assert not any(marker in content for marker in BYTES)
+        raise TypeError  # written down without a record, as msgspec's repr is
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_session_and_its_releases_carry_no_record(way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session = Session(PrivacyBudget(epsilon=3, delta=1e-6), domain(COUNT), marked())
+    session.count(epsilon=1)
+    session.mean("a", epsilon=1)
+    for release in session.releases:
+        require_no_record(way, release, works=way == "pickle")
+    if way not in ("asdict", "astuple", "copy", "deepcopy", "msgspec"):
+        require_no_record(way, session)
+    for duplicate in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(TypeError, match="not copied or pickled"):
+            duplicate(session)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_run_carries_no_record_and_nothing_of_the_operator(way, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "s.yaml").write_text(SPEC)
+    registry = Registry.default()
+    people = {**table(COUNT, seed=4), "y": np.full(COUNT, MARKER)}
+    done = dpcore.run(dpcore.load_spec("s.yaml", registry), table=people)
+    assert done.operator["evaluation"]
+    private = struct.pack(">d", done.operator["evaluation"]["release"]["mse"]["without noise"])
+    require_no_record(way, done)
+    if way in ("pickle", "cloudpickle", "deepcopy"):
+        assert private not in WAYS[way](done)
