@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("fixed", derandomize=True, deadline=None)
-settings.register_profile("explore", deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
-
 from dpcore.publish import session
 from dpcore.running import plan
 from dpcore.running.replay_process import Here
+
+settings.register_profile("fixed", derandomize=True, deadline=None)
+settings.register_profile("explore", deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 ROOT = Path(__file__).parent
 LONG = ROOT / "tests" / "long.txt"

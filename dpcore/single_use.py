@@ -24,7 +24,7 @@ def _process() -> tuple[int, int]:
 
 
 class NeverCopied:
-    """Base of what Python neither copies nor pickles."""
+    """Base of what holds records, or secrets: Python neither copies nor pickles it."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class NeverCopied:
         self._refuse()
 
     def _refuse(self) -> Any:
-        raise TypeError(f"{_name(self)} is not copied or pickled: it stays in this process")
+        raise TypeError("records are not copied or pickled: they stay in the process that has them")
 
 
 class SingleUse(NeverCopied):
@@ -77,6 +77,6 @@ class SingleUse(NeverCopied):
         raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")
 
 
-def _name(thing: NeverCopied) -> str:
+def _name(thing: SingleUse) -> str:
     words = "".join(f" {c.lower()}" if c.isupper() else c for c in type(thing).__name__).split()
     return f"this {words[-1] if words else 'thing'}"

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
 import msgspec
@@ -18,7 +18,6 @@ from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
-from dpcore.isolate.public_part import PublicPart
 from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
@@ -157,7 +156,7 @@ def _json(data: Any) -> bytes:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Run(PublicPart, Shown):
+class Run(Shown):
     """A run: its guarantee, its models ready to predict, and where it is kept.
 
     Args:
@@ -169,13 +168,10 @@ class Run(PublicPart, Shown):
         evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
-            `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded, copied or
-            unpickled.
+            `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
         note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
             clean process; or empty.
     """
-
-    private: ClassVar[str] = "operator"
 
     folder: Path
     channel: str

@@ -131,15 +131,11 @@ class Session(SingleUse, Shown):
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
 
-    def close(self) -> None:
-        """End the process that replays its answers, if it has started one; a release starts it."""
-        self._replayer.close()
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exception: object) -> None:
-        self.close()
+        self._replayer.close()
 
     def __repr__(self) -> str:
         return f"Session({len(self._releases)} releases; left {self.left})"
@@ -261,9 +257,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(
-                self._table, reservation=reservation, replaying=self._replayer
-            )
+            outcome = plan.run(self._table, reservation=reservation, replaying=self._replayer)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(

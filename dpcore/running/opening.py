@@ -42,9 +42,6 @@ class Opened(NeverCopied):
     def __init__(self, *, train: Records | EngineRecords, held: HoldOut) -> None:
         self.train, self.held = train, held
 
-    def _refuse(self) -> Any:
-        raise TypeError("records are not copied or pickled: they stay in the process that has them")
-
     @property
     def holdout(self) -> Table:
         """Every declared column of the hold-out in memory, by name, in the file's units."""

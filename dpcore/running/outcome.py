@@ -1,14 +1,14 @@
 """Outcome: what a run published, which travels, and what it opened, which stays in its process."""
 
 from collections.abc import Mapping
-from typing import ClassVar
+from functools import partial
+from typing import Any
 
 import attrs
 
 from dpcore.errors import ContractError, need_value
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays
-from dpcore.isolate.public_part import PublicPart
 from dpcore.learner import Answer, Model, Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.randomness import PublicCoins
@@ -16,7 +16,7 @@ from dpcore.running.opening import Opened
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Outcome(PublicPart, Shown):
+class Outcome(Shown):
     """What a run published, and (private) what it opened.
 
     Copies and pickles hold what was published alone.
@@ -30,8 +30,6 @@ class Outcome(PublicPart, Shown):
         note: Why the answers were not replayed in a clean process, or empty.
         opened: PRIVATE: for the operator's own evaluation.
     """
-
-    private: ClassVar[str] = "opened"
 
     models: Mapping[str, Published]
     arrays: Mapping[str, Arrays]
@@ -64,6 +62,11 @@ class Outcome(PublicPart, Shown):
         """
         (model,) = [published for published in self.models.values() if isinstance(published, Model)]
         return model
+
+    def __reduce__(self) -> Any:
+        # `copy`, `deepcopy` and every pickler ask here; records refuse all of them.
+        fields = {f.alias: getattr(self, f.name) for f in attrs.fields(Outcome)}
+        return partial(Outcome, **{**fields, "opened": None}), ()
 
     def sheet(self) -> Sheet:
         """What was published, and the guarantee in full."""

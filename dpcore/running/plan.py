@@ -134,8 +134,9 @@ class Plan(Shown):
                 without looking at the records.
             reservation: What `reserve` spent for this run. The guarantee is committed to its
                 ledger before anything is returned.
-            replaying: Where that replay happens: in a process of its own, which ends with this call, if
-                None; `HERE`, which starts none; or a `CleanProcess`, which serves several calls.
+            replaying: Where that replay happens: in a process of its own, which ends with this
+                call, if None; `HERE`, which starts none; or a `CleanProcess`, which serves several
+                calls. The guarantee says where.
 
         Raises:
             SourceError: the table does not fit the domain.

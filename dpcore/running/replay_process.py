@@ -24,7 +24,7 @@ import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any, Self, cast
+from typing import IO, Self, cast
 
 import attrs
 
@@ -62,9 +62,7 @@ Replayed = Callable[[Answers], Rebuilt]
 Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
-_IN_CLEAN, _ALONE = "in a clean process", "in this process alone: "
-
-_READY = b"ready\n"
+_ALONE = "in this process alone: "
 
 _START = """
 import json, sys
@@ -73,13 +71,12 @@ sys.path[:] = json.loads(sys.argv[1])
 try:
     from dpcore.running.replay_process import serve
 except Exception as error:
-    print(json.dumps(["unknown", type(error).__name__]))
+    print("unknown", type(error).__name__)
 else:
     serve()
 """
 
 _PATIENCE = 600.0
-"""Seconds that a clean process may take to start, or beyond 100 times what this one took."""
 
 
 class Replayer(ABC):
@@ -94,11 +91,10 @@ class Replayer(ABC):
         The function that it yields replays the run, or raises `ReleaseError`.
         """
 
-    def start(self) -> bool:
-        """Get ready, so that `of` need not wait; whether it can serve."""
-        return True
+    def start(self) -> None:  # noqa: B027  # most have nothing to get ready
+        """Get ready while something else is done: `of` would do it."""
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  # nor to free
         """Free what it holds; `of` begins anew."""
 
     def __enter__(self) -> Self:
@@ -132,45 +128,23 @@ class CleanProcess(SingleUse, Replayer):
 
     def __init__(self, patience: float = _PATIENCE) -> None:
         super().__init__()
-        self._patience = patience
-        self._run_lock, self._start_lock = threading.Lock(), threading.Lock()
+        self._patience, self._lock = patience, threading.RLock()
         self._helper: subprocess.Popen[bytes] | None = None
         self._end: Callable[[], object] = bool  # nothing to end yet
 
-    def start(self) -> bool:
-        """Start the process, unless it runs; whether there is one.
+    def start(self) -> None:
+        """Start the process, unless it runs.
 
         Raises:
             ContractError: in a process that was forked from the one that made this.
         """
         self._require_here(ContractError)
-        with self._start_lock:
-            if self._helper is not None and self._helper.poll() is None:
-                return True
-            self.close()
-            # A frozen program is its own interpreter: started once more, it would run once more.
-            if not sys.executable or getattr(sys, "frozen", False):
-                return False
-            return self._start_helper()
-
-    def _start_helper(self) -> bool:
-        try:
-            # A session of its own: an interrupt at the terminal is meant for this process.
-            self._helper = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(sys.path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        except (OSError, TypeError, ValueError):  # no such file, no room, no path of plain texts
-            return False
-        self._end = weakref.finalize(self, _end_process, self._helper)
-        with _ended_after(self._patience, self._helper):
-            is_ready = _read_line(self._helper) == _READY
-        if not is_ready:
-            self.close()
-        return is_ready
+        with self._lock:
+            if self._helper is None or self._helper.poll() is not None:
+                self.close()
+                self._helper = _start_helper(self._patience)
+                if self._helper is not None:
+                    self._end = weakref.finalize(self, _end_helper, self._helper)
 
     def close(self) -> None:
         """End the process; the next run starts another."""
@@ -179,65 +153,75 @@ class CleanProcess(SingleUse, Replayer):
 
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
-        """Send the process the plan now; yield a function that sends the answers and compares."""
+        """Start the process if none runs; yield a function that sends it the answers."""
         # One run at a time: a reply belongs to the request before it.
-        with self._run_lock:
-            cause = ""
+        with self._lock:
+            self.start()
+            helper, cause = self._helper, "no other interpreter starts beside it"
             try:
                 # The bytes are written before any record is opened, so nothing that a private
                 # function does later can reach them.
                 plan = pickle.dumps((releases, coins))
             except Exception as error:  # whatever a field of a third party's class raises
-                cause = _unimportable(type(error).__name__)
-            if not cause and not self.start():
-                cause = "no other interpreter starts beside it"
-            helper = self._helper
-            if cause or helper is None:
-                yield lambda answers: _alone(_replay(releases, coins, answers)[0], cause)
-                return
-            # It imports the plugins while the records are opened here.
-            with _ended_after(self._patience, helper):
-                _send(helper, plan)
-            in_step = False
+                helper, cause = None, _unimportable(type(error).__name__)
 
             def replay(answers: Answers) -> Rebuilt:
-                nonlocal in_step
                 start = time.monotonic()
                 retold, digests = _replay(releases, coins, answers)
-                seconds = self._patience + 100 * (time.monotonic() - start)
+                if helper is None:
+                    return _alone(retold, cause)
                 # The process gets the released values alone. They passed the mechanism, so it never
                 # holds anything that the noise does not protect.
-                with _ended_after(seconds, helper):
-                    _send(helper, [[answer.value for answer in group] for group in answers])
-                    reply = _parse(_read_line(helper))
+                values = [[answer.value for answer in group] for group in answers]
+                patience = self._patience + 100 * (time.monotonic() - start)
+                kind, _, content = _ask(helper, patience, (plan, values)).partition(" ")
                 # It cannot import the plan: that is no fault of the learner, so the run goes on
                 # with the replay of this process, and a note says which checks are missing.
-                if reply[0] == "unknown":
-                    in_step = True
-                    return _alone(retold, _unimportable(reply[1]))
+                if kind == "unknown":
+                    return _alone(retold, _unimportable(content.strip()))
                 need(
-                    reply == ["told", digests],
+                    (kind, content) == ("told", f"{json.dumps(digests)}\n"),
                     ReleaseError,
                     "in a process that saw no record, the answers give other asks or another "
                     "model than here: a private function left something in a global or a class "
                     "attribute, or the public part is not determined by its answers; nothing is "
                     "released",
                 )
-                in_step = True
-                return attrs.evolve(retold, place=_IN_CLEAN)
+                return attrs.evolve(retold, place="in a clean process")
 
             try:
                 yield replay
-            finally:
-                # A run that ended early leaves a process that waits for answers, or misreads them.
-                if not in_step:
-                    self.close()
+            except BaseException:
+                # A late reply must not be taken for the next run's, nor this one be asked again.
+                self.close()
+                raise
 
 
 HERE = Here()
 
 
-def _end_process(helper: subprocess.Popen[bytes]) -> None:
+def _start_helper(patience: float) -> subprocess.Popen[bytes] | None:
+    """A fresh interpreter that waits for requests; None where there is none."""
+    # A frozen program is its own interpreter: started once more, it would run once more.
+    if not sys.executable or getattr(sys, "frozen", False):
+        return None
+    try:
+        # A session of its own: an interrupt at the terminal is meant for this process.
+        helper = subprocess.Popen(
+            [sys.executable, "-c", _START, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, TypeError, ValueError):  # no such file, no room, no path of plain texts
+        return None
+    if _ask(helper, patience) == "ready\n":
+        return helper
+    return _end_helper(helper)
+
+
+def _end_helper(helper: subprocess.Popen[bytes]) -> None:
     """End a process, and do nothing in a fork of its parent, whose child it is not."""
     helper.kill()
     for pipe in (helper.stdin, helper.stdout):
@@ -247,38 +231,19 @@ def _end_process(helper: subprocess.Popen[bytes]) -> None:
     helper.wait()
 
 
-def _send(helper: subprocess.Popen[bytes], thing: object) -> None:
-    """Write to a process; of one that ended, the reply is missing, and that is an answer."""
-    stream = cast(IO[bytes], helper.stdin)
-    with contextlib.suppress(OSError, ValueError):
-        pickle.dump(thing, stream)
-        stream.flush()
-
-
-def _read_line(helper: subprocess.Popen[bytes]) -> bytes:
-    """The next line; empty, or without its end, of a process that ended."""
-    return cast(IO[bytes], helper.stdout).readline()
-
-
-@contextlib.contextmanager
-def _ended_after(seconds: float, helper: subprocess.Popen[bytes]) -> Iterator[None]:
-    """End a process that keeps the block waiting for so long: what it does not say is missing."""
-    timer = threading.Timer(seconds, helper.kill)
+def _ask(helper: subprocess.Popen[bytes], patience: float, *request: object) -> str:
+    """The next line that a process says; of one that ended, or takes too long, what there is."""
+    timer = threading.Timer(patience, helper.kill)
     timer.daemon = True
     timer.start()
     try:
-        yield
+        # A process that ended reads nothing, and may have said why.
+        with contextlib.suppress(OSError):
+            cast(IO[bytes], helper.stdin).write(b"".join(map(pickle.dumps, request)))
+            cast(IO[bytes], helper.stdin).flush()
+        return cast(IO[bytes], helper.stdout).readline().decode(errors="replace")
     finally:
         timer.cancel()
-
-
-def _parse(line: bytes) -> list[Any]:
-    """A reply, or one that agrees with nothing."""
-    try:
-        kind, content = json.loads(line)
-        return [kind, content]
-    except (ValueError, TypeError):
-        return ["none", ""]
 
 
 def _unimportable(error: str) -> str:
@@ -325,39 +290,31 @@ def _replay(
 
 
 def serve() -> None:
-    """The clean process: print digests for every plan and its answers on standard input."""
-    with (
-        os.fdopen(os.dup(0), "rb") as requests,
-        os.fdopen(os.dup(1), "wb") as replies,
-        open(os.devnull, "r+b", buffering=0) as nothing,
-    ):
-        # These two carry plans and digests alone: what plugins print goes nowhere, and what they
-        # read is empty.
-        os.dup2(nothing.fileno(), 0)
-        os.dup2(nothing.fileno(), 1)
-        with contextlib.suppress(EOFError, OSError):  # the other process ended
-            while True:
-                reply = _rebuild_and_digest(requests)
-                replies.write(json.dumps(reply).encode() + b"\n")
-                replies.flush()
+    """The clean process: a line of digests for every plan and its values on standard input."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
+    # These two carry requests and digests alone: what plugins print goes nowhere, and what they
+    # read is empty.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    with contextlib.suppress(EOFError, OSError):  # the other process ended
+        while True:
+            print(_rebuild_and_digest(requests), file=replies, flush=True)
     os._exit(0)  # a thread that a plugin started would keep it alive
 
 
-def _rebuild_and_digest(requests: IO[bytes]) -> list[Any]:
-    """Read one plan and then its values; the digests, or why there are none."""
-    plan = pickle.load(requests)  # noqa: S301  # from the process that started this one
+def _rebuild_and_digest(requests: IO[bytes]) -> str:
+    plan, values = pickle.load(requests)  # noqa: S301  # from the process that started this one
     try:
         releases, coins = pickle.loads(plan)  # noqa: S301  # the same
     except Exception as error:
-        pickle.load(requests)  # noqa: S301  # the same; the values are of no use
-        return ["unknown", type(error).__name__]
-    values = pickle.load(requests)  # noqa: S301  # the same
+        return f"unknown {type(error).__name__}"
     try:
         digests = []
         for scheduled, group in zip(releases, values, strict=True):
             model, asks = scheduled.retold(coins, group)
             model = settled(model)
             digests.append([published(model, collect_arrays(model)), transcript(asks)])
-        return ["told", digests]
+        return f"told {json.dumps(digests)}"
     except Exception:
-        return ["failed", ""]
+        return "failed"
