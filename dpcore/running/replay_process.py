@@ -154,6 +154,7 @@ class CleanProcess(SingleUse, Replayer):
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Start the process if none runs; yield a function that sends it the answers."""
+        self._require_here(ContractError)
         # One run at a time: a reply belongs to the request before it.
         with self._lock:
             self.start()
@@ -208,7 +209,7 @@ def _start_helper(patience: float) -> subprocess.Popen[bytes] | None:
     try:
         # A session of its own: an interrupt at the terminal is meant for this process.
         helper = subprocess.Popen(
-            [sys.executable, "-c", _START, json.dumps(sys.path)],
+            [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

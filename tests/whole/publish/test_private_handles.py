@@ -117,8 +117,7 @@ def test_an_outcome_carries_no_record(way, tmp_path, monkeypatch):
     require_no_record(way, outcome, works=way in ("pickle", "cloudpickle", "joblib", "deepcopy"))
 
 
-@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, lambda o: pickle.loads(
-    pickle.dumps(o))])  # fmt: skip
+@pytest.mark.parametrize("duplicate", [copy.copy, copy.deepcopy, pickled])
 def test_a_copied_outcome_is_what_was_published(duplicate):
     outcome = plan(coins=PublicCoins(3)).run(table(COUNT))
     copied = duplicate(outcome)
