@@ -292,6 +292,17 @@ def test_classes_are_declared_and_named():
         only_two.set_params(classes=["no", "yes", "may"]).fit(rows, y)
 
 
+def test_a_fit_is_replayed_in_a_clean_process_or_here_and_says_so(as_shipped):
+    fitted = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1)).fit(*numbers())
+    assert fitted.guarantee_.replayed == "in a clean process"
+    here = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="here")
+    assert here.fit(*numbers()).guarantee_.replayed.startswith("in this process alone")
+    oracle = KernelRidge(columns=(-1, 1), target=(-1, 1), delta=1e-5).fit(*numbers())
+    assert oracle.guarantee_.replayed.startswith("nowhere")
+    with pytest.raises(ParameterError, match="fit needs clean or here, got replay='there'"):
+        SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="there").fit(*numbers())
+
+
 def test_rows_that_do_not_fit_are_refused_or_projected():
     rows, y = numbers()
     rows[3, 1] = 5.0
