@@ -65,7 +65,7 @@ class Outcome(Shown):
 
     def __reduce__(self) -> Any:
         # `copy`, `deepcopy` and every pickler ask here; records refuse all of them.
-        fields = {f.alias: getattr(self, f.name) for f in attrs.fields(Outcome)}
+        fields = {f.name.removeprefix("_"): getattr(self, f.name) for f in attrs.fields(Outcome)}
         return partial(Outcome, **{**fields, "opened": None}), ()
 
     def sheet(self) -> Sheet:

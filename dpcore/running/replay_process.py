@@ -219,7 +219,8 @@ def _start_helper(patience: float) -> subprocess.Popen[bytes] | None:
         return None
     if _ask(helper, patience) == "ready\n":
         return helper
-    return _end_helper(helper)
+    _end_helper(helper)
+    return None
 
 
 def _end_helper(helper: subprocess.Popen[bytes]) -> None:

@@ -230,7 +230,7 @@ def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
     """numpy would choose one type for the whole table by looking at every record."""
     seen = []
 
-    def run(plan, table, secret, reservation):
+    def run(plan, table, **options):
         seen.append(table)
         constant = types.SimpleNamespace(predict=lambda table: np.arange(128.0))
         return types.SimpleNamespace(model=constant, guarantee=None)

@@ -123,6 +123,7 @@ def test_a_copied_outcome_is_what_was_published(duplicate):
     copied = duplicate(outcome)
     assert type(copied) is type(outcome)
     assert copied.guarantee == outcome.guarantee
+    assert copied.guarantee.replayed == outcome.guarantee.replayed != ""
     assert copied.coins.key == outcome.coins.key
     assert (copied.model.values == outcome.model.values).all()
     assert (copied.answers["release"][0].value == outcome.answers["release"][0].value).all()
