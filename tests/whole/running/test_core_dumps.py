@@ -37,7 +37,7 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("door", ["session", pytest.param("plan", marks=pytest.mark.slow)])
 def test_the_soft_limit_alone_is_zero_once_records_are_there(door):
     if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         pytest.skip("core dumps are off in this process already")
