@@ -25,6 +25,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 print(limits() == (hard, hard))
 """
 DOORS = {
+    "command": "from dpcore.cli.app import options; options(False, False, False)",
     "session": 'dpcore.Session(budget, people, {"x": [0.5]})',
     "plan": (
         "from dpcore_statistics.count import Count\n"
@@ -37,7 +38,9 @@ DOORS = {
 }
 
 
-@pytest.mark.parametrize("door", ["session", pytest.param("plan", marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "door", ["command", "session", pytest.param("plan", marks=pytest.mark.slow)]
+)
 def test_the_soft_limit_alone_is_zero_once_records_are_there(door):
     if resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         pytest.skip("core dumps are off in this process already")
