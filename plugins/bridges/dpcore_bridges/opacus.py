@@ -125,7 +125,9 @@ class StepAccountant(ABC):
 
     def statement(self, delta: float) -> str:
         """The claim of `get_epsilon` in one sentence, with its relation and all premises."""
-        claim = f"({rounded_up(self.get_epsilon(delta))}, {rounded_up(delta)})-differentially private"
+        claim = (
+            f"({rounded_up(self.get_epsilon(delta))}, {rounded_up(delta)})-differentially private"
+        )
         return (
             f"The {len(self)} steps are {claim} under {self.adjacency}. Assumed, not derived from "
             f"the records: {'; '.join(self.premises)}."
@@ -323,7 +325,9 @@ class LedgerAccountant(StepAccountant, SingleUse):
         expected_batch_size: float,
         records: int | None = None,
     ) -> None:
-        StepAccountant.__init__(self, (rate for _, rate, _ in planned), expected_batch_size, records)
+        StepAccountant.__init__(
+            self, (rate for _, rate, _ in planned), expected_batch_size, records
+        )
         SingleUse.__init__(self)
         events = tuple(
             (step_event(noise, rate, self.adjacency), count) for noise, rate, count in planned

@@ -294,6 +294,7 @@ def test_opacus_itself_finds_nothing_missing():
     assert ours.get_epsilon(1e-5) <= theirs.get_epsilon(1e-5) * (1 + 1e-9)
 
 
+@pytest.mark.filterwarnings("default")  # Opacus warns of its own generator, torch of hooks
 def test_a_real_engine_is_refused_until_its_divisor_is_declared():
     torch, opacus = pytest.importorskip("torch"), pytest.importorskip("opacus")
     from opacus.data_loader import DPDataLoader
