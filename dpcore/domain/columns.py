@@ -54,9 +54,7 @@ class Range:
         )
         # Encodings divide by the width, sensitivities grow with it, and squares of it are summed.
         need_field(
-            -_FARTHEST <= self.low
-            and self.high <= _FARTHEST
-            and self.high - self.low >= 1 / _FARTHEST,
+            max(-self.low, self.high) <= _FARTHEST and self.high - self.low >= 1 / _FARTHEST,
             self,
             "high",
             f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "

@@ -104,7 +104,7 @@ class StepAccountant(ABC):
 
     @property
     def adjacency(self) -> Adjacency:
-        """Whose neighbours the claim is about: replace-one where the number of records is public."""
+        """What neighbours the claim is about: replace-one where `records` is public."""
         return ADD_REMOVE if self.records is None else REPLACE_ONE
 
     @property
@@ -302,8 +302,8 @@ class LedgerAccountant(StepAccountant, SingleUse):
 
     A step that was not planned raises before the optimiser uses its gradient, so that training
     stops. A planned step also pays for one with more noise or a smaller planned rate. What was
-    planned and not used stays spent. A checkpoint carries the history for `get_epsilon`, and no right to
-    further steps: to go on from it, plan the remaining steps with a new accountant.
+    planned and not used stays spent. A checkpoint carries the history for `get_epsilon`, and no
+    right to further steps: to go on from it, plan the remaining steps with a new accountant.
 
     Args:
         ledger: Where to spend.
