@@ -29,16 +29,18 @@ from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
+from dpcore.single_use import NeverCopied
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
 
 
-@attrs.frozen(eq=False, repr=False)
-class Opened:
-    """PRIVATE: the projected records, split."""
+class Opened(NeverCopied):
+    """PRIVATE: the projected records, split. No class of `attrs`: `asdict` would take it apart."""
 
-    train: Records | EngineRecords
-    held: HoldOut
+    __slots__ = ("held", "train")
+
+    def __init__(self, *, train: Records | EngineRecords, held: HoldOut) -> None:
+        self.train, self.held = train, held
 
     @property
     def holdout(self) -> Table:

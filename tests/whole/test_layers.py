@@ -53,7 +53,7 @@ cli sklearn bridges conformance
 BUDGETS = {
     "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
     "attacks": 7_900,
-    "bridges": 1_500,
+    "bridges": 1_540,  # what a trainer divides by is declared, compared and stated
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,
