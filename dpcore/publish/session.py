@@ -34,13 +34,15 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import made, require_epsilon, require_given, require_learner
+from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.single_use import SingleUse
+from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
@@ -72,7 +74,8 @@ class Session(SingleUse, Shown):
     Args:
         budget: A ledger, which outlives the session, or a budget that it keeps in memory.
         domain: Declared public facts, never taken from the table.
-        table: The records: columns by name, in their own units. A data frame serves.
+        table: The records: columns by name, in their own units. A data frame serves, and so does
+            what `read_csv` and its siblings return: such a file is read once, here.
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
@@ -82,22 +85,22 @@ class Session(SingleUse, Shown):
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column, or a record does not fit and is refused;
-            nothing is spent.
+        SourceError: the table lacks a declared column, one is of another type than is declared, or
+            a record does not fit and is refused; nothing is spent.
     """
 
     def __init__(
         self,
         budget: Ledger | PrivacyBudget,
         domain: Domain,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
     ) -> None:
         super().__init__()
-        require_given(budget, domain, table, adjacency, on_invalid)
+        records = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -118,7 +121,7 @@ class Session(SingleUse, Shown):
         self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
-        self._domain, self._table, self._on_invalid = domain, table, on_invalid
+        self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry = registry
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
@@ -241,7 +244,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._table, reservation=reservation)
+            outcome = plan.run(self._records, reservation=reservation)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(

@@ -27,6 +27,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.opening import admit
 from dpcore.running.plan import Plan
 from dpcore_bridges.sklearn.components import mechanisms, predicting
 from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, names_of, require
@@ -37,6 +38,8 @@ from dpcore_bridges.sklearn.intake import (
     is_column,
     is_frame,
     no_cell_shown,
+    require_numbers,
+    require_rows,
 )
 from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
 
@@ -101,8 +104,14 @@ class PrivateEstimator(BaseEstimator):
         """Columns of X, and y; what is declared is looked at before any value is."""
         # public facts first: their errors must not depend on any record
         require(self.columns, self.on_invalid)
-        self._labels()
+        is_range = isinstance(self._labels(), Range)
+        require_rows(X)
         X = collected(X)  # noqa: N806
+        # scikit-learn converts objects: what a column's type tells is asked before that
+        if not (is_frame(X) or isinstance(self.columns, Mapping)):
+            require_numbers("X", X)
+        if is_range:
+            require_numbers("y", y)
         with no_cell_shown():
             labels = y if is_column(y) else None
             if not is_frame(X):
@@ -130,6 +139,10 @@ class PrivateEstimator(BaseEstimator):
         registry = Registry.default() if self.registry is None else self.registry
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
+        domain = plan.request.domain
+        # a column of another type than is declared is refused before the budget is spent
+        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
+        admit(plan.request, table)
         self._warn()
         book = self.ledger
         if book is not None and not isinstance(book, Ledger):
@@ -142,8 +155,6 @@ class PrivateEstimator(BaseEstimator):
                 book.note(f"{name}: a rehearsal with known coins")
         elif book is not None:
             reservation = plan.reserve(book, name)
-        domain = plan.request.domain
-        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
         for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
             delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
         # a function stays behind an oracle with its records; anything else is published at once

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from dpcore.errors import ParameterError
-from dpcore.records.cells import cells
+from dpcore.errors import ParameterError, need
+from dpcore.records.intake import require_type
+from dpcore.records.location import Holds
+from dpcore.sources.opening import Unopened
 
 _CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arrays of bytes")
 
@@ -40,6 +42,36 @@ def collected(rows: Any) -> Any:
     return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
 
 
+def require_numbers(name: str, values: Any) -> None:
+    """Refuse arrays of objects, which scikit-learn would turn into numbers cell by cell.
+
+    Raises:
+        SourceError: with the type; never a cell.
+    """
+    parts = values if isinstance(values, list | tuple) else [values]
+    if is_frame(values):
+        parts = [values[column] for column in getattr(values, "columns", ())]
+    for part in parts:
+        if is_frame(values) or (isinstance(part, np.ndarray) and part.dtype.kind == "O"):
+            require_type(name, part, Holds.NUMBERS)
+
+
+def require_rows(rows: Any) -> None:
+    """Refuse a file: how many rows an estimator is priced for is what it is handed over.
+
+    Raises:
+        ParameterError: with the two ways out.
+    """
+    need(
+        not isinstance(rows, Unopened),
+        ParameterError,
+        "fit",
+        "rows; for a file use Session.fit or Plan.run, which declare how many records there are",
+        "X",
+        "a file that is not read yet",
+    )
+
+
 def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
     """The columns of a frame as they are; their names and number are the fit's, or this one's."""
     validate_data(estimator, frame, "no_validation", reset=reset, skip_check_array=True)
@@ -56,7 +88,7 @@ def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[ND
     listed = isinstance(given, list | tuple) and not strict
     # cells keep their own types: a common type would depend on every record
     if listed and all(isinstance(row, list | tuple) for row in given):
-        return [cells(list(column)) for column in zip(*given, strict=True)]
+        return [list(column) for column in zip(*given, strict=True)]
     return [rows[:, place] for place in range(rows.shape[1])]
 
 
