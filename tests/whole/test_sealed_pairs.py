@@ -32,8 +32,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.registry.kinds import LEARNER
 from dpcore.records.source import TableSource
+from dpcore.registry.kinds import LEARNER
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
