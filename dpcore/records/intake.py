@@ -90,10 +90,9 @@ def _cells_fit(column: Any, holds: Holds) -> bool:
     misfits = {t for t in types if not issubclass(t, _CELLS[holds])}
     if holds is Holds.IDENTIFIERS:
         # A truth is an int to Python. Numbers beside texts are what a column of objects holds.
-        misfits |= types & {bool}
         texts = {t for t in types if issubclass(t, str | bytes)}
-        misfits |= types - texts - {float} if texts else misfits
-    return all(
+        misfits |= types & {bool} | (types - texts if texts else set())
+    return not misfits or all(
         issubclass(type(cell), float) and math.isnan(cell)
         for cell in listed
         if type(cell) in misfits

@@ -74,10 +74,8 @@ def admit_to(
 
 def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
     """What reading them takes for granted, in the words of every guarantee."""
-    if isinstance(records, Unopened):
-        return ()
     # Nobody can check how the columns of a table were typed before it came here.
-    return records.premises if isinstance(records, Source) else (HANDED_OVER,)
+    return records.premises if isinstance(records, Source | Unopened) else (HANDED_OVER,)
 
 
 def _require_types(domain: Domain, table: Table) -> Table:

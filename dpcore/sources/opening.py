@@ -1,7 +1,7 @@
 """Opening: from what a spec, or a call in Python, says of a source to its declared columns."""
 
 from pathlib import Path
-from typing import Literal
+from typing import ClassVar, Literal
 
 import attrs
 
@@ -101,6 +101,7 @@ class Unopened:
     location: Location
     delimiter: str = ","
     decimal: Literal[".", ","] = "."
+    premises: ClassVar[tuple[str, ...]] = ()
 
     def open(self, domain: Domain, *, refuse: bool) -> Source:
         """A source of the columns that a domain declares; no record is read yet.
