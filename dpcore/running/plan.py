@@ -188,8 +188,8 @@ class Plan(Shown):
             LedgerError: the guarantee could not be committed; nothing is released.
         """
         # What public facts and types refuse is refused first: after `begin` the budget is spent.
-        records = admit(self.request, table)
         encoded = self.encode_points({} if points is None else points)
+        records = admit(self.request, table)
         if engine is not None:
             self.require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret

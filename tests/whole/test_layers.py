@@ -53,7 +53,7 @@ cli sklearn bridges conformance
 BUDGETS = {
     "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
     "attacks": 7_900,
-    "bridges": 1_500,
+    "bridges": 1_505,  # estimators ask for types before scikit-learn converts objects
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,

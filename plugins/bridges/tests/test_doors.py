@@ -223,8 +223,8 @@ def verdicts(reader, kind, folder, pairs):
 
 
 # What the type of a column cannot show, and the premise says: which of two ways to write a date its
-# reader chose, and how texts are spelled.
-HIDDEN = {"date", "day-first date", "bool", "text category", "free text"}
+# reader chose.
+HIDDEN = {"date", "day-first date"}
 
 
 def require_the_law(library, kind, folder, pairs):

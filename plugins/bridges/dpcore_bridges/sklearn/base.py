@@ -39,7 +39,6 @@ from dpcore_bridges.sklearn.intake import (
     is_frame,
     no_cell_shown,
     require_numbers,
-    require_rows,
 )
 from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
 
@@ -104,14 +103,10 @@ class PrivateEstimator(BaseEstimator):
         """Columns of X, and y; what is declared is looked at before any value is."""
         # public facts first: their errors must not depend on any record
         require(self.columns, self.on_invalid)
-        is_range = isinstance(self._labels(), Range)
-        require_rows(X)
-        X = collected(X)  # noqa: N806
         # scikit-learn converts objects: what a column's type tells is asked before that
-        if not (is_frame(X) or isinstance(self.columns, Mapping)):
-            require_numbers("X", X)
-        if is_range:
-            require_numbers("y", y)
+        require_numbers("y", y, converted=isinstance(self._labels(), Range))
+        X = collected(X)  # noqa: N806
+        require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
             labels = y if is_column(y) else None
             if not is_frame(X):

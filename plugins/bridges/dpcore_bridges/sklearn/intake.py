@@ -38,30 +38,12 @@ def is_column(labels: Any) -> bool:
 
 
 def collected(rows: Any) -> Any:
-    """A lazy frame as a frame; anything else as it is."""
-    return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
-
-
-def require_numbers(name: str, values: Any) -> None:
-    """Refuse arrays of objects, which scikit-learn would turn into numbers cell by cell.
+    """A lazy frame as a frame; anything else as it is.
 
     Raises:
-        SourceError: with the type; never a cell.
+        ParameterError: a file that is not read yet; with the two ways out.
     """
-    parts = values if isinstance(values, list | tuple) else [values]
-    if is_frame(values):
-        parts = [values[column] for column in getattr(values, "columns", ())]
-    for part in parts:
-        if is_frame(values) or (isinstance(part, np.ndarray) and part.dtype.kind == "O"):
-            require_type(name, part, Holds.NUMBERS)
-
-
-def require_rows(rows: Any) -> None:
-    """Refuse a file: how many rows an estimator is priced for is what it is handed over.
-
-    Raises:
-        ParameterError: with the two ways out.
-    """
+    # how many rows an estimator is priced for is what it is handed over
     need(
         not isinstance(rows, Unopened),
         ParameterError,
@@ -70,6 +52,23 @@ def require_rows(rows: Any) -> None:
         "X",
         "a file that is not read yet",
     )
+    return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
+
+
+def require_numbers(name: str, values: Any, *, converted: bool) -> None:
+    """Refuse objects, which scikit-learn would turn into numbers cell by cell.
+
+    Args:
+        converted: Whether scikit-learn makes numbers of these values.
+
+    Raises:
+        SourceError: with the type; never a cell.
+    """
+    names = getattr(values, "column_names", getattr(values, "columns", ()))
+    listed = values if isinstance(values, list | tuple) else [values]
+    for part in [values[name] for name in names] if is_frame(values) else listed:
+        if converted and (is_frame(values) or getattr(part, "dtype", None) == np.dtype(object)):
+            require_type(name, part, Holds.NUMBERS)
 
 
 def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
@@ -80,7 +79,7 @@ def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
     return [frame[name] for name in frame.columns]
 
 
-def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[NDArray[Any]]:
+def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[Any]:
     """The columns of what scikit-learn checked; of a list of rows its cells as they were given.
 
     numpy would give all cells of a list one type, chosen by looking at every record.
