@@ -122,6 +122,8 @@ class Guarantee(Shown):
         sources: Theorems it rests on.
         voided: Why there is no guarantee, where the status is `none`.
         recorded: The ledger that bounds it together with other runs, if one does.
+        replayed: Where its answers were replayed: "in a clean process", or in this one alone, and
+            why; empty of a plan.
     """
 
     epsilon: float
@@ -137,6 +139,7 @@ class Guarantee(Shown):
     sources: tuple[str, ...]
     voided: str = ""
     recorded: Recorded | None = None
+    replayed: str = attrs.field(default="", eq=False)  # no published format holds it yet
 
     def __attrs_post_init__(self) -> None:
         # A proved claim rests on no assumption, and a conditional one names what it rests on.

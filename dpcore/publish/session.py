@@ -7,7 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import attrs
 
@@ -19,6 +19,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published, promises
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
@@ -41,6 +42,7 @@ from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
+from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
 
@@ -82,6 +84,9 @@ class Session(SingleUse, Shown):
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
+        replaying: Where models are rebuilt from released answers before they are returned: in a
+            process of its own, which the first question starts and the session's end ends, if
+            None; `HERE` starts none. The guarantee of every release says where.
 
     Raises:
         ParameterError: one of them is something else.
@@ -98,8 +103,10 @@ class Session(SingleUse, Shown):
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
+        replaying: Replayer | None = None,
     ) -> None:
         super().__init__()
+        forbid_core_dumps()
         records = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
@@ -123,8 +130,15 @@ class Session(SingleUse, Shown):
         self._concentrated = total.notion == "renyi"
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry = registry
+        self._replayer = CleanProcess() if replaying is None else replaying
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._replayer.close()
 
     def __repr__(self) -> str:
         return f"Session({len(self._releases)} releases; left {self.left})"
@@ -225,6 +239,8 @@ class Session(SingleUse, Shown):
         self._require_here(ContractError)
         require_learner(learner)
         budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
+        # Started here, so that it imports what it needs while this process prices and encodes.
+        self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
         plan = price(
             domain=self._domain,
@@ -244,7 +260,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._records, reservation=reservation)
+            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(

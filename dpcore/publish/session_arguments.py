@@ -69,7 +69,8 @@ def admitted(
     records = admit_to(domain, table, on_invalid)
     if isinstance(table, Unopened):
         # The file may change before the next release: it is read once, here.
-        records = TableSource(in_memory(cast(Source, records), domain), premises=())
+        source = cast(Source, records)
+        records = TableSource(in_memory(source, domain), premises=source.premises)
     in_hand = records.table if isinstance(records, TableSource) else records
     if not isinstance(in_hand, Source) and on_invalid == "refuse":
         require_fit(domain, in_hand)

@@ -30,6 +30,7 @@ from dpcore.errors import (
     need,
 )
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
@@ -48,8 +49,9 @@ from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
-from dpcore.running.plan import Outcome, Plan
-from dpcore.running.replay_process import CleanProcess, Replayer
+from dpcore.running.outcome import Outcome
+from dpcore.running.plan import Plan
+from dpcore.running.replay_process import CleanProcess
 from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
@@ -114,6 +116,7 @@ def run(
     records = None if table is None else admit(spec.request, table)
     work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
     book = ledger_of(spec, ledger)
+    forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
@@ -217,7 +220,6 @@ class _Work:
     table: Table | Source | None
     source: str | None
     progress: Progress | None
-    replaying: Replayer = attrs.field(factory=CleanProcess)
     engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
@@ -232,15 +234,16 @@ class _Work:
             count += 1
             tell(count, limit)
 
-        return self.plan.run(
-            records,
-            engine=self.engine,
-            secret=self.secret,
-            progress=step,
-            points=self.points,
-            reservation=reservation,
-            replaying=self.replaying,
-        )
+        with CleanProcess() as replayer:
+            return self.plan.run(
+                records,
+                engine=self.engine,
+                secret=self.secret,
+                progress=step,
+                points=self.points,
+                reservation=reservation,
+                replaying=replayer,
+            )
 
     def sealed(self, reservation: Reservation | None) -> Outcome:
         """Read and release without a word: whatever fails, the error is one fixed sentence."""

@@ -33,6 +33,7 @@ from dpcore.records.records import Records
 from dpcore.records.source import HANDED_OVER, Columns, Part, Source, TableSource
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
+from dpcore.single_use import NeverCopied
 from dpcore.sources.opening import Unopened, kind_of_cells
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
@@ -67,7 +68,7 @@ def admit_to(
     """
     if isinstance(table, Unopened):
         return table.open(domain, refuse=on_invalid == "refuse")
-    if isinstance(table, TableSource) and table.premises:
+    if isinstance(table, TableSource) and HANDED_OVER in table.premises:
         return attrs.evolve(table, table=_require_types(domain, table.table))
     return table if isinstance(table, Source) else _require_types(domain, table)
 
@@ -91,12 +92,13 @@ def _declared(rule: Any) -> Holds:
     return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS
 
 
-@attrs.frozen(eq=False, repr=False)
-class Opened:
-    """PRIVATE: the projected records, split."""
+class Opened(NeverCopied):
+    """PRIVATE: the projected records, split. No class of `attrs`: `asdict` would take it apart."""
 
-    train: Records | EngineRecords
-    held: HoldOut
+    __slots__ = ("held", "train")
+
+    def __init__(self, *, train: Records | EngineRecords, held: HoldOut) -> None:
+        self.train, self.held = train, held
 
     @property
     def holdout(self) -> Table:

@@ -17,9 +17,8 @@ from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Status
-from dpcore.isolate.isolated_copies import Arrays
 from dpcore.isolate.sealed_output import run_silenced
-from dpcore.learner import Answer, Model, Published
+from dpcore.learner import Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
 from dpcore.plan.cost_statement import Resources
@@ -27,9 +26,10 @@ from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.opening import Opened, admit, premises_of
+from dpcore.running.opening import admit, premises_of
+from dpcore.running.outcome import Outcome
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
-from dpcore.running.replay_process import HERE, Replayer
+from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.siblings import sibling
@@ -40,45 +40,6 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger, Reservation
     from dpcore.ledger.charge import Charge
     from dpcore.running.function_release import Predictor, Serving
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Outcome(Shown):
-    """What a run published, and (private) what it opened.
-
-    Args:
-        models: By release name, rebuilt from the answers; tables where nothing is predicted.
-        arrays: Of the models, by release name: what the replay compared, and files are made of.
-        answers: By release name, in order of asking; "evaluation" holds a private look's.
-        guarantee: Of this run; `none` if its coins were known or its door was not private.
-        coins: The published key.
-        opened: PRIVATE: for the operator's own evaluation.
-        note: Why the answers were not replayed in a clean process, or empty.
-    """
-
-    models: Mapping[str, Published]
-    arrays: Mapping[str, Arrays]
-    answers: Mapping[str, tuple[Answer, ...]]
-    guarantee: Guarantee
-    coins: PublicCoins
-    opened: Opened = attrs.field(repr=False)
-    note: str = ""
-
-    @property
-    def model(self) -> Model:
-        """The only model.
-
-        Raises:
-            ValueError: there are several, or none.
-        """
-        (model,) = [published for published in self.models.values() if isinstance(published, Model)]
-        return model
-
-    def sheet(self) -> Sheet:
-        """What was published, and the guarantee in full."""
-        from dpcore.running.notebook_views import released_sheet
-
-        return released_sheet("Outcome", self.models, self.guarantee)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -156,7 +117,7 @@ class Plan(Shown):
         progress: Callable[[], None] = do_nothing,
         points: Mapping[str, Table] | None = None,
         reservation: Reservation | None = None,
-        replaying: Replayer = HERE,
+        replaying: Replayer | None = None,
     ) -> Outcome:
         """Open the records and release.
 
@@ -175,7 +136,9 @@ class Plan(Shown):
                 without looking at the records.
             reservation: What `reserve` spent for this run. The guarantee is committed to its
                 ledger before anything is returned.
-            replaying: Where that replay happens: in this process, or in one that saw no record.
+            replaying: Where that replay happens: in a process of its own, which ends with this
+                call, if None; `HERE`, which starts none; or a `CleanProcess`, which serves several
+                calls. The guarantee says where.
 
         Raises:
             SourceError: the table does not fit the domain: unspent, where types show it.
@@ -200,9 +163,12 @@ class Plan(Shown):
         sealed = self.request.sealed
         step = do_nothing if sealed else progress  # of a sealed run no more is told than its end
         # An engine of the caller's stays open; one that is made here is closed, and its spools go.
-        with LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder:
+        with (
+            LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
+            CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
+        ):
             reading = partial(self._release_records, records, holder, secret, door)
-            work = partial(reading, step, encoded, reservation, replaying)
+            work = partial(reading, step, encoded, reservation, replayer)
             return run_silenced(work) if sealed else work()
 
     def require_fit(self, engine: Engine) -> None:
@@ -251,7 +217,7 @@ class Plan(Shown):
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers)
-        guarantee = self._guarantee(secret, table)
+        guarantee = attrs.evolve(self._guarantee(secret, table), replayed=retold.place)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -336,7 +302,9 @@ class Plan(Shown):
         records = cast(Records, opened.train)  # a function's records are in memory
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
-        guarantee = self._guarantee(secret, table)
+        guarantee = attrs.evolve(
+            self._guarantee(secret, table), replayed="nowhere: an oracle answers later questions"
+        )
         return Predictor(
             domain=serving.part,
             oracle=oracle,

@@ -53,7 +53,7 @@ cli sklearn bridges conformance
 BUDGETS = {
     "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
     "attacks": 7_900,
-    "bridges": 1_505,  # estimators ask for types before scikit-learn converts objects
+    "bridges": 1_550,  # what a trainer divides by is declared; estimators ask for types first
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,

@@ -23,7 +23,8 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
 from dpcore.running.opening import admit
-from dpcore.running.plan import Outcome, Plan
+from dpcore.running.outcome import Outcome
+from dpcore.running.plan import Plan
 from dpcore_bridges.events_of import require_proved
 
 _LEAST = 1e-300  # stands for an epsilon of 0 beside a delta

@@ -29,6 +29,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
 from dpcore.running.plan import Plan
+from dpcore.running.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
 from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, names_of, require
 from dpcore_bridges.sklearn.intake import (
@@ -63,6 +64,9 @@ class PrivateEstimator(BaseEstimator):
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         registry: Where components are looked up; the default one if None.
+        replay: Where a model is rebuilt from its released answers before `fit` returns: `clean`, a
+            process of each fit's own, or `here`, which costs less and finds less. `guarantee_`
+            says which.
     """
 
     epsilon: float = 1.0
@@ -76,6 +80,7 @@ class PrivateEstimator(BaseEstimator):
     rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
     registry: Registry | None = None
+    replay: Literal["clean", "here"] = "clean"
 
     _is_clone = False  # not a parameter: set by `__sklearn_clone__`
 
@@ -103,6 +108,14 @@ class PrivateEstimator(BaseEstimator):
         """Columns of X, and y; what is declared is looked at before any value is."""
         # public facts first: their errors must not depend on any record
         require(self.columns, self.on_invalid)
+        need(
+            self.replay in ("clean", "here"),
+            ParameterError,
+            "fit",
+            "clean or here",
+            "replay",
+            self.replay,
+        )
         # scikit-learn converts objects: what a column's type tells is asked before that
         require_numbers("y", y, converted=isinstance(self._labels(), Range))
         X = collected(X)  # noqa: N806
@@ -157,7 +170,8 @@ class PrivateEstimator(BaseEstimator):
             self.predictor_ = plan.open(table, secret=secret, reservation=reservation)
             self.guarantee_, self.domain_ = self.predictor_.guarantee, domain
         else:
-            outcome = plan.run(table, secret=secret, reservation=reservation)
+            place = HERE if self.replay == "here" else None
+            outcome = plan.run(table, secret=secret, reservation=reservation, replaying=place)
             self.model_, self.guarantee_ = outcome.model, outcome.guarantee
             self.domain_ = domain
             warn_of_constant(name, self._predicted, domain)
