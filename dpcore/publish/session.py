@@ -35,14 +35,16 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import made, require_epsilon, require_given, require_learner
+from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
+from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
@@ -74,7 +76,8 @@ class Session(SingleUse, Shown):
     Args:
         budget: A ledger, which outlives the session, or a budget that it keeps in memory.
         domain: Declared public facts, never taken from the table.
-        table: The records: columns by name, in their own units. A data frame serves.
+        table: The records: columns by name, in their own units. A data frame serves, and so does
+            what `read_csv` and its siblings return: such a file is read once, here.
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
@@ -87,15 +90,15 @@ class Session(SingleUse, Shown):
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column, or a record does not fit and is refused;
-            nothing is spent.
+        SourceError: the table lacks a declared column, one is of another type than is declared, or
+            a record does not fit and is refused; nothing is spent.
     """
 
     def __init__(
         self,
         budget: Ledger | PrivacyBudget,
         domain: Domain,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
@@ -104,7 +107,7 @@ class Session(SingleUse, Shown):
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        require_given(budget, domain, table, adjacency, on_invalid)
+        records = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -125,7 +128,7 @@ class Session(SingleUse, Shown):
         self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
-        self._domain, self._table, self._on_invalid = domain, table, on_invalid
+        self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry = registry
         self._replayer = CleanProcess() if replaying is None else replaying
         self._releases: list[PaidRelease] = []
@@ -257,7 +260,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._table, reservation=reservation, replaying=self._replayer)
+            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(

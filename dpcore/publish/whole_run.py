@@ -48,10 +48,11 @@ from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
+from dpcore.running.opening import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import CleanProcess
-from dpcore.sources.opening import open_source
+from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
 
@@ -65,7 +66,7 @@ Progress = Callable[[int, int], None]
 def run(
     spec: Spec | Path | str,
     *,
-    table: Table | None = None,
+    table: Table | Unopened | None = None,
     source: str | None = None,
     ledger: Ledger | None = None,
     progress: Progress | None = None,
@@ -77,7 +78,7 @@ def run(
 
     Args:
         spec: A spec, or the path of one. Its lock is kept beside its file as `dpcore check` does.
-        table: The records, by column; read from `source` if None.
+        table: The records, by column, or what `read_csv` returns; read from `source` if None.
         source: A file or LOADER:NAME in place of the spec's own source.
         ledger: What the run is charged to, where the spec names none.
         progress: Called before the first answer and after every one; never in a sealed run.
@@ -112,7 +113,8 @@ def run(
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     plan = locked_spec.plan
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
-    work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
+    records = None if table is None else admit(spec.request, table)
+    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
     book = ledger_of(spec, ledger)
     forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
@@ -215,7 +217,7 @@ class _Work:
     plan: Plan
     points: dict[str, Table]
     secret: SecretCoins
-    table: Table | None
+    table: Table | Source | None
     source: str | None
     progress: Progress | None
     engine: Engine | None = None

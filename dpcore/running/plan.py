@@ -25,13 +25,15 @@ from dpcore.plan.cost_statement import Resources
 from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.records.source import HANDED_OVER, Source
+from dpcore.records.source import Source
+from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Schedule
 from dpcore.siblings import sibling
+from dpcore.sources.opening import Unopened
 
 if TYPE_CHECKING:
     from dpcore.accounting.certainty import Curve
@@ -107,7 +109,7 @@ class Plan(Shown):
 
     def run(
         self,
-        table: Table | Source,
+        table: Table | Source | Unopened,
         *,
         engine: Engine | None = None,
         secret: SecretCoins | None = None,
@@ -123,8 +125,8 @@ class Plan(Shown):
         gave the same asks and the same models from the answers alone, byte for byte.
 
         Args:
-            table: Columns by name, in the file's units; or a source, whose records are held in
-                blocks outside memory where every learner reads sums, folds or loops.
+            table: Columns by name, in the file's units; or a source, or what `read_csv` returns,
+                whose records are held in blocks on disk where every learner can read these.
             engine: Holds the records of a source; a local one for this call if None. It is the
                 caller's to close.
             secret: Fresh secure coins if None; known ones void the guarantee.
@@ -139,7 +141,7 @@ class Plan(Shown):
                 calls. The guarantee says where.
 
         Raises:
-            SourceError: the table does not fit the domain.
+            SourceError: the table does not fit the domain: unspent, where types show it.
             RequestError: a function release has no points, or more than are paid for; or a learner
                 needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
@@ -148,8 +150,9 @@ class Plan(Shown):
                 sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        # What public facts refuse is refused first: after `begin` the budget is spent.
+        # What public facts and types refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
+        records = admit(self.request, table)
         if engine is not None:
             self.require_fit(engine)
         secret = SecretCoins.draw() if secret is None else secret
@@ -164,17 +167,8 @@ class Plan(Shown):
             LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
             CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
         ):
-            work = partial(
-                self._release_records,
-                table,
-                holder,
-                secret,
-                door,
-                step,
-                encoded,
-                reservation,
-                replayer,
-            )
+            reading = partial(self._release_records, records, holder, secret, door)
+            work = partial(reading, step, encoded, reservation, replayer)
             return run_silenced(work) if sealed else work()
 
     def require_fit(self, engine: Engine) -> None:
@@ -252,7 +246,7 @@ class Plan(Shown):
 
     def open(
         self,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         secret: SecretCoins | None = None,
         reservation: Reservation | None = None,
@@ -285,16 +279,17 @@ class Plan(Shown):
             ContractError,
             "an oracle draws secret coins of its own: give none",
         )
+        records = admit(self.request, table)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        work = partial(self._open_oracle, serving, table, secret, reservation)
+        work = partial(self._open_oracle, serving, records, secret, reservation)
         return run_silenced(work) if self.request.sealed else work()
 
     def _open_oracle(
         self,
         serving: Serving,
-        table: Table,
+        table: Table | Source,
         secret: SecretCoins,
         reservation: Reservation | None,
     ) -> Predictor:
@@ -372,9 +367,7 @@ class Plan(Shown):
 
     def _guarantee(self, secret: SecretCoins, table: Table | Source) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
-        # Nobody can check how the columns of a table were typed before it came here.
-        premises = table.premises if isinstance(table, Source) else (HANDED_OVER,)
-        guarantee = self.guarantee.resting_on(*premises)
+        guarantee = self.guarantee.resting_on(*premises_of(table))
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

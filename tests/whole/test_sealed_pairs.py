@@ -18,6 +18,7 @@ from dpcore import (
     Release,
     Status,
     price,
+    read_csv,
 )
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReleaseError, SpecError
@@ -33,9 +34,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.records.source import TableSource
 from dpcore.registry.kinds import LEARNER
-from dpcore.sources.text import load_table
-from dpcore.specs.grammar import Csv
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
@@ -157,8 +157,7 @@ def told(plan, folder, content, capfd):
     if plan.guarantee.release in (ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS):
         points = {"release": {"a": np.array([0.5, -0.5]), "b": np.zeros(2)}}
     try:
-        table = load_table("people.csv", folder, Csv(), plan.request.domain, total=True)
-        outcome = plan.run(table, door=forced, points=points)
+        outcome = plan.run(read_csv(path), door=forced, points=points)
     except Exception as error:
         return type(error).__name__, str(error), capfd.readouterr()
     answers = outcome.answers["release"]
@@ -292,10 +291,11 @@ def test_what_is_printed_below_python_is_not_told(capfd, monkeypatch):
 
     monkeypatch.setattr(Ridge, "statistic", loud)
     rng = np.random.default_rng(0)
-    people = dict(zip("aby", rng.uniform(-1, 1, (3, 50)), strict=True))
+    table = dict(zip("aby", rng.uniform(-1, 1, (3, 50)), strict=True))
+    people = TableSource(table, premises=())
     plan.run(people)
     assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr(Ridge, "statistic", lambda *a: people["y"])
+    monkeypatch.setattr(Ridge, "statistic", lambda *a: table["y"])
     with pytest.raises(ReleaseError, match=r"^The sealed run failed; ") as failed:
         plan.run(people)
     assert failed.value.__context__ is None
