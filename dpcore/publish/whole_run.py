@@ -32,7 +32,7 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
-from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
+from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -390,13 +390,13 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
 @contextlib.contextmanager
 def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
     """A new run folder, removed again if nothing was written to it."""
-    folder = new_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
-    try:
-        yield folder
-    except BaseException:
-        with contextlib.suppress(OSError):  # what was written stays for the operator to look at
-            folder.rmdir()
-        raise
+    with locked_folder(Path(runs), "spec" if spec.path is None else spec.path.stem) as folder:
+        try:
+            yield folder
+        except BaseException:
+            with contextlib.suppress(OSError):  # what was written stays for the operator to look at
+                folder.rmdir()
+            raise
 
 
 def _operator(
