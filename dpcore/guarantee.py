@@ -196,8 +196,8 @@ class Guarantee(Shown):
         distributions: Versions of the distributions whose code it rests on, by name.
         door_premises: What the door takes for granted through which the records came; the plan's
             own are `premises`.
-        replayed: Where its answers were replayed before they were published, and why not in a
-            clean process; empty of a plan, and of an oracle.
+        replayed: Where its answers were replayed before they were published: "in a clean process",
+            or in this one alone, and why; empty of a plan.
     """
 
     epsilon: float

@@ -50,7 +50,8 @@ def test_insurance_runs_on_the_file_the_user_names():
     if not folder:
         pytest.skip("DPCORE_DATA names no folder with insurance.csv")
     spec = load_spec(ROOT / "examples" / "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
+    domain = spec.request.domain
+    table = domain.parse(load_table("insurance.csv", Path(folder), spec.csv, domain))
     assert wins(spec, table, 10) >= 9
     outcome = spec.price().run(table)
     assert np.all(np.isfinite(outcome.model.predict(table)))

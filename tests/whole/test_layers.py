@@ -51,9 +51,9 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
+    "dpcore": 20_150,  # doors: records are framed, typed and admitted; a guarantee is stated by ask
     "attacks": 7_900,
-    "bridges": 1_500,
+    "bridges": 1_560,  # what a trainer divides by is declared; estimators ask for types first
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,

@@ -30,6 +30,7 @@ from dpcore import (
     SensitivityBound,
     Status,
     price,
+    read_csv,
 )
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import (
@@ -261,14 +262,20 @@ def test_with_a_ledger_every_invocation_is_paid_before_the_records_are_opened(tm
     assert first.guarantee.recorded.ledger == "host"
     assert measurement(table()).guarantee.recorded.entry > first.guarantee.recorded.entry
     with pytest.raises(OpenDPException, match="refuses"):
-        measurement("never opened")
+        measurement(table())
     assert ledger.spent().charges == 2
 
 
-def test_a_sealed_plan_fails_without_a_reason():
+def test_a_sealed_plan_fails_without_a_reason(tmp_path):
     plan = plan_of(sealed=True, on_invalid="project")
-    with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([*table(39).values()]), delimiter=",",
+        header=",".join(table(39)), comments="",
+    )  # fmt: skip
+    with pytest.raises(OpenDPException, match="files and queries alone"):
         approximate_measurement(plan)(table(39))
+    with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
+        approximate_measurement(plan)(read_csv(tmp_path / "t.csv"))
     assert "39" not in str(refusal.value)
     with pytest.raises(OpenDPException, match="39"):
         approximate_measurement(plan_of())(table(39))
