@@ -123,7 +123,8 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
         "refuted": Status.NONE,
     }
     assert plan.guarantee.status is expected[status]
-    table = load_table(loaded.source, loaded.folder, loaded.csv, loaded.request.domain)
+    declared = loaded.request.domain
+    table = declared.parse(load_table(loaded.source, loaded.folder, loaded.csv, declared))
     points = points_of(loaded, plan)
     outcome = plan.run(table, points=points)
     assert outcome.guarantee.asks == plan.guarantee.asks
