@@ -93,6 +93,12 @@ if TYPE_CHECKING:
         SensitivityLaw as SensitivityLaw,
         WorstCase as WorstCase,
     )
+    from dpcore.sources.opening import (
+        Unopened as Unopened,
+        read_csv as read_csv,
+        read_parquet as read_parquet,
+        read_sql as read_sql,
+    )
     from dpcore.specs.spec import Spec as Spec, load_spec as load_spec
 
     __version__: str
@@ -178,6 +184,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
@@ -185,6 +192,9 @@ _HOME = {
     "load_run": "publish.folder",
     "load_spec": "specs.spec",
     "price": "pricing.price",
+    "read_csv": "sources.opening",
+    "read_parquet": "sources.opening",
+    "read_sql": "sources.opening",
     "replace_features": "adjacency",
     "replay": "publish.whole_run",
     "run": "publish.whole_run",
