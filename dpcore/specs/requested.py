@@ -127,8 +127,10 @@ def _release(node: Node, registry: Registry) -> Release:
                 owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
-    with below("mechanism"):
-        mechanism, shares = _mechanism(parts["mechanism"], registry)
+    mechanism, shares = None, {}
+    if "mechanism" in parts:
+        with below("mechanism"):
+            mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,
