@@ -1,7 +1,6 @@
 """The usual mechanism of a query: what releases it where nobody names a mechanism.
 
-A spec that names none is priced anew with these, and its published runs replay with them: a change
-here needs a new format of specs.
+A run whose spec names none replays with these: a change here needs a new format of specs.
 """
 
 from typing import cast
@@ -9,12 +8,6 @@ from typing import cast
 from dpcore.distance import Distance
 from dpcore.errors import SpecError
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.query import Query
 
 
@@ -23,39 +16,42 @@ def usual_mechanism(
 ) -> AnyMechanism:
     """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
 
-    At delta = 0 Laplace noise in l2 too. Functions, Gram matrices and categories have mechanisms of
-    their own.
+    At delta = 0 it is Laplace noise in l2 too. What the query itself names comes first.
 
     Args:
         has_delta: Whether the budget has a delta.
-        concentrated: Whether costs add up by Rényi divergences; else only Gaussian and pure events
-            do. As `has_delta` if None.
+        concentrated: Whether costs add up by Rényi divergences, as they do unless this is False;
+            else only Gaussian and pure events do. Never at delta = 0.
 
     Raises:
         SpecError: no mechanism is usual for such a query.
     """
-    if query.usual is not None:
-        return cast(AnyMechanism, query.usual)
     concentrated = has_delta and concentrated is not False
     integer = query.values == "integers" and query.real_size == 1
+    # Each is imported where it is taken: most runs name their mechanism.
     match query.distance:
+        case _ if query.usual is not None:
+            return cast(AnyMechanism, query.usual)
+        case Distance.L2 if has_delta and integer and concentrated:
+            from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian as Usual
         case Distance.L2 if has_delta:
-            return DiscreteGaussian() if integer and concentrated else Gaussian()
+            from dpcore.mechanisms.gaussian import Gaussian as Usual
+        case Distance.L1 | Distance.L2 if integer:
+            from dpcore.mechanisms.discrete_laplace import DiscreteLaplace as Usual
         case Distance.L1 | Distance.L2:
-            return DiscreteLaplace() if integer else Laplace()
+            from dpcore.mechanisms.laplace import Laplace as Usual
+        case Distance.LINF if concentrated:
+            from dpcore.mechanisms.exponential import Exponential as Usual
         case Distance.LINF:
-            return Exponential() if concentrated else PermuteAndFlip()
+            from dpcore.mechanisms.permute_and_flip import PermuteAndFlip as Usual
         case Distance.RKHS if has_delta:
-            # Imported where a function is asked for: nothing else needs kernels.
-            from dpcore.mechanisms.gaussian_process import GaussianProcess
-
-            return GaussianProcess()
+            from dpcore.mechanisms.gaussian_process import GaussianProcess as Usual
         case Distance.PSD_ROWS:
-            from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-
-            return GaussianSampling()
+            from dpcore.mechanisms.gaussian_sampling import GaussianSampling as Usual
         case Distance.HAMMING:
-            from dpcore.mechanisms.randomized_response import RandomizedResponse
-
-            return RandomizedResponse()
-    raise SpecError(f"the query {query.name!r} is bounded in {query.distance}: name a mechanism")
+            from dpcore.mechanisms.randomized_response import RandomizedResponse as Usual
+        case _:
+            raise SpecError(
+                f"the query {query.name!r} is bounded in {query.distance}: name a mechanism"
+            )
+    return Usual()

@@ -31,8 +31,8 @@ class Release:
 
     Args:
         learner: What to fit.
-        mechanism: For every query, or one by query name; for each query the usual one if None
-            (`dpcore.mechanisms.usual`).
+        mechanism: For every query that it fits, or one by query name; the usual one for others,
+            and for all if None (`dpcore.mechanisms.usual`).
         bound: Overrides the learner's own preference.
         name: Unique within the run.
         share: Share of the budget relative to the run's other releases.

@@ -14,6 +14,7 @@ from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near,
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
+from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
 from dpcore.pricing.unit_claims import (
@@ -101,7 +102,7 @@ class Bounds:
             return queries
         if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
-        claims = _Claims(self, release, public.mu is not None)
+        claims = _Claims(self, _choose_mechanisms(release, queries, public.mu is not None))
         # A bound about a learner within a learner chooses the inner one's bound here, once.
         definite_bound = bound.about(
             release.learner, public, bound_relation(self.adjacency), claims
@@ -258,15 +259,10 @@ def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
 
 @attrs.frozen(eq=False)
 class _Claims:
-    """What bounds claim, as far as the mechanisms of one release can price it.
-
-    Args:
-        has_delta: Whether the budget has a delta, for mechanisms that the release leaves out.
-    """
+    """What bounds claim, as far as the mechanisms of one release can price it."""
 
     bounds: Bounds
-    release: Release
-    has_delta: bool
+    mechanisms: Mapping[str, tuple[AnyMechanism, list[str]]]
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         return self.bounds.of_learner(learner)
@@ -300,7 +296,7 @@ class _Claims:
 
     def mechanism(self, query: Query, name: str) -> AnyMechanism:
         """The mechanism of the query that the run plans as `name`."""
-        return _mechanism(self.release, query, name, self.has_delta)
+        return _complete(*self.mechanisms[name], query, name)
 
 
 def _explain_unfit(queries: tuple[Query, ...]) -> str:
@@ -312,21 +308,30 @@ def _explain_unfit(queries: tuple[Query, ...]) -> str:
     return ""
 
 
-def _mechanism(release: Release, query: Query, name: str, has_delta: bool) -> AnyMechanism:
-    """The mechanism of the query called `name`, with what the learner supplies filled in."""
-    choice = release.mechanism
-    path: list[str]
-    if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
-        group = name.split(".")[0]
-        key = name if name in choice else group
-        mechanism, path = choice[key], ["mechanism", key]
-    elif choice is None:
-        # Imported where a release names no mechanism alone.
-        from dpcore.mechanisms.usual import usual_mechanism
+def _choose_mechanisms(
+    release: Release, queries: tuple[Query, ...], has_delta: bool
+) -> dict[str, tuple[AnyMechanism, list[str]]]:
+    """Each query's mechanism, and under which keys the release names it.
 
-        mechanism, path = usual_mechanism(query, has_delta=has_delta), []
-    else:
-        mechanism, path = choice, ["mechanism"]
+    One mechanism for all queries answers those that it fits. Where it fits some of them, and where
+    the release names none, a query has the usual one.
+    """
+    choice = release.mechanism
+    if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
+        keys = {q.name: q.name if q.name in choice else q.name.split(".")[0] for q in queries}
+        return {name: (choice[key], ["mechanism", key]) for name, key in keys.items()}
+    fitting = {q.name for q in queries if choice is not None and not _explain_misfit(choice, q)}
+    return {
+        query.name: (usual_mechanism(query, has_delta=has_delta), [])
+        if choice is None or (fitting and query.name not in fitting)
+        else (choice, ["mechanism"])
+        for query in queries
+    }
+
+
+def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
+    """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
+    name = f"{query.name!r}"
     usual = _FITTING[query.distance]
     if query.usual is not None:
         usual = f"{type(query.usual).__name__} fits"
@@ -339,22 +344,25 @@ def _mechanism(release: Release, query: Query, name: str, has_delta: bool) -> An
         and not query.is_choice
         and {mechanism.distance, query.distance} <= CONVERTIBLE
     )
-    need(
-        mechanism.distance is query.distance or is_converted,
-        SpecError,
-        f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-        f"{name!r} is bounded in {query.distance}; {usual}",
-        path,
-    )
+    if mechanism.distance is not query.distance and not is_converted:
+        return (
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{name} is bounded in {query.distance}; {usual}"
+        )
     # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
     kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
-    need(
-        mechanism.answers in kinds,
-        SpecError,
-        f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: it answers a "
-        f"{mechanism.answers.__name__}, and the query is a {type(query).__name__}; {usual}",
-        path,
+    if mechanism.answers in kinds:
+        return ""
+    return (
+        f"mechanism {type(mechanism).__name__} and the query {name} do not fit: it answers a "
+        f"{mechanism.answers.__name__}, and the query is a {type(query).__name__}; {usual}"
     )
+
+
+def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str) -> AnyMechanism:
+    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+    reason = _explain_misfit(mechanism, attrs.evolve(query, name=name))
+    need(not reason, SpecError, reason, path)
     if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "

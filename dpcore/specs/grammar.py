@@ -290,8 +290,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         learner: What is fitted: a component.
-        mechanism: The noise: one component for every query, or one for each by its name; for each
-            query the usual one if left out.
+        mechanism: The noise: one component for every query that it fits, or one for each by its
+            name; the usual one for others, and for all if left out.
         bound: The theorem that limits what one record changes; the learner's own if left out.
         name: Of the release, unique within the run.
         share: Part of the budget, relative to the other releases.

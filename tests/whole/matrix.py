@@ -15,10 +15,10 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Range,
-    Registry,
     Release,
     price,
 )
+from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
 from dpcore.errors import DpcoreError, NoClaimError
@@ -30,11 +30,11 @@ from whole import acceptance
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 RELATIONS = (REPLACE_ONE, ADD_REMOVE)
 BUDGET = PrivacyBudget(epsilon=3.0, delta=1e-5)
-SMALL = {"regularization": 0.5, "neurons": 8}
+NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
     "linear.chosen_ridge": {"features": CosSin(count=4)},
-    "ntk.printed": {**SMALL, "eta_min": 0.1},
-    "ntk.regression": SMALL,
+    "ntk.printed": {**NTK, "eta_min": 0.1},
+    "ntk.regression": NTK,
     "statistics.bounded_mean": {"column": "a"},
     "statistics.group_errors": {"by": ("g",)},
     "statistics.group_parity": {"by": ("g",)},
@@ -62,8 +62,9 @@ def domain(name, adjacency):
         columns["town"] = Texts(12)
     exact, limit = (None, 200) if adjacency is ADD_REMOVE else (200, None)
     groups = {"g": Categories(("p", "q"))} if name in OF_A_MODEL else {}
+    labels = Classes(("no", "yes")) if name == "statistics.group_rates" else Range(-1, 1)
     return Domain(
-        columns=columns, target="y", labels=Range(-1, 1), exact=exact, limit=limit, groups=groups
+        columns=columns, target="y", labels=labels, exact=exact, limit=limit, groups=groups
     )
 
 
