@@ -15,6 +15,7 @@ from dpcore import (
     Domain,
     PrivacyBudget,
     Range,
+    Registry,
     Release,
     price,
 )
@@ -42,6 +43,23 @@ LEARNERS = {
     "statistics.private_groups": {"column": "town", "mean_of": "a"},
     "statistics.private_keys": {"column": "town"},
 }
+MARKS = {(True, True): "yes", (True, False): "r", (False, True): "a", (False, False): ""}
+INTRODUCTION = """# Learners and mechanisms
+
+Look up here whether a learner takes a mechanism. A cell says what a plan answers to the two, at a
+budget of epsilon 3 and delta 1e-5, with the noise left for the plan to find:
+
+* `yes`: it has a price under replace-one and under add/remove.
+* `r`, `a`: it has a price under replace-one alone, or under add/remove alone.
+* `if`: the price rests on assumptions that the spec must accept.
+* A number: it has none, for the [reason](#why-not) with that number.
+
+In the column *left out* the release names no mechanism, so that each query has the usual one. A
+mechanism that fits some of a learner's queries answers those, and the usual ones answer the rest.
+[What is accepted](acceptance.md) says the same of each bound.
+
+`tests/whole/matrix.py` writes this page, and a test compares it with the plan.
+"""
 OF_A_MODEL = {"statistics.group_errors", "statistics.group_parity", "statistics.group_rates"}
 
 
@@ -68,8 +86,12 @@ def domain(name, adjacency):
     )
 
 
-def answer(name, mechanism, adjacency, registry):
-    """(mark, reason): `yes`, `if` where an assumption must be accepted, or `no` and why."""
+def plan_of(name, mechanism, adjacency, registry, assumptions=()):
+    """The plan of the pair.
+
+    Raises:
+        DpcoreError: it has no price.
+    """
     learner = example(name, registry)
     releases = [Release(learner=learner, mechanism=mechanism)]
     fields = {}
@@ -81,18 +103,23 @@ def answer(name, mechanism, adjacency, registry):
             Release(learner=learner, mechanism=mechanism, of="model"),
         ]
         fields = {"holdout": 0.25}
+    return price(
+        domain=domain(name, adjacency),
+        adjacency=adjacency,
+        budget=BUDGET,
+        releases=releases,
+        accept_assumptions=assumptions,
+        registry=registry,
+        **fields,
+    )
+
+
+def answer(name, mechanism, adjacency, registry):
+    """(mark, reason): `yes`, `if` where an assumption must be accepted, or `no` and why."""
     assumptions = []
     while True:
         try:
-            price(
-                domain=domain(name, adjacency),
-                adjacency=adjacency,
-                budget=BUDGET,
-                releases=releases,
-                accept_assumptions=assumptions,
-                registry=registry,
-                **fields,
-            )
+            plan_of(name, mechanism, adjacency, registry, assumptions)
         except NoClaimError as error:
             assumption = re.search("rests on the assumption '(.*?)'", error.message)
             if assumption is None:
@@ -102,3 +129,53 @@ def answer(name, mechanism, adjacency, registry):
             return "no", error.message
         else:
             return ("if" if assumptions else "yes"), ", ".join(assumptions)
+
+
+def rows(registry):
+    """(learner, {mechanism: mark}, {mechanism: reason}), "" where none is named."""
+    for name in registry.names(LEARNER):
+        marks, reasons = {}, {}
+        for title in ("", *registry.names(MECHANISM)):
+            mechanism = None
+            if title:
+                fields = acceptance.MECHANISMS.get(title, {})
+                mechanism = registry.component(MECHANISM, title)(**fields)
+            here, there = (answer(name, mechanism, each, registry) for each in RELATIONS)
+            marks[title] = MARKS[here[0] != "no", there[0] != "no"]
+            if "if" in (here[0], there[0]):
+                marks[title] += " if"
+            if marks[title] == "":
+                reasons[title] = general(here[1])
+        yield name, marks, reasons
+
+
+def general(reason):
+    """A reason without what differs from learner to learner."""
+    reason = re.sub(r"no bound of \w+ gives a claim: ", "no bound gives a claim: ", reason)
+    reason = re.sub(r"the query '[^']*'", "the query", reason)
+    return re.sub(r"epsilon=[0-9.e+-]+", "epsilon", reason).replace("\n", " ")
+
+
+def page(found):
+    """The page as text, from what `rows` yields."""
+    numbers, lines = {}, []
+    titles = list(found[0][1])
+    for number, title in enumerate(titles[1:], start=1):
+        lines.append(f"{number}. `{title}`")
+    columns = ["left out", *map(str, range(1, len(titles)))]
+    lines += ["", f"| learner | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, marks, reasons in found:
+        cells = [
+            mark or f"({numbers.setdefault(reasons[title], len(numbers) + 1)})"
+            for title, mark in marks.items()
+        ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    priced = sum(bool(mark) for _, marks, _ in found for title, mark in marks.items() if title)
+    pairs = len(found) * (len(titles) - 1)
+    lines += ["", f"{priced} of {pairs} pairs have a price.", "", "## Why not", ""]
+    lines += [f"{number}. {reason}" for reason, number in numbers.items()]
+    return "\n".join([INTRODUCTION, *lines, ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(list(rows(Registry.default()))))
