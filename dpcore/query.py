@@ -109,6 +109,14 @@ class Sum:
         )
 
 
+def _distances(norms: Iterable[Any]) -> tuple[Distance, ...]:
+    return tuple(map(Distance, norms))
+
+
+def _own_norm(query: Query) -> tuple[Distance, ...]:
+    return (query.distance,)
+
+
 def _reads_of(query: Query) -> Reads:
     return Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS
 
@@ -145,8 +153,7 @@ class Query:
     shape: tuple[int, ...] = attrs.field(converter=_shape)
     distance: Distance = attrs.field(converter=Distance)
     norms: tuple[Distance, ...] = attrs.field(
-        default=attrs.Factory(lambda self: (self.distance,), takes_self=True),
-        converter=lambda norms: tuple(map(Distance, norms)),
+        default=attrs.Factory(_own_norm, takes_self=True), converter=_distances
     )
     field: Literal["real", "complex"] = "real"
     values: Literal["reals", "integers"] = attrs.field(
@@ -165,9 +172,7 @@ class Query:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
         # Between other distances nothing can be chosen: they measure different things.
-        if self.norms != (self.distance,) and not (
-            {self.distance} <= {*self.norms} <= CONVERTIBLE
-        ):
+        if self.norms != (self.distance,) and not ({self.distance} <= {*self.norms} <= CONVERTIBLE):
             listed = ", ".join(self.norms)
             raise ParameterError("Query", "l1, l2 and linf, distance among them", "norms", listed)
 

@@ -156,6 +156,7 @@ class Sensitivity(AnySensitivity):
 
         The range is a difference of two entries, which is the same number in every norm.
         """
+        # Where the norm is the same one the claim stays as it is, to the last bit and word.
         factor = conversion(self.distance, distance, size)
         if factor is None or distance is self.distance:
             return super().in_norm(distance, size)

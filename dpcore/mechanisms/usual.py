@@ -8,6 +8,15 @@ from typing import cast
 from dpcore.distance import Distance
 from dpcore.errors import SpecError
 from dpcore.mechanism import AnyMechanism
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.exponential import Exponential
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.query import Query
 
 
@@ -28,30 +37,29 @@ def usual_mechanism(
     """
     concentrated = has_delta and concentrated is not False
     integer = query.values == "integers" and query.real_size == 1
-    # Each is imported where it is taken: most runs name their mechanism.
+    # What the query names comes first; then its distance, values and the budget decide.
     match query.distance:
         case _ if query.usual is not None:
             return cast(AnyMechanism, query.usual)
         case Distance.L2 if has_delta and integer and concentrated:
-            from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian as Usual
+            return DiscreteGaussian()
         case Distance.L2 if has_delta:
-            from dpcore.mechanisms.gaussian import Gaussian as Usual
+            return Gaussian()
         case Distance.L1 | Distance.L2 if integer:
-            from dpcore.mechanisms.discrete_laplace import DiscreteLaplace as Usual
+            return DiscreteLaplace()
         case Distance.L1 | Distance.L2:
-            from dpcore.mechanisms.laplace import Laplace as Usual
+            return Laplace()
         case Distance.LINF if concentrated:
-            from dpcore.mechanisms.exponential import Exponential as Usual
+            return Exponential()
         case Distance.LINF:
-            from dpcore.mechanisms.permute_and_flip import PermuteAndFlip as Usual
+            return PermuteAndFlip()
         case Distance.RKHS if has_delta:
-            from dpcore.mechanisms.gaussian_process import GaussianProcess as Usual
+            return GaussianProcess()
         case Distance.PSD_ROWS:
-            from dpcore.mechanisms.gaussian_sampling import GaussianSampling as Usual
+            return GaussianSampling()
         case Distance.HAMMING:
-            from dpcore.mechanisms.randomized_response import RandomizedResponse as Usual
+            return RandomizedResponse()
         case _:
             raise SpecError(
                 f"the query {query.name!r} is bounded in {query.distance}: name a mechanism"
             )
-    return Usual()

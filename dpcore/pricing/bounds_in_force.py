@@ -14,7 +14,6 @@ from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near,
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
 from dpcore.pricing.unit_claims import (
@@ -320,13 +319,15 @@ def _choose_mechanisms(
     if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
         keys = {q.name: q.name if q.name in choice else q.name.split(".")[0] for q in queries}
         return {name: (choice[key], ["mechanism", key]) for name, key in keys.items()}
-    fitting = {q.name for q in queries if choice is not None and not _explain_misfit(choice, q)}
-    return {
-        query.name: (usual_mechanism(query, has_delta=has_delta), [])
-        if choice is None or (fitting and query.name not in fitting)
-        else (choice, ["mechanism"])
-        for query in queries
-    }
+    misfits = [q for q in queries if choice is None or _explain_misfit(choice, q)]
+    if choice is not None and len(misfits) in (0, len(queries)):
+        return {query.name: (choice, ["mechanism"]) for query in queries}
+    # Imported where a mechanism is missing: these are many.
+    from dpcore.mechanisms.usual import usual_mechanism
+
+    usual = {q.name: (usual_mechanism(q, has_delta=has_delta), list[str]()) for q in misfits}
+    fitting = {} if choice is None else {q.name: (choice, ["mechanism"]) for q in queries}
+    return {**fitting, **usual}
 
 
 def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:

@@ -1,6 +1,6 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -127,7 +127,8 @@ def _release(node: Node, registry: Registry) -> Release:
                 owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
-    mechanism, shares = None, {}
+    mechanism: Any = None
+    shares: dict[str, float] = {}
     if "mechanism" in parts:
         with below("mechanism"):
             mechanism, shares = _mechanism(parts["mechanism"], registry)
