@@ -92,6 +92,12 @@ if TYPE_CHECKING:
         SensitivityLaw as SensitivityLaw,
         WorstCase as WorstCase,
     )
+    from dpcore.sources.opening import (
+        Unopened as Unopened,
+        read_csv as read_csv,
+        read_parquet as read_parquet,
+        read_sql as read_sql,
+    )
     from dpcore.specs.spec import Spec as Spec, load_spec as load_spec
 
     __version__: str
@@ -176,6 +182,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
@@ -183,6 +190,9 @@ _HOME = {
     "load_run": "publish.folder",
     "load_spec": "specs.spec",
     "price": "pricing.price",
+    "read_csv": "sources.opening",
+    "read_parquet": "sources.opening",
+    "read_sql": "sources.opening",
     "replace_features": "adjacency",
     "replay": "publish.whole_run",
     "run": "publish.whole_run",

@@ -7,7 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import attrs
 
@@ -18,6 +18,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published, promises
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
@@ -28,12 +29,15 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import made, require_epsilon, require_given, require_learner
+from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.randomness import PublicCoins
+from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
+from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
+from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
@@ -65,32 +69,38 @@ class Session(SingleUse, Shown):
     Args:
         budget: A ledger, which outlives the session, or a budget that it keeps in memory.
         domain: Declared public facts, never taken from the table.
-        table: The records: columns by name, in their own units. A data frame serves.
+        table: The records: columns by name, in their own units. A data frame serves, and so does
+            what `read_csv` and its siblings return: such a file is read once, here.
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
+        replaying: Where models are rebuilt from released answers before they are returned: in a
+            process of its own, which the first question starts and the session's end ends, if
+            None; `HERE` starts none. The guarantee of every release says where.
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column, or a record does not fit and is refused;
-            nothing is spent.
+        SourceError: the table lacks a declared column, one is of another type than is declared, or
+            a record does not fit and is refused; nothing is spent.
     """
 
     def __init__(
         self,
         budget: Ledger | PrivacyBudget,
         domain: Domain,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
+        replaying: Replayer | None = None,
     ) -> None:
         super().__init__()
-        require_given(budget, domain, table, adjacency, on_invalid)
+        forbid_core_dumps()
+        records = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -111,10 +121,17 @@ class Session(SingleUse, Shown):
         self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
-        self._domain, self._table, self._on_invalid = domain, table, on_invalid
+        self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry = registry
+        self._replayer = CleanProcess() if replaying is None else replaying
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._replayer.close()
 
     def __repr__(self) -> str:
         return f"Session({len(self._releases)} releases; left {self.left})"
@@ -215,6 +232,8 @@ class Session(SingleUse, Shown):
         self._require_here(ContractError)
         require_learner(learner)
         budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
+        # Started here, so that it imports what it needs while this process prices and encodes.
+        self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
         plan = price(
             domain=self._domain,
@@ -234,7 +253,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._table, reservation=reservation)
+            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(

@@ -51,11 +51,12 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    # 400 for the doors: records are framed, and a guarantee is stated by ask. 100 for norms: bounds
-    # are converted, a mechanism takes the best claim, and queries have usual mechanisms.
-    "dpcore": 20_000,
+    # 650 for the doors: records are framed, typed and admitted, replays have a process, folders a
+    # third format. 115 for norms: bounds are converted, a mechanism takes the best claim, and
+    # queries have usual mechanisms.
+    "dpcore": 20_270,
     "attacks": 7_900,
-    "bridges": 1_500,
+    "bridges": 1_560,  # what a trainer divides by is declared; estimators ask for types first
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,

@@ -211,9 +211,7 @@ class _Search:
         for number, target in enumerate(targets):
             rng = np.random.default_rng([number, count])  # the other phases keep their numbers
             candidates = Candidates.drawn(self._rows, count, rng)
-            for start in candidates.farthest(
-                self._case, target.ask, self._claim.distance
-            ):
+            for start in candidates.farthest(self._case, target.ask, self._claim.distance):
                 if self._is_broken():
                     return
                 self._limit += 1

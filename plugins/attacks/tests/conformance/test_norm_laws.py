@@ -90,9 +90,7 @@ class Pairs(SummingLearner, OneShot):
 
     def queries(self, public):
         return (
-            SumQuery(
-                name="pair", shape=(2,), distance="l2", norms=("l1", "l2"), sum=Sum(clip=1.0)
-            ),
+            SumQuery(name="pair", shape=(2,), distance="l2", norms=("l1", "l2"), sum=Sum(clip=1.0)),
         )
 
     def contributions(self, query, block, public):
@@ -115,9 +113,7 @@ class ClippedInOneNorm(Pairs):
 def test_an_author_who_clips_in_one_of_two_norms_is_caught_and_the_core_is_not(learner):
     from dpcore.learning.bounds.sum import SumBound
 
-    tested = Case(
-        learner=learner(), bound=SumBound(), domain=domain(20, 2), adjacency=REPLACE_ONE
-    )
+    tested = Case(learner=learner(), bound=SumBound(), domain=domain(20, 2), adjacency=REPLACE_ONE)
     outcomes = {verdict.law: verdict.outcome for verdict in sum_verdicts(tested)}
     expected = Outcome.PASSED if learner is Pairs else Outcome.FAILED
     assert outcomes[CLIPPED] is expected
