@@ -85,6 +85,10 @@ class AnyMechanism(ABC):
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
     """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
 
+    additive: ClassVar[bool] = False
+    """Whether it adds noise to every coordinate, so that a bound in another norm serves it too,
+    converted to its own. A choice among scores is none: it takes bounds of scores only."""
+
     by_person: ClassVar[bool] = False
     """Whether `event` holds for whatever moves the statistic as far as the sensitivity says, so for
     several records of one person too. What counts on the shape of one record's movement says no,

@@ -56,6 +56,7 @@ class Gaussian(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L2
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     spherical: ClassVar[bool] = True

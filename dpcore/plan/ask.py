@@ -36,6 +36,13 @@ class Ask:
             f"its sensitivity is a law over the order of records, which mechanism "
             f"{type(self.mechanism).__name__} cannot price (gaussian can)",
         )
+        # Noise scaled in one norm covers no move that is bounded in another.
+        need(
+            self.sensitivity.distance is self.mechanism.distance,
+            ContractError,
+            f"{type(self.mechanism).__name__} needs a {self.mechanism.distance} bound, the "
+            f"sensitivity is stated in {self.sensitivity.distance}",
+        )
 
     def at(self, scale: float) -> Self:
         """The same ask with its mechanism's free field set."""
@@ -110,7 +117,7 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
         return query.sampling.amplified(event)
     # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
     # the sensitivity is larger, as for a replacement, that second move is priced by itself.
-    absent_event, clip = event, query.moved(query.sum.clip)
+    absent_event, clip = event, query.moved(query.longest(sensitivity.distance))
     if clip < sensitivity.largest:
         absent_event = mechanism.event_of_move(query, sensitivity, clip)
     return query.sampling.amplified_sum(event, absent_event)

@@ -143,7 +143,7 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
 def _describe_price(ask: Ask) -> dict[str, Any]:
     """What pricing found of one ask, as plain data."""
     return {
-        "distance": str(ask.query.distance),
+        "distance": str(ask.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
         "sensitivity": ask.sensitivity.plain(),
         "solver_error": ask.sensitivity.solver_error,

@@ -14,7 +14,6 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
@@ -27,16 +26,10 @@ from dpcore.ledger.charge import Charge
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
-from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
@@ -296,7 +289,9 @@ class Session(SingleUse, Shown):
         # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
-            query.name: usual_mechanism(query, concentrated=self._concentrated and budget.delta > 0)
+            query.name: usual_mechanism(
+                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+            )
             for query in learner.queries(public)
         }
 
@@ -308,23 +303,3 @@ class Session(SingleUse, Shown):
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
         (figures,) = published.tables.values()
         return figures
-
-
-def usual_mechanism(query: Query, *, concentrated: bool) -> AnyMechanism:
-    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
-
-    Args:
-        concentrated: Whether costs add up by Rényi divergences; else only Gaussian and pure events
-            do.
-
-    Raises:
-        SpecError: the query's distance is another one.
-    """
-    integer = query.values == "integers" and query.real_size == 1
-    if query.distance is Distance.L2:
-        return DiscreteGaussian() if integer and concentrated else Gaussian()
-    if query.distance is Distance.L1:
-        return DiscreteLaplace() if integer else Laplace()
-    if query.distance is Distance.LINF:
-        return Exponential() if concentrated else PermuteAndFlip()
-    raise SpecError(f"the query {query.name!r} is bounded in {query.distance}: name a mechanism")

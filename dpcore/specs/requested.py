@@ -1,6 +1,6 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -136,8 +136,11 @@ def _release(node: Node, registry: Registry) -> Release:
                 owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
-    with below("mechanism"):
-        mechanism, shares = _mechanism(parts["mechanism"], registry)
+    mechanism: Any = None
+    shares: dict[str, float] = {}
+    if "mechanism" in parts:
+        with below("mechanism"):
+            mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,

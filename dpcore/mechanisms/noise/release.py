@@ -71,6 +71,7 @@ class LaplaceNoise(Executed):
     """Laplace noise of one kind or another, of scale `noise_scale` on every real coordinate."""
 
     distance: ClassVar[Distance] = Distance.L1
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
 
