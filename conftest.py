@@ -14,6 +14,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dpcore.publish import session
+from dpcore.running import plan
+from dpcore.running.replay_process import Here
+
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
@@ -34,6 +38,19 @@ def pytest_terminal_summary(terminalreporter):
     if ABSENT:
         names = ", ".join(path.parent.name for path in ABSENT)
         terminalreporter.write_line(f"tests/whole is left out: not installed are {names}")
+
+
+@pytest.fixture
+def as_shipped():
+    """Plans and sessions of this test replay in a process of their own, as users' do."""
+
+
+@pytest.fixture(autouse=True)
+def replay_here(request, monkeypatch):
+    """Start no process for every plan and session of the tests: one costs half a second."""
+    if "as_shipped" not in request.fixturenames:
+        for door in (plan, session):
+            monkeypatch.setattr(door, "CleanProcess", Here)
 
 
 @pytest.hookimpl(tryfirst=True)

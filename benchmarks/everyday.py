@@ -31,6 +31,7 @@ from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.running.replay_process import HERE
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.mechanisms.thresholded import Thresholded
@@ -61,7 +62,7 @@ def ours(
         mechanism=mechanism,
         coins=PublicCoins(1),
     )
-    return lambda _: plan.run({"x": values}).models["release"].arrays()["estimate"]
+    return lambda _: plan.run({"x": values}, replaying=HERE).models["release"].arrays()["estimate"]
 
 
 def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Draw:
@@ -74,7 +75,7 @@ def ours_shown(learner: Any, mechanism: Any, epsilon: float, values: Any) -> Dra
         mechanism=mechanism,
         coins=PublicCoins(1),
     )
-    return lambda _: plan.run({"x": values}).models["release"].arrays()["display"]
+    return lambda _: plan.run({"x": values}, replaying=HERE).models["release"].arrays()["display"]
 
 
 class Found(NamedTuple):
@@ -261,7 +262,7 @@ def our_groups(
     )
 
     def drawn() -> dict[str, tuple[float, float]]:
-        tables = plan.run({"key": keys, "x": values}).models["release"].tables
+        tables = plan.run({"key": keys, "x": values}, replaying=HERE).models["release"].tables
         counts = {row[0]: row[1] for row in tables["count"].rows()}
         return {row[0]: (counts[row[0]], row[1]) for row in tables["mean"].rows()}
 

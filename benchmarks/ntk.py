@@ -39,6 +39,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.publish.evaluation import evaluate
+from dpcore.running.replay_process import HERE
 from dpcore_ntk.central import Central
 from dpcore_ntk.kernel import ntk_lower, ntk_matrix
 from dpcore_ntk.regression import Regression
@@ -130,7 +131,9 @@ def digits(runs: int) -> None:
             holdout=0.2,
         )
         found = [
-            evaluate(plan, plan.run(table), {"accuracy": Accuracy()})["release"]["accuracy"]
+            evaluate(plan, plan.run(table, replaying=HERE), {"accuracy": Accuracy()})["release"][
+                "accuracy"
+            ]
             for _ in range(runs)
         ]
         columns = {name: [f[name] for f in found] for name in found[0]}

@@ -24,6 +24,7 @@ import dpcore
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.running.replay_process import HERE
 from dpcore_tables.shape_functions import ShapeFunctions
 
 BINS = 10
@@ -120,7 +121,7 @@ def main():
                     mechanism=Gaussian(noise=given.noise),
                     on_invalid="project",
                 )
-                model = plan.run(train).model
+                model = plan.run(train, replaying=HERE).model
                 own = scores(model.probabilities(test), test[target], classes, base)
                 results.setdefault(f"epsilon {epsilon:g}", []).append(own)
         shares = " ".join(f"{share:.1%}" for share in sorted(base))

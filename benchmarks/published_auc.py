@@ -17,6 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from dpcore.plan.paid_evaluation import PrivateLook
+from dpcore.running.replay_process import HERE
 from dpcore.specs.spec import spec_of_text
 
 RECORDS, COLUMNS = 20_000, 10
@@ -56,7 +57,7 @@ def main() -> None:
         table, began = records(seed), time.process_time()
         plan = spec_of_text(SPEC.replace("PAID", str(given.paid)), "auc.yaml").price()
         assert isinstance(plan.request.look, PrivateLook)
-        outcome = plan.run(table)
+        outcome = plan.run(table, replaying=HERE)
         (ask,), (answer,) = plan.schedule.look, outcome.answers["evaluation"]
         assert ask.spread is not None
         held = outcome.opened.held

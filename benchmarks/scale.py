@@ -35,6 +35,7 @@ from dpcore.learning.learners.summing import require_sum
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
+from dpcore.running.replay_process import HERE
 from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.dialect import DeclaredColumn, Dialect
 from dpcore.sources.csv.python_reader import by_lines
@@ -174,7 +175,7 @@ def run(learner: Any, path: Path, records: int, columns: int, asks: int, threads
     summed = all(isinstance(ask.query, dpcore.SumQuery) for ask in plan.schedule.asks)
     assert not summed or all(ask.sensitivity.solver_error == 0 for ask in plan.schedule.asks)
     with Timed(asks=asks, threads=threads, spool=path.parent) as engine:
-        plan.run(source_of(path, records, columns), engine=engine)
+        plan.run(source_of(path, records, columns), engine=engine, replaying=HERE)
     per = {
         name: [round(1e6 * s / records, 4) for s in spent[:4]]
         for name, spent in engine.seconds.items()

@@ -34,6 +34,7 @@ from dpcore.engines.base import Task
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.running.replay_process import HERE
 from dpcore_engines.dask import Dask
 from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_engines.dask_workers import answers
@@ -119,7 +120,7 @@ def large(folder: Path, records: int, workers: int) -> dict[str, Any]:
     with DaskCluster(workers=workers).opened(folder) as engine:
         assert isinstance(engine, Dask), "its own engine"
         began = time.perf_counter()
-        plan.run(source_of(path, records, _FEW), engine=engine)
+        plan.run(source_of(path, records, _FEW), engine=engine, replaying=HERE)
         found["whole run, s per 10^6"] = round(1e6 * (time.perf_counter() - began) / records, 3)
         asked = Task(part=task().part, zero=(Exact.zeros((_FEW,), -30),))
         found["an ask, ms per 10^6"] = round(
@@ -197,7 +198,7 @@ def same(folder: Path, several: list[int]) -> dict[str, Any]:
 def released(plan: Any, source: Any, engine: Any) -> list[bytes]:
     """All answers, with known secret coins."""
     secret = dpcore.SecretCoins.rehearsal(5)
-    outcome = plan.run(source, secret=secret, engine=engine)
+    outcome = plan.run(source, secret=secret, engine=engine, replaying=HERE)
     return [answer.value.tobytes() for answer in outcome.answers["release"]]
 
 

@@ -27,6 +27,7 @@ from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.turns import cosines
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.running.replay_process import HERE
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
@@ -160,8 +161,8 @@ def releases(count: int, repetitions: int) -> None:
         one, many = plan(1, noise), plan(count, noise)
         seconds = interleaved(
             {
-                "one": lambda plan=one: plan.run(table),
-                "many": lambda plan=many: plan.run(table),
+                "one": lambda plan=one: plan.run(table, replaying=HERE),
+                "many": lambda plan=many: plan.run(table, replaying=HERE),
             },
             repetitions,
         )
@@ -198,7 +199,9 @@ def staged(folder: Path, repetitions: int) -> None:
             learner=StagedGradient(),
             mechanism=Gaussian(),
         )
-        seconds = interleaved({"run": lambda plan=plan: plan.run(table)}, repetitions)["run"]
+        seconds = interleaved(
+            {"run": lambda plan=plan: plan.run(table, replaying=HERE)}, repetitions
+        )["run"]
         print(
             f"staged_gradient, {len(rows)} records, epsilon {epsilon:g}, {plan.most_asks} exact "
             f"releases: {seconds:.3f} s (goal < 0.2)"

@@ -24,6 +24,7 @@ from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.running.replay_process import HERE
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
@@ -197,7 +198,7 @@ def measure(folder, data, learner, epsilon, splits, noise, most=None, adjacency=
         )
         assert plan.guarantee.status is dpcore.Status.PROVED
         start = time.perf_counter()
-        model = plan.run(train).model
+        model = plan.run(train, replaying=HERE).model
         seconds.append(time.perf_counter() - start)
         own, other = losses(model, usual, test, target, labels)
         private.append(own)

@@ -23,7 +23,32 @@ def _process() -> tuple[int, int]:
     return os.getpid(), len(_forks)
 
 
-class SingleUse:
+class NeverCopied:
+    """Base of what holds records, or secrets: Python neither copies nor pickles it."""
+
+    __slots__ = ()
+
+    # Every way in which Python duplicates an object goes through one of these.
+    def __copy__(self) -> Any:
+        self._refuse()
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        self._refuse()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        self._refuse()
+
+    def __reduce__(self) -> Any:
+        self._refuse()
+
+    def __getstate__(self) -> Any:
+        self._refuse()
+
+    def _refuse(self) -> Any:
+        raise TypeError("records are not copied or pickled: they stay in the process that has them")
+
+
+class SingleUse(NeverCopied):
     """Base of what serves once. Any threads of one process may share it."""
 
     def __init__(self) -> None:
@@ -47,22 +72,6 @@ class SingleUse:
             raise error(
                 f"{_name(self)} is closed: it was opened in another process, and serves there alone"
             )
-
-    # Every way in which Python duplicates an object goes through one of these.
-    def __copy__(self) -> Any:
-        self._refuse()
-
-    def __deepcopy__(self, memo: Any) -> Any:
-        self._refuse()
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        self._refuse()
-
-    def __reduce__(self) -> Any:
-        self._refuse()
-
-    def __getstate__(self) -> Any:
-        self._refuse()
 
     def _refuse(self) -> Any:
         raise TypeError(f"{_name(self)} is not copied or pickled: a second would repeat its noise")

@@ -96,7 +96,9 @@ def options(
     6 spent but not published, 7 published without what goes to the operator.
     """
     from dpcore.cli.console import VOLUME, Volume
+    from dpcore.isolate.core_dumps import forbid_core_dumps
 
+    forbid_core_dumps()  # before any command opens records
     if quiet and verbose:
         raise typer.BadParameter("not together with --quiet", param_hint="--verbose")
     VOLUME.set(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)

@@ -31,7 +31,8 @@ class Release:
 
     Args:
         learner: What to fit.
-        mechanism: For every query, or one by query name.
+        mechanism: For every query that it fits, or one by query name; the usual one for others,
+            and for all if None (`dpcore.mechanisms.usual`).
         bound: Overrides the learner's own preference.
         name: Unique within the run.
         share: Share of the budget relative to the run's other releases.
@@ -44,7 +45,7 @@ class Release:
     """
 
     learner: AnyLearner
-    mechanism: AnyMechanism | Mapping[str, AnyMechanism]
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None
     bound: SensitivityBound | None = None
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
@@ -125,13 +126,13 @@ class Request:
         """A request whose only release may be given as `learner`, `mechanism` and `bound`.
 
         Raises:
-            SpecError: neither releases nor a learner with its mechanism are given, or both are.
+            SpecError: neither releases nor a learner are given, or both are.
         """
         need(
-            (learner is None) != (not releases) and (learner is None) == (mechanism is None),
+            (learner is None) != (not releases) and (learner is not None or mechanism is None),
             SpecError,
             "price needs either releases, or a learner with its mechanism",
         )
-        if learner is not None and mechanism is not None:
+        if learner is not None:
             releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
         return cls(releases=releases, **fields)

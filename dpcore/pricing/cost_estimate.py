@@ -26,7 +26,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
 from dpcore.plan.request import Request
-from dpcore.query import Query, Reads
+from dpcore.query import Query, Reads, SumQuery
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
@@ -174,6 +174,9 @@ def _of_query(query: Query, part: Domain, passes: int) -> Resources:
     """
     size, repeats, records = query.real_size, query.at_most, part.at_most or 0
     rows, memory = records, _NUMBER * size * (repeats + 3)
+    # Past sums are kept as pairs of integers.
+    if isinstance(query, SumQuery) and query.bands is not None:
+        memory += 2 * _NUMBER * size * len(query.bands)
     # A sampled ask goes through the records that it draws, not through all.
     match query.sampling:
         case Poisson(probability=probability):

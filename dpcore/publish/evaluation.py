@@ -27,7 +27,8 @@ from dpcore.learning.probabilities import probabilities, scored
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
-from dpcore.running.plan import Outcome, Plan
+from dpcore.running.outcome import Outcome
+from dpcore.running.plan import Plan
 from dpcore.running.release_context import Conversation
 from dpcore.running.reuse import Reuse
 from dpcore.running.schedule import Scheduled

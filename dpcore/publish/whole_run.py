@@ -32,9 +32,10 @@ from dpcore.errors import (
     need,
 )
 from dpcore.guarantee import ReleaseKind
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.plan.cost_statement import require_disk
-from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
+from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -46,13 +47,15 @@ from dpcore.publish.folder import (
     means,
     public_files,
 )
-from dpcore.publish.lock import lock_of, locked
+from dpcore.publish.lock import explain_versions, lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Outcome, Plan
-from dpcore.running.replay_process import CleanProcess, Replayer
-from dpcore.sources.opening import open_source
+from dpcore.running.opening import admit
+from dpcore.running.outcome import Outcome
+from dpcore.running.plan import Plan
+from dpcore.running.replay_process import CleanProcess
+from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
 
@@ -66,7 +69,7 @@ Progress = Callable[[int, int], None]
 def run(
     spec: Spec | Path | str,
     *,
-    table: Table | None = None,
+    table: Table | Unopened | None = None,
     source: str | None = None,
     ledger: Ledger | None = None,
     progress: Progress | None = None,
@@ -80,7 +83,7 @@ def run(
 
     Args:
         spec: A spec, or the path of one. Its lock is kept beside its file as `dpcore check` does.
-        table: The records, by column; read from `source` if None.
+        table: The records, by column, or what `read_csv` returns; read from `source` if None.
         source: A file or LOADER:NAME in place of the spec's own source.
         ledger: What the run is charged to, where the spec names none.
         progress: Called before the first answer and after every one; never in a sealed run.
@@ -108,7 +111,8 @@ def run(
     sealed = spec.request.sealed
     # A table that was handed over is in memory, however its learners read.
     expected = spec.request.expected if expected is None else expected
-    sized = attrs.evolve(spec.request, blocks=table is None, expected=expected)
+    blocks = table is None or isinstance(table, Unopened)
+    sized = attrs.evolve(spec.request, blocks=blocks, expected=expected)
     locked_spec = locked(attrs.evolve(spec, request=sized))
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     with spec.locate_errors():
@@ -122,8 +126,10 @@ def run(
     plan = locked_spec.plan
     limit(plan)
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
-    work = _Work(spec, plan, points_of(spec, plan), secret, table, source, progress)
+    records = None if table is None else admit(spec.request, table)
+    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
     book = ledger_of(spec, ledger)
+    forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
@@ -149,12 +155,8 @@ def run(
             outcome = run_silenced(partial(work.open, reservation), sealed)
             channel = PUBLIC if rehearsal is None else REHEARSAL
             result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
-        result = attrs.evolve(
-            result,
-            note="; ".join(
-                filter(None, (locked_spec.note, outcome.note, live_engine.note, warning))
-            ),
-        )
+        notes = (locked_spec.note, outcome.note, live_engine.note, warning)
+        result = attrs.evolve(result, note="; ".join(filter(None, notes)))
         # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
             return result
@@ -215,8 +217,12 @@ def replay(
         ReplayError: a file differs, is missing or was added.
     """
     result = load_run(folder, registry, memory=memory, work=work)
+    # Bytes decide. Other versions are no fault, and may explain one.
     if differences := differing(result):
-        raise ReplayError(f"{result.kept}: {', '.join(differences)} do not replay")
+        raise ReplayError(
+            f"{result.kept}: {', '.join(differences)} do not replay"
+            f"{explain_versions(result.lock, result.spec)}"
+        )
     return result
 
 
@@ -228,10 +234,9 @@ class _Work:
     plan: Plan
     points: dict[str, Table]
     secret: SecretCoins
-    table: Table | None
+    table: Table | Source | None
     source: str | None
     progress: Progress | None
-    replaying: Replayer = attrs.field(factory=CleanProcess)
     engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
@@ -247,15 +252,16 @@ class _Work:
             count += 1
             tell(count, limit)
 
-        return self.plan.run(
-            records,
-            engine=self.engine,
-            secret=self.secret,
-            progress=step,
-            points=self.points,
-            reservation=reservation,
-            replaying=self.replaying,
-        )
+        with CleanProcess() as replayer:
+            return self.plan.run(
+                records,
+                engine=self.engine,
+                secret=self.secret,
+                progress=step,
+                points=self.points,
+                reservation=reservation,
+                replaying=replayer,
+            )
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
@@ -396,16 +402,9 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     return given
 
 
-@contextlib.contextmanager
-def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
+def _folder(runs: Path | str, spec: Spec) -> contextlib.AbstractContextManager[Path]:
     """A new run folder, removed again if nothing was written to it."""
-    folder = new_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
-    try:
-        yield folder
-    except BaseException:
-        with contextlib.suppress(OSError):  # what was written stays for the operator to look at
-            folder.rmdir()
-        raise
+    return locked_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
 
 
 def _operator(

@@ -2,9 +2,14 @@
 
 The public part of every release is run once more, from copies that were made before any record was
 opened, and must ask the same and publish the same, byte for byte. `HERE` does so in this process:
-it finds whatever a private function left in an object that it was given. A `CleanProcess` was
-started before the records were opened and never holds them: it finds what was left in globals and
-class attributes too. Neither finds what is left in files, or in the noise of a clock.
+it finds whatever a private function left in an object that it was given. A `CleanProcess` is an
+interpreter of its own, which never holds records: it finds what was left in globals and class
+attributes too. Neither finds what is left in files, or in the noise of a clock.
+
+One `CleanProcess` may serve many runs. Each release is unpickled anew there; only the globals of
+plugins' modules last from run to run. What they hold came from plans and released values, so that
+a model which depends on them is post-processing. It may still replay here alone, which is a fault
+of the plugin and no leak.
 """
 
 import contextlib
@@ -13,18 +18,22 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Any
+from typing import IO, Self, cast
 
 import attrs
 
-from dpcore.errors import ReleaseError, need
+from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, settled, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
 from dpcore.running.schedule import Scheduled
+from dpcore.single_use import SingleUse
 
 Answers = Sequence[Sequence[Answer]]
 """All answers of a run: by release, and within a release in order of asking."""
@@ -38,11 +47,13 @@ class Rebuilt:
         models: One for each release.
         arrays: Of each model, as they were when they were compared: a model that returns other
             arrays later would go unnoticed.
+        place: Where the answers were replayed, as the guarantee says it.
         note: Why the answers were not replayed in a clean process, or empty.
     """
 
     models: tuple[Published, ...]
     arrays: tuple[Arrays, ...]
+    place: str = ""
     note: str = ""
 
 
@@ -51,23 +62,46 @@ Replayed = Callable[[Answers], Rebuilt]
 Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
-_START = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from dpcore.running.replay_process import answer; answer()"
-)
+_ALONE = "in this process alone: "
+
+_START = """
+import json, sys
+print("ready", flush=True)
+sys.path[:] = json.loads(sys.argv[1])
+try:
+    from dpcore.running.replay_process import serve
+except Exception as error:
+    print("unknown", type(error).__name__)
+else:
+    serve()
+"""
+
+_PATIENCE = 600.0
 
 
 class Replayer(ABC):
-    """Where a run is replayed from its answers."""
+    """Where runs are replayed from their answers. As a context, it is closed at the end."""
 
     @abstractmethod
     def of(
         self, releases: tuple[Scheduled, ...], coins: PublicCoins
     ) -> AbstractContextManager[Replayed]:
-        """Begin, before any record is opened.
+        """Begin one run, before any of its records is opened.
 
-        The function that it yields replays a run, or raises `ReleaseError`.
+        The function that it yields replays the run, or raises `ReleaseError`.
         """
+
+    def start(self) -> None:  # noqa: B027  # most have nothing to get ready
+        """Get ready while something else is done: `of` would do it."""
+
+    def close(self) -> None:  # noqa: B027  # nor to free
+        """Free what it holds; `of` begins anew."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
 
 class Here(Replayer):
@@ -76,71 +110,154 @@ class Here(Replayer):
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
+        place = f"{_ALONE}its caller chose so"
+        yield lambda answers: attrs.evolve(_replay(releases, coins, answers)[0], place=place)
 
-        yield lambda answers: _replay(releases, coins, answers)[0]
 
-
-class CleanProcess(Replayer):
+class CleanProcess(SingleUse, Replayer):
     """In a process of its own, and in this one.
 
+    The process is a fresh interpreter, which does not import the caller's script. It gets plans and
+    released values alone, and ends when this is closed, or collected, or when this process ends.
     What cannot be imported there by its name (a learner of `__main__`) is replayed here only.
+
+    Args:
+        patience: Seconds after which a process that does not answer is ended, beyond 100 times what
+            the replay took here. Nothing is released then.
     """
+
+    def __init__(self, patience: float = _PATIENCE) -> None:
+        super().__init__()
+        self._patience, self._lock = patience, threading.RLock()
+        self._helper: subprocess.Popen[bytes] | None = None
+        self._end: Callable[[], object] = bool  # nothing to end yet
+
+    def start(self) -> None:
+        """Start the process, unless it runs.
+
+        Raises:
+            ContractError: in a process that was forked from the one that made this.
+        """
+        self._require_here(ContractError)
+        with self._lock:
+            if self._helper is None or self._helper.poll() is not None:
+                self.close()
+                self._helper = _start_helper(self._patience)
+                if self._helper is not None:
+                    self._end = weakref.finalize(self, _end_helper, self._helper)
+
+    def close(self) -> None:
+        """End the process; the next run starts another."""
+        self._end()
+        self._helper = None
 
     @contextlib.contextmanager
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
-        """Start the process now; yield a function that sends it the answers and compares."""
-        try:
-            # The bytes are written before any record is opened, so nothing that a private function
-            # does later can reach them.
-            plan = pickle.dumps((releases, coins))
-            child = subprocess.Popen(
-                [sys.executable, "-c", _START, json.dumps(sys.path)],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
-            )
-        except Exception as error:  # whatever a field of a third party's class raises
-            cause = type(error).__name__
-            with HERE.of(releases, coins) as replay_here:
-                yield lambda answers: attrs.evolve(replay_here(answers), note=_note(cause))
-            return
+        """Start the process if none runs; yield a function that sends it the answers."""
+        self._require_here(ContractError)
+        # One run at a time: a reply belongs to the request before it.
+        with self._lock:
+            self.start()
+            helper, cause = self._helper, "no other interpreter starts beside it"
+            try:
+                # The bytes are written before any record is opened, so nothing that a private
+                # function does later can reach them.
+                plan = pickle.dumps((releases, coins))
+            except Exception as error:  # whatever a field of a third party's class raises
+                helper, cause = None, _unimportable(type(error).__name__)
 
-        def replay(answers: Answers) -> Rebuilt:
-            retold, digests = _replay(releases, coins, answers)
-            # The child gets the released values alone. They passed the mechanism, so it never holds
-            # anything that the noise does not protect.
-            values = [[answer.value for answer in group] for group in answers]
-            reply = json.loads(child.communicate(pickle.dumps((plan, values)))[0] or b'["none"]')
-            # The child cannot import the plan: that is no fault of the learner, so the run goes on
-            # with the replay of this process, and a note says which checks are missing.
-            if reply[0] == "unknown":
-                return attrs.evolve(retold, note=_note(reply[1]))
-            need(
-                reply == ["told", digests],
-                ReleaseError,
-                "in a process that saw no record, the answers give other asks or another "
-                "model than here: a private function left something in a global or a class "
-                "attribute, or the public part is not determined by its answers; nothing is "
-                "released",
-            )
-            return retold
+            def replay(answers: Answers) -> Rebuilt:
+                start = time.monotonic()
+                retold, digests = _replay(releases, coins, answers)
+                if helper is None:
+                    return _alone(retold, cause)
+                # The process gets the released values alone. They passed the mechanism, so it never
+                # holds anything that the noise does not protect.
+                values = [[answer.value for answer in group] for group in answers]
+                patience = self._patience + 100 * (time.monotonic() - start)
+                kind, _, content = _ask(helper, patience, (plan, values)).partition(" ")
+                # It cannot import the plan: that is no fault of the learner, so the run goes on
+                # with the replay of this process, and a note says which checks are missing.
+                if kind == "unknown":
+                    return _alone(retold, _unimportable(content.strip()))
+                need(
+                    (kind, content) == ("told", f"{json.dumps(digests)}\n"),
+                    ReleaseError,
+                    "in a process that saw no record, the answers give other asks or another "
+                    "model than here: a private function left something in a global or a class "
+                    "attribute, or the public part is not determined by its answers; nothing is "
+                    "released",
+                )
+                return attrs.evolve(retold, place="in a clean process")
 
-        try:
-            yield replay
-        finally:
-            # No child outlives the run, whether it answered, failed or was never asked.
-            child.kill()
-            child.communicate()
+            try:
+                yield replay
+            except BaseException:
+                # A late reply must not be taken for the next run's, nor this one be asked again.
+                self.close()
+                raise
 
 
 HERE = Here()
 
 
-def _note(cause: str) -> str:
-    return (
-        f"a component cannot be imported in another process ({cause}), so that this one alone "
-        f"replayed the answers: globals and class attributes were not checked"
+def _start_helper(patience: float) -> subprocess.Popen[bytes] | None:
+    """A fresh interpreter that waits for requests; None where there is none."""
+    # A frozen program is its own interpreter: started once more, it would run once more.
+    if not sys.executable or getattr(sys, "frozen", False):
+        return None
+    try:
+        # A session of its own: an interrupt at the terminal is meant for this process.
+        helper = subprocess.Popen(
+            [sys.executable, "-P", "-c", _START, json.dumps(sys.path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, TypeError, ValueError):  # no such file, no room, no path of plain texts
+        return None
+    if _ask(helper, patience) == "ready\n":
+        return helper
+    _end_helper(helper)
+    return None
+
+
+def _end_helper(helper: subprocess.Popen[bytes]) -> None:
+    """End a process, and do nothing in a fork of its parent, whose child it is not."""
+    helper.kill()
+    for pipe in (helper.stdin, helper.stdout):
+        # What could not be sent to a process that ended is dropped.
+        with contextlib.suppress(OSError):
+            cast(IO[bytes], pipe).close()
+    helper.wait()
+
+
+def _ask(helper: subprocess.Popen[bytes], patience: float, *request: object) -> str:
+    """The next line that a process says; of one that ended, or takes too long, what there is."""
+    timer = threading.Timer(patience, helper.kill)
+    timer.daemon = True
+    timer.start()
+    try:
+        # A process that ended reads nothing, and may have said why.
+        with contextlib.suppress(OSError):
+            cast(IO[bytes], helper.stdin).write(b"".join(map(pickle.dumps, request)))
+            cast(IO[bytes], helper.stdin).flush()
+        return cast(IO[bytes], helper.stdout).readline().decode(errors="replace")
+    finally:
+        timer.cancel()
+
+
+def _unimportable(error: str) -> str:
+    return f"a component cannot be imported in another process ({error})"
+
+
+def _alone(retold: Rebuilt, cause: str) -> Rebuilt:
+    note = (
+        f"{cause}, so that this one alone replayed the answers: globals and class attributes were "
+        f"not checked"
     )
+    return attrs.evolve(retold, place=f"{_ALONE}{cause}", note=note)
 
 
 def _replay(
@@ -174,26 +291,32 @@ def _replay(
     return Rebuilt(models=tuple(models), arrays=tuple(arrays)), digests
 
 
-def answer() -> None:
-    """The clean process: read a plan and answers from standard input, print their digests."""
-    with os.fdopen(os.dup(1), "wb") as out, open(os.devnull, "wb") as nothing:
-        # Standard output carries the digests alone, so everything else that prints goes nowhere.
-        os.dup2(nothing.fileno(), 1)  # whatever plugins print
-        out.write(json.dumps(_rebuild_and_digest(sys.stdin.buffer)).encode())
+def serve() -> None:
+    """The clean process: a line of digests for every plan and its values on standard input."""
+    requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "w")
+    # These two carry requests and digests alone: what plugins print goes nowhere, and what they
+    # read is empty.
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    with contextlib.suppress(EOFError, OSError):  # the other process ended
+        while True:
+            print(_rebuild_and_digest(requests), file=replies, flush=True)
+    os._exit(0)  # a thread that a plugin started would keep it alive
 
 
-def _rebuild_and_digest(stream: IO[bytes]) -> list[Any]:
-    plan, values = pickle.load(stream)  # noqa: S301  # from the process that started this one
+def _rebuild_and_digest(requests: IO[bytes]) -> str:
+    plan, values = pickle.load(requests)  # noqa: S301  # from the process that started this one
     try:
         releases, coins = pickle.loads(plan)  # noqa: S301  # the same
     except Exception as error:
-        return ["unknown", type(error).__name__]
+        return f"unknown {type(error).__name__}"
     try:
         digests = []
         for scheduled, group in zip(releases, values, strict=True):
             model, asks = scheduled.retold(coins, group)
             model = settled(model)
             digests.append([published(model, collect_arrays(model)), transcript(asks)])
-        return ["told", digests]
+        return f"told {json.dumps(digests)}"
     except Exception:
-        return ["failed"]
+        return "failed"

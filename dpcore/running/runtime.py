@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Model
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -36,6 +37,7 @@ def open_records(
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the schedule refuses that.
     """
+    forbid_core_dumps()
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
     # One learner that needs all rows decides for the run, since all releases share one split.

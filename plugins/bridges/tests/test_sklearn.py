@@ -68,6 +68,9 @@ EXPECTED = {
     "check_regressors_int": NOISE,
     "check_fit_idempotent": NOISE,
 }
+OF_OBJECTS = {
+    "check_dtype_object": "fits an array of objects, whose types one record may have chosen"
+}
 OF_CLASSES = {
     "check_classifiers_classes": DECLARED,
     "check_classifier_not_supporting_multiclass": "expects y to be searched for a third class",
@@ -91,6 +94,7 @@ def regressor(made=PrivateRegressor, **options):
 
 def require(estimator, expected):
     """Every check passes, or is expected to fail by name and for a reason."""
+    expected = {**expected, **OF_OBJECTS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks clone, and some warn of their own making
         found = check_estimator(
@@ -212,6 +216,7 @@ def test_parameters_are_stored_untouched_and_survive_cloning(made):
     assert clone(estimator).columns == options["columns"]
 
 
+@pytest.mark.filterwarnings("ignore::dpcore_bridges.sklearn.warnings.ConstantModelWarning")
 @pytest.mark.parametrize("made", REGRESSORS)
 def test_a_fit_is_one_release_with_a_guarantee(made):
     rows, y = numbers()
@@ -230,7 +235,7 @@ def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
     """numpy would choose one type for the whole table by looking at every record."""
     seen = []
 
-    def run(plan, table, secret, reservation):
+    def run(plan, table, **options):
         seen.append(table)
         constant = types.SimpleNamespace(predict=lambda table: np.arange(128.0))
         return types.SimpleNamespace(model=constant, guarantee=None)
@@ -290,6 +295,17 @@ def test_classes_are_declared_and_named():
     only_two = PrivateClassifier(columns=(-1, 1), learner="linear.staged_gradient")
     with pytest.raises(NoClaimError, match="two classes"):
         only_two.set_params(classes=["no", "yes", "may"]).fit(rows, y)
+
+
+def test_a_fit_is_replayed_in_a_clean_process_or_here_and_says_so(as_shipped):
+    fitted = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1)).fit(*numbers())
+    assert fitted.guarantee_.replayed == "in a clean process"
+    here = SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="here")
+    assert here.fit(*numbers()).guarantee_.replayed.startswith("in this process alone")
+    oracle = KernelRidge(columns=(-1, 1), target=(-1, 1), delta=1e-5).fit(*numbers())
+    assert oracle.guarantee_.replayed.startswith("nowhere")
+    with pytest.raises(ParameterError, match="fit needs clean or here, got replay='there'"):
+        SufficientStatisticsRidge(columns=(-1, 1), target=(-1, 1), replay="there").fit(*numbers())
 
 
 def test_rows_that_do_not_fit_are_refused_or_projected():

@@ -23,6 +23,7 @@ import attrs
 from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import MisfitError, SourceError, need
+from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import counted_from
@@ -196,6 +197,7 @@ class Bundle:
 
 def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
     """A task: a bundle whose parts are read."""
+    forbid_core_dumps()  # of the worker, which holds records from here on
     bundle = Bundle(recipe, room)
     contents_of(bundle)
     return bundle

@@ -27,7 +27,9 @@ from dpcore.ledger.book import Ledger
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.opening import admit
 from dpcore.running.plan import Plan
+from dpcore.running.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
 from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, names_of, require
 from dpcore_bridges.sklearn.intake import (
@@ -37,6 +39,7 @@ from dpcore_bridges.sklearn.intake import (
     is_column,
     is_frame,
     no_cell_shown,
+    require_numbers,
 )
 from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
 
@@ -61,6 +64,9 @@ class PrivateEstimator(BaseEstimator):
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         registry: Where components are looked up; the default one if None.
+        replay: Where a model is rebuilt from its released answers before `fit` returns: `clean`, a
+            process of each fit's own, or `here`, which costs less and finds less. `guarantee_`
+            says which.
     """
 
     epsilon: float = 1.0
@@ -74,6 +80,7 @@ class PrivateEstimator(BaseEstimator):
     rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
     registry: Registry | None = None
+    replay: Literal["clean", "here"] = "clean"
 
     _is_clone = False  # not a parameter: set by `__sklearn_clone__`
 
@@ -101,8 +108,18 @@ class PrivateEstimator(BaseEstimator):
         """Columns of X, and y; what is declared is looked at before any value is."""
         # public facts first: their errors must not depend on any record
         require(self.columns, self.on_invalid)
-        self._labels()
+        need(
+            self.replay in ("clean", "here"),
+            ParameterError,
+            "fit",
+            "clean or here",
+            "replay",
+            self.replay,
+        )
+        # scikit-learn converts objects: what a column's type tells is asked before that
+        require_numbers("y", y, converted=isinstance(self._labels(), Range))
         X = collected(X)  # noqa: N806
+        require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
             labels = y if is_column(y) else None
             if not is_frame(X):
@@ -130,6 +147,10 @@ class PrivateEstimator(BaseEstimator):
         registry = Registry.default() if self.registry is None else self.registry
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
+        domain = plan.request.domain
+        # a column of another type than is declared is refused before the budget is spent
+        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
+        admit(plan.request, table)
         self._warn()
         book = self.ledger
         if book is not None and not isinstance(book, Ledger):
@@ -142,8 +163,6 @@ class PrivateEstimator(BaseEstimator):
                 book.note(f"{name}: a rehearsal with known coins")
         elif book is not None:
             reservation = plan.reserve(book, name)
-        domain = plan.request.domain
-        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
         for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
             delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
         # a function stays behind an oracle with its records; anything else is published at once
@@ -151,7 +170,8 @@ class PrivateEstimator(BaseEstimator):
             self.predictor_ = plan.open(table, secret=secret, reservation=reservation)
             self.guarantee_, self.domain_ = self.predictor_.guarantee, domain
         else:
-            outcome = plan.run(table, secret=secret, reservation=reservation)
+            place = HERE if self.replay == "here" else None
+            outcome = plan.run(table, secret=secret, reservation=reservation, replaying=place)
             self.model_, self.guarantee_ = outcome.model, outcome.guarantee
             self.domain_ = domain
             warn_of_constant(name, self._predicted, domain)

@@ -1,0 +1,75 @@
+"""Outcome: what a run published, which travels, and what it opened, which stays in its process."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+import attrs
+
+from dpcore.errors import ContractError, need_value
+from dpcore.guarantee import Guarantee
+from dpcore.isolate.isolated_copies import Arrays
+from dpcore.learner import Answer, Model, Published
+from dpcore.notebook_view import Sheet, Shown
+from dpcore.randomness import PublicCoins
+from dpcore.running.opening import Opened
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Outcome(Shown):
+    """What a run published, and (private) what it opened.
+
+    Copies and pickles hold what was published alone.
+
+    Args:
+        models: By release name, rebuilt from the answers; tables where nothing is predicted.
+        arrays: Of the models, by release name: what the replay compared, and files are made of.
+        answers: By release name, in order of asking; "evaluation" holds a private look's.
+        guarantee: Of this run; `none` if its coins were known or its door was not private.
+        coins: The published key.
+        note: Why the answers were not replayed in a clean process, or empty.
+        opened: PRIVATE: for the operator's own evaluation.
+    """
+
+    models: Mapping[str, Published]
+    arrays: Mapping[str, Arrays]
+    answers: Mapping[str, tuple[Answer, ...]]
+    guarantee: Guarantee
+    coins: PublicCoins
+    note: str = ""
+    _opened: Opened | None = attrs.field(default=None, repr=False)
+
+    @property
+    def opened(self) -> Opened:
+        """PRIVATE: the records, for the operator's own evaluation.
+
+        Raises:
+            ContractError: this is a copy, which has none.
+        """
+        return need_value(
+            self._opened,
+            ContractError,
+            "this outcome is a copy: records stay in the process that opened them, with the "
+            "outcome that `run` returned",
+        )
+
+    @property
+    def model(self) -> Model:
+        """The only model.
+
+        Raises:
+            ValueError: there are several, or none.
+        """
+        (model,) = [published for published in self.models.values() if isinstance(published, Model)]
+        return model
+
+    def __reduce__(self) -> Any:
+        # `copy`, `deepcopy` and every pickler ask here; records refuse all of them.
+        fields = {f.name.removeprefix("_"): getattr(self, f.name) for f in attrs.fields(Outcome)}
+        return partial(Outcome, **{**fields, "opened": None}), ()
+
+    def sheet(self) -> Sheet:
+        """What was published, and the guarantee in full."""
+        from dpcore.running.notebook_views import released_sheet
+
+        return released_sheet("Outcome", self.models, self.guarantee)
