@@ -6,6 +6,7 @@ of all processes, at the yardstick: ten million passes of `s += i` take 1.2 s.
     OPENBLAS_NUM_THREADS=1 python benchmarks/rooms.py [EXAMPLE ...]
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -34,6 +35,16 @@ def run(folder, *arguments):
         return child.returncode, out.read().decode(), usage.ru_maxrss * 1024, seconds
 
 
+def collect_data(path, folder):
+    """An example and the files that it names: synthetic ones, one's own data, and those beside."""
+    visits = [sys.executable, "-m", "dpcore_statistics.synthetic_visits", str(folder)]
+    subprocess.run(visits, check=True, stdout=subprocess.DEVNULL)
+    if data := os.environ.get("DPCORE_DATA"):
+        shutil.copy(Path(data) / "insurance.csv", folder)
+    for beside in (path, *path.parent.glob("*.csv")):
+        shutil.copy(beside, folder)
+
+
 def seconds_of_loop():
     """The yardstick on this machine: the median of five."""
     code = LOOP + "print(time.process_time() - b)"
@@ -44,26 +55,23 @@ def seconds_of_loop():
 def main(names):
     """Print a line for each example that runs here, and how many lie outside the factor."""
     scale = YARDSTICK / seconds_of_loop()
-    print(f"ten million additions: {YARDSTICK / scale:.2f} s here, {YARDSTICK} s in what is stated")
+    print(f"ten million additions: {YARDSTICK / scale:.2f} s here, {YARDSTICK} s stated")
     print(
         f"{'example':44} {'MB stated':>9} {'MB':>5} {'ratio':>5}   {'s stated':>8} {'s':>5} ratio"
     )
     paths = [*ROOT.glob("examples/*.yaml"), *ROOT.glob("plugins/*/*/examples/*.yaml")]
     outside = {"memory": 0, "seconds": 0}
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
-        visits = [sys.executable, "-m", "dpcore_statistics.synthetic_visits", place]
-        subprocess.run(visits, check=True)
-        if data := os.environ.get("DPCORE_DATA"):
-            shutil.copy(Path(data) / "insurance.csv", folder)
+    with contextlib.ExitStack() as stack:
         for path in sorted(paths):
             if names and path.stem not in names:
                 continue
-            shutil.copy(path, folder)
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+            collect_data(path, folder)
             code, text, _, _ = run(folder, "check", path.name, "--json")
             ran, _, memory, seconds = run(folder, "run", path.name)
             # What is refused as printed, or has no file here, runs nowhere.
             if code or ran:
+                print(f"{path.relative_to(ROOT)}: check ends in {code}, run in {ran}")
                 continue
             stated = json.loads(text)["resources"]
             ratios = stated["memory"] / memory, stated["seconds"] / (seconds * scale)
