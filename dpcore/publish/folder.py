@@ -273,7 +273,8 @@ class _Statement(msgspec.Struct, frozen=True):
     distributions: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=100)] = {}
     replayed: _Text = ""
     voided: _Text = msgspec.field(name="not private", default="")
-    ledger: dict[str, float | _Text | _Texts] | None = None
+    # Integers stay integers: an entry of a ledger counts runs.
+    ledger: dict[str, int | float | _Text | _Texts] | None = None
 
     def applied(self, guarantee: Guarantee) -> Guarantee:
         """The plan's guarantee with all of it.
