@@ -65,8 +65,10 @@ def in_number(given: str | None) -> int | None:
 
 def limited(spec: Spec, memory: str | None, work: str | None, expected: int | None = None) -> Spec:
     """The spec with the limits of the command line on what a run may need."""
-    limits = {"memory": in_bytes(memory), "work": in_number(work), "expected": expected}
-    return attrs.evolve(spec, request=attrs.evolve(spec.request, **limits))
+    request = attrs.evolve(
+        spec.request, memory=in_bytes(memory), work=in_number(work), expected=expected
+    )
+    return attrs.evolve(spec, request=request)
 
 
 def limit_process(resources: Resources, memory: int | None) -> None:

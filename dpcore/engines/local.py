@@ -147,7 +147,7 @@ class LocalEngine(Engine):
         """Records of a block: fewer where memory is limited, down to what is worth a task."""
         if self.memory is None:
             return self.rows
-        size = _NUMBER * (records.features.shape[1] + 1) * self.threads
+        size: int = _NUMBER * (records.features.shape[1] + 1) * self.threads
         return min(self.rows, max(_FEWEST, self.memory // (8 * size)))
 
     def total(self, task: Task) -> Folded:

@@ -166,6 +166,11 @@ def test_a_run_folder_takes_about_what_its_plan_says(home, write):
     assert size <= stated <= 4 * size
 
 
+def test_a_run_that_a_ledger_paid_for_replays(home, write):
+    run = whole_run.run(write(100, records=100), runs=home / "runs")
+    assert whole_run.replay(run.folder).guarantee.paragraph() == run.guarantee.paragraph()
+
+
 # What the system says of a child's peak includes its parent, from which it was forked.
 RUN = """
 import sys
