@@ -182,8 +182,9 @@ def test_a_real_full_disk(home):
             subprocess.run(["rm", "-rf", str(disk / "runs")], check=True)
     finally:
         subprocess.run(["umount", str(disk)], check=True)
-    assert codes <= {0, 1, 6, 7}
-    assert {0, 6} <= codes
+    # What the run folder will hold is known from the plan, so that nothing is charged for it.
+    assert codes <= {0, 1, 2, 6, 7}
+    assert {0, 2} <= codes
 
 
 def process(home, *arguments, first="pass"):
