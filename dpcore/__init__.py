@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Published as Published,
         ScoringModel as ScoringModel,
         ScoringProbabilityModel as ScoringProbabilityModel,
+        Transformer as Transformer,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
     from dpcore.learning.learners.best_of import BestOf as BestOf
@@ -56,6 +57,15 @@ if TYPE_CHECKING:
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.learning.metrics.base import Held as Held, Metric as Metric
     from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
+    from dpcore.learning.models.description import (
+        Bars as Bars,
+        Described as Described,
+        Description as Description,
+        Lines as Lines,
+        Matrix as Matrix,
+        Points as Points,
+    )
+    from dpcore.learning.models.figures import Figures as Figures
     from dpcore.learning.models.linear import LinearModel as LinearModel
     from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
@@ -111,11 +121,14 @@ _HOME = {
     "AnyLearner": "learner",
     "AnyMechanism": "mechanism",
     "AnySensitivity": "sensitivity",
+    "Bars": "learning.models.description",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
+    "Described": "learning.models.description",
+    "Description": "learning.models.description",
     "Direction": "events.base",
     "Distance": "distance",
     "Domain": "domain.domain",
@@ -126,6 +139,7 @@ _HOME = {
     "Expansion": "functions.kernels.base",
     "FeatureMap": "learning.features.base",
     "Features": "learning.features.base",
+    "Figures": "learning.models.figures",
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
@@ -140,6 +154,8 @@ _HOME = {
     "LinearModel": "learning.models.linear",
     "LinearNoiseModel": "learner",
     "LinearScoreModel": "learner",
+    "Lines": "learning.models.description",
+    "Matrix": "learning.models.description",
     "Mechanism": "mechanism",
     "Metric": "learning.metrics.base",
     "Model": "learner",
@@ -149,6 +165,7 @@ _HOME = {
     "OverCoins": "sensitivity",
     "Part": "records.source",
     "Plan": "running.plan",
+    "Points": "learning.models.description",
     "Poisson": "sampling.schemes",
     "PricedMetric": "learning.metrics.priced",
     "PrivacyBudget": "accounting.budget",
@@ -182,6 +199,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Transformer": "learner",
     "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",

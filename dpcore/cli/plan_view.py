@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcore.cli.console import columns, note
-from dpcore.errors import DpcoreError, below
+from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
-from dpcore.learner import Published
+from dpcore.learner import Model, Published
+from dpcore.learning.models.description import Description
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
+from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.publish.lock import Lock
 from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
@@ -19,6 +20,7 @@ from dpcore.publish.whole_run import ledger_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.kinds import EVIDENCE
+from dpcore.running.notebook_views import described
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
 
@@ -102,12 +104,25 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.rows(), [DISPLAY] if figures.display is not None else []
+        rows, display = figures.shown_rows(), [DISPLAY] if figures.display is not None else []
         cells = [map(_number, row) for row in rows[:_SHOWN]]
         console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)
+
+
+def show_objects(
+    console: Console, models: Mapping[str, Published], descriptions: Mapping[str, Description]
+) -> None:
+    """What was published that is neither model nor tables, and the titles of all pictures."""
+    for name, model in models.items():
+        if not isinstance(model, Model | Statistics):
+            console.print(f"{name}: {one_line(described(model))}", markup=False)
+    for name, description in descriptions.items():
+        if description.pictures:
+            titles = "; ".join(picture.title for picture in description.pictures)
+            console.print(f"{name}: `dpcore report` draws {one_line(titles)}", markup=False)
 
 
 def _number(value: Any) -> str:

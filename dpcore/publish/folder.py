@@ -19,6 +19,12 @@ from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee, Recorded
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
+from dpcore.learning.models.description import (
+    Description,
+    describe,
+    only_model,
+    only_published,
+)
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
@@ -60,19 +66,22 @@ def public_files(
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
     evaluation: Mapping[str, Any] | None = None,
+    descriptions: Mapping[str, Description] | None = None,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
 
     Args:
         fitted: The arrays of each model, by its name.
         evaluation: The paid metrics, computed from the look's answers.
+        descriptions: Of models that hand over one, by name.
     """
     # Names and values alone. What else an answer carries is no part of the archive.
     transcripts = {
         name: Transcript([a.query.name for a in series], [np.asarray(a.value) for a in series])
         for name, series in answers.items()
     }
-    return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, guarantee)
+    tables = tables_of(models, descriptions or {})
+    return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, tables, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -86,6 +95,7 @@ def _files(
     paid_metrics: Mapping[str, Any],
     models: Mapping[str, Published],
     model_arrays: Mapping[str, Arrays],
+    tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     parameters = {
@@ -101,14 +111,12 @@ def _files(
     }
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
-        for name, table in tables_of(models).items()
+        for name, table in by_name(tables).items()
     }
     statistics = {
-        f"{name}.table.json": _json(
-            {key or name: content.data() for key, content in model.tables.items()}
-        )
-        for name, model in models.items()
-        if isinstance(model, Statistics)
+        f"{name}.table.json": _json({key or name: table.data() for key, table in group.items()})
+        for name, group in tables.items()
+        if group
     }
     # These names are the format on disk: a replay compares each of them, byte for byte.
     return {
@@ -131,13 +139,27 @@ def _is_predictions(model: Published) -> TypeGuard[Predictions]:
     return type(model) is Predictions
 
 
-def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
+def tables_of(
+    models: Mapping[str, Published], descriptions: Mapping[str, Description]
+) -> dict[str, Mapping[str, Figures]]:
+    """Every release's tables, published themselves or in the description of something else."""
+    nothing = Description()
+    return {
+        name: (
+            model.tables
+            if isinstance(model, Statistics)
+            else descriptions.get(name, nothing).tables
+        )
+        for name, model in models.items()
+    }
+
+
+def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     """Every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
     return {
-        f"{name}.{key}".rstrip("."): figures
-        for name, model in models.items()
-        if isinstance(model, Statistics)
-        for key, figures in model.tables.items()
+        f"{name}.{key}".rstrip("."): table
+        for name, group in tables.items()
+        for key, table in group.items()
     }
 
 
@@ -164,6 +186,7 @@ class Run(Shown):
         channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
             a reproduction.
         models: By release name, rebuilt from the answers.
+        descriptions: What models hand over to be shown, by release name.
         answers: By release name, released values in order of asking.
         evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
         files: What its channel must hold, byte for byte.
@@ -184,6 +207,7 @@ class Run(Shown):
     files: Mapping[str, bytes] = attrs.field(repr=False)
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     note: str = ""
+    descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
 
     @property
     def kept(self) -> Path:
@@ -195,16 +219,24 @@ class Run(Shown):
         """The model of a run that publishes exactly one.
 
         Raises:
-            ValueError: there are several, or none.
+            NoModelError: there are several, or none (a ValueError).
         """
-        (model,) = [candidate for candidate in self.models.values() if isinstance(candidate, Model)]
-        return model
+        return only_model(self.models)
+
+    @property
+    def published(self) -> Published:
+        """What the only release published, whatever it is.
+
+        Raises:
+            NoModelError: there are several releases.
+        """
+        return only_published(self.models)
 
     def sheet(self) -> Sheet:
         """What was published, its tables, and the guarantee in full."""
         from dpcore.running.notebook_views import released_sheet
 
-        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
+        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee, {})
         figures = tuple(table.sheet().tables[0] for table in self.tables.values())
         return attrs.evolve(page, tables=(*page.tables, *figures))
 
@@ -216,7 +248,7 @@ class Run(Shown):
                 some at a time.
 
         Raises:
-            ValueError: there are several models, or none.
+            NoModelError: there are several models, or none (a ValueError).
             SourceError: a column is missing.
         """
         return self.model.predict(table)
@@ -228,7 +260,7 @@ class Run(Shown):
     @property
     def tables(self) -> dict[str, Figures]:
         """Every published table: `RELEASE`, or `RELEASE.NAME` where a release has several."""
-        return tables_of(self.models)
+        return by_name(tables_of(self.models, self.descriptions))
 
     def table(self, name: str = "") -> Figures:
         """One published table: a mapping of columns, with `to_pandas` and `to_arrow`.
@@ -308,6 +340,8 @@ def load_run(
     # Models follow from answers and public coins alone: that is why they cost nothing more.
     models = plan.rebuild(values, coins)
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
+    descriptions = {name: describe(model) for name, model in models.items()}
+    tables = tables_of(models, descriptions)
     # The guarantee is the plan's. What the folder says may weaken it, and never strengthen it; only
     # the ledger itself can confirm the entry that is quoted.
     guarantee = plan.guarantee
@@ -328,7 +362,8 @@ def load_run(
         models=models,
         answers=values,
         evaluation=paid_metrics,
-        files=_files(lock, arrays, paid_metrics, models, model_arrays, guarantee),
+        files=_files(lock, arrays, paid_metrics, models, model_arrays, tables, guarantee),
+        descriptions=descriptions,
     )
 
 

@@ -237,6 +237,7 @@ class Plan(Shown):
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
             arrays=dict(zip(names, retold.arrays, strict=True)),
+            descriptions=dict(zip(names, retold.descriptions, strict=True)),
             answers=answers_by_release,
             guarantee=guarantee if reservation is None else reservation.commit(guarantee),
             coins=coins,

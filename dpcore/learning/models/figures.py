@@ -24,6 +24,7 @@ NOISE_ONLY = (
 """What a bar covers, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
+NOT_STATED = "not stated"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -76,7 +77,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
-        cells = [[*self.columns], *([_format_value(value) for value in row] for row in self.rows())]
+        rows = ([_format_value(value) for value in row] for row in self.shown_rows())
+        cells = [[*self.columns], *rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -87,6 +89,16 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
+
+    def shown_rows(self) -> list[tuple[Any, ...]]:
+        """The rows for readers: where nothing is known of a number's interval, it says so."""
+        columns = self.columns
+        low, high = columns[LOW], columns[HIGH]
+        unknown = [ends == (-math.inf, math.inf) for ends in zip(low, high, strict=True)]
+        for name in (LOW, HIGH):
+            pairs = zip(columns[name], unknown, strict=True)
+            columns[name] = tuple(NOT_STATED if nothing else end for end, nothing in pairs)
+        return list(zip(*columns.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -102,7 +114,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def sheet(self) -> Sheet:
         """The table, and what its intervals say."""
-        table = Listing.of(list(self), self.rows())
+        table = Listing.of(list(self), self.shown_rows())
         return Sheet(
             title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
         )
@@ -135,6 +147,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     @property
     def bars(self) -> str:
         """What the intervals say, in one clause."""
+        # Where no number has an interval, no level holds.
+        if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
+            return f"intervals are {NOT_STATED}"
         together = ", all together" if self.joint and self.estimate.size > 1 else ""
         return f"{100 * self.level:g} % intervals{together}; {self.covers}"
 
