@@ -85,7 +85,7 @@ def run(
                 return
             console = out()
             show_plan(console, outcome.guarantee, outcome.lock)
-            show_objects(console, outcome.models, outcome.descriptions)
+            show_objects(console, outcome)
             show_figures(console, outcome.tables)
             show_noise(console, outcome.models)
             for name, why in outcome.operator.get("stand-ins", {}).items():

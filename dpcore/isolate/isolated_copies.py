@@ -97,6 +97,7 @@ def published(model: Published, arrays: Arrays, description: Description | None 
         _tell(digest, {name: figures.data() for name, figures in model.tables.items()})
     # Names, labels and units are published too: a text can carry as much as a number.
     if description is not None:
+        _tell(digest, type(model).__qualname__)  # people are shown it
         _tell(digest, {name: figures.data() for name, figures in description.tables.items()})
         _tell(digest, description.pictures)
     return digest.hexdigest()
