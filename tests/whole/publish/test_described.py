@@ -1,5 +1,6 @@
 """What a release that is no model shows: read once, compared, escaped, and named in errors."""
 
+import itertools
 from typing import ClassVar
 
 import attrs
@@ -33,6 +34,8 @@ from dpcore.learner import promises
 from dpcore.learning.models.description import describe
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE, CleanProcess
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.learners.learners import learner_verdicts
 
 from doubles import domain, table
 
@@ -219,3 +222,69 @@ def test_what_extends_no_protocol_cannot_be_declared_among_several():
 
         class Wrong(OneShot):
             publishes = (Model, int)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Shift(Transformer):
+    """A map of rows to one column."""
+
+    by: float = 0.0
+
+    def arrays(self):
+        return {}
+
+    def transform(self, table):
+        return np.full((len(next(iter(table.values()))), 1), self.by)
+
+    def column_names(self):
+        return ("shifted",)
+
+
+class Shifting(trespassers.Mean):
+    """A map of rows, honestly. Total: clipped labels have a mean."""
+
+    publishes: ClassVar = Shift
+
+    def assemble(self, answers, public):
+        return Shift()
+
+
+class Endless(Shifting):
+    """Maps rows to what is no number. Total: as its base."""
+
+    def assemble(self, answers, public):
+        return Shift(by=np.inf)
+
+
+class Mute(Shifting):
+    """Says that it publishes a map of rows, and publishes none. Total: as its base."""
+
+    def assemble(self, answers, public):
+        return Summary(value=answers["mean"])
+
+
+class Moody(Summing):
+    """Describes equal answers in other words each time. Total: as its base."""
+
+    def assemble(self, answers, public):
+        words = next(WORDS)
+
+        class Worded(Summary):
+            def description(self):
+                return Description(pictures=(Bars(title=str(words), at=("a",), values=[0]),))
+
+        return Worded(value=answers["mean"])
+
+
+WORDS = itertools.count()
+
+
+@pytest.mark.parametrize(
+    ("learner", "broken"), [(Shifting(), False), (Endless(), True), (Mute(), True), (Moody(), True)]
+)
+def test_the_kit_finds_what_is_published_otherwise_than_said(learner, broken):
+    case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)
+    verdicts = learner_verdicts(case)
+    failures = {verdict.law.id for verdict in verdicts if verdict.failed}
+    assert ("learner.model-replays" in failures) == broken
+    assert broken or not failures
