@@ -51,9 +51,11 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 20_000,  # doors: records are framed, typed and admitted; a guarantee is stated by ask
+    # authors: a release that is no model (165): tables and pictures as data, read once and compared
+    "dpcore": 20_090,  # doors: records are framed, typed and admitted; a guarantee is stated by ask
     "attacks": 7_900,
-    "bridges": 1_560,  # what a trainer divides by is declared; estimators ask for types first
+    # authors: 65 of it are transformers, which predict nothing
+    "bridges": 1_625,  # what a trainer divides by is declared; estimators ask for types first
     "engines": 410,
     "experiments": 910,
     "kernel-ridge": 460,
@@ -61,7 +63,7 @@ BUDGETS = {
     "models": 795,
     "ntk": 930,
     "random-features": 995,
-    "report": 515,
+    "report": 595,  # authors: pictures that come as data are drawn
     "sgd": 870,
     "statistics": 2_340,
     "tables": 1_815,

@@ -34,7 +34,7 @@ def test_every_step_of_the_page_works(workplace):
     environment = {
         **os.environ,
         "XDG_CONFIG_HOME": str(workplace / "config"),
-        "PYTHONPATH": str(site),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")])),
         "COLUMNS": "160",
     }
 

@@ -6,7 +6,6 @@ function of released answers and public facts; a run reads it once, as copies of
 """
 
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, Protocol, TypeVar, final, runtime_checkable
 
 import attrs
@@ -43,7 +42,8 @@ def _rows(values: Any) -> NDArray[np.float64]:
     return rows
 
 
-_ENDS = attrs.converters.optional(_rows)
+def _ends(values: Any) -> NDArray[np.float64] | None:
+    return None if values is None else _rows(values)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -63,8 +63,8 @@ class Picture:
     at: tuple[float, ...] | tuple[str, ...] = attrs.field(converter=_places)
     values: NDArray[np.float64] = attrs.field(converter=_rows)
     names: tuple[str, ...] = attrs.field(default=("",), converter=_texts)
-    low: NDArray[np.float64] | None = attrs.field(default=None, converter=_ENDS)
-    high: NDArray[np.float64] | None = attrs.field(default=None, converter=_ENDS)
+    low: NDArray[np.float64] | None = attrs.field(default=None, converter=_ends)
+    high: NDArray[np.float64] | None = attrs.field(default=None, converter=_ends)
     across: str = attrs.field(default="", converter=_text)
     up: str = attrs.field(default="", converter=_text)
     unit: str = attrs.field(default="", converter=_text)
@@ -109,7 +109,7 @@ class Description:
         pictures: Drawn by a report, in order; a picture is no file of its own.
     """
 
-    tables: Mapping[str, Figures] = MappingProxyType({})
+    tables: Mapping[str, Figures] = attrs.field(factory=dict)
     pictures: tuple[Picture, ...] = ()
 
     def settled(self) -> "Description":

@@ -1,5 +1,6 @@
 """What a release that is no model shows: read once, compared, escaped, and named in errors."""
 
+import copy
 import itertools
 from typing import ClassVar
 
@@ -127,6 +128,7 @@ def test_a_notebook_shows_the_tables_of_a_description_and_escapes_them():
     outcome = plan_of(Summing()).run(table(), replaying=HERE)
     assert outcome.published is outcome.models["r0"]
     assert "not stated" in outcome.sheet().text()
+    assert copy.deepcopy(outcome).sheet() == outcome.sheet()
     assert "95 %" not in outcome.descriptions["r0"].tables[""].bars
     assert "&lt;script&gt;" in outcome._repr_html_()
     assert "<script" not in outcome._repr_html_()

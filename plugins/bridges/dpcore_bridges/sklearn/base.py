@@ -18,7 +18,6 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import SensitivityBound
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.functions.learner import FunctionLearner
@@ -105,9 +104,12 @@ class PrivateEstimator(BaseEstimator):
         """The learner; raises where an estimator of this kind cannot use what it publishes."""
         raise NotImplementedError
 
-    def _keep(self, outcome: Outcome, domain: Domain) -> None:
+    def _keep(self, outcome: Outcome) -> None:
         """Take over what was published."""
         raise NotImplementedError
+
+    def _warn_of_model(self) -> None:
+        """Warn of what was published, where that tells something; no record is looked at."""
 
     def _check_labels(self, labels: NDArray[Any]) -> None:
         """Raise `ValueError` where labels are plainly for another kind of estimator."""
@@ -135,7 +137,7 @@ class PrivateEstimator(BaseEstimator):
         require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
             # a column is checked as it is, and where nothing is predicted there is none to check
-            labels = y if is_column(y) else None
+            labels: Any = y if is_column(y) else None
             is_alone = labels is not None or self._labels() is None
             if not is_frame(X):
                 arrays = self._checked(X, **({} if is_alone else {"y": y, **options}))
@@ -188,8 +190,9 @@ class PrivateEstimator(BaseEstimator):
         else:
             place = HERE if self.replay == "here" else None
             outcome = plan.run(table, secret=secret, reservation=reservation, replaying=place)
-            self._keep(outcome, domain)
+            self._keep(outcome)
             self.guarantee_, self.domain_ = outcome.guarantee, domain
+            self._warn_of_model()
         return self
 
     def _priced(self, names: tuple[str, ...], records: int, registry: Registry) -> Plan:
@@ -288,9 +291,11 @@ class Predictor(PrivateEstimator):
     def _fitting(self, learner: AnyLearner) -> AnyLearner:
         return predicting(learner)
 
-    def _keep(self, outcome: Outcome, domain: Domain) -> None:
+    def _keep(self, outcome: Outcome) -> None:
         self.model_ = outcome.model
-        warn_of_constant(type(self).__name__, self._predicted, domain)
+
+    def _warn_of_model(self) -> None:
+        warn_of_constant(type(self).__name__, self._predicted, self.domain_)
 
     def _line(self) -> Line:
         check_is_fitted(self)

@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 
-from dpcore.domain.domain import Domain
 from dpcore.learner import AnyLearner, Transformer as Transforming
 from dpcore.running.outcome import Outcome
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
@@ -27,7 +26,7 @@ class Transformer(TransformerMixin, PrivateEstimator):
     def _fitting(self, learner: AnyLearner) -> AnyLearner:
         return transforming(learner)
 
-    def _keep(self, outcome: Outcome, domain: Domain) -> None:
+    def _keep(self, outcome: Outcome) -> None:
         self.components_ = cast(Transforming, outcome.published)
 
     def fit(self, X: ArrayLike, y: object = None) -> Self:  # noqa: N803  # scikit-learn's name
