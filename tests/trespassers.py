@@ -13,6 +13,7 @@ import numpy as np
 from dpcore import (
     REPLACE_ONE,
     Bars,
+    Described,
     Description,
     Figures,
     Learner,
@@ -127,7 +128,7 @@ class ByClass(Mean):
         return type(self).seen
 
 
-class Labelled(Numbers):
+class Labelled(Numbers, Described):
     """Hands over a picture whose title holds what a global does; its arrays say nothing."""
 
     def description(self):
@@ -141,7 +142,7 @@ class ByTitle(ByGlobal):
         return Labelled(np.zeros(3))
 
 
-class Reworder(Numbers):
+class Reworder(Numbers, Described):
     """Describes itself honestly first, and afterwards by what a global holds."""
 
     asked = 0

@@ -86,7 +86,7 @@ def test_a_page_shows_the_tables_and_the_pictures(run):
     text = page_of(run, run.descriptions["release"].pictures)
     assert "Components: axes (2, 4), spreads (2,)" in text
     assert all(f"<h3>{title}</h3>" in text for title in ("Sums of squares", "Axes"))
-    assert all(name in text for name in (*COLUMNS, "weight of the column", "pca1"))
+    assert all(name in text for name in (*COLUMNS, "weight", "pca1"))
 
 
 def test_no_text_of_a_plugin_becomes_markup(run):

@@ -6,7 +6,7 @@ function of released answers and public facts; a run reads it once, as copies of
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol, TypeVar, final, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, final
 
 import attrs
 import numpy as np
@@ -131,9 +131,11 @@ class Description:
         return Description(tables=tables, pictures=tuple(map(attrs.evolve, pictures)))
 
 
-@runtime_checkable
 class Described(Published, Protocol):
-    """What a release publishes, with tables and pictures of it for people to look at."""
+    """What a release publishes, with tables and pictures of it for people to look at.
+
+    The object's class extends this one: a method of that name alone is no description.
+    """
 
     def description(self) -> Description:
         """Tables and pictures: a function of what was published, and of public facts."""
@@ -145,9 +147,10 @@ def describe(published: Published) -> Description:
     Raises:
         ContractError: it hands over something else.
     """
-    if not isinstance(published, Described):
+    # By name: a model that anybody wrote may have an attribute of that name by chance.
+    if Described not in type(published).__mro__:
         return Description()
-    description = published.description()
+    description = cast(Described, published).description()
     need(
         isinstance(description, Description),
         ContractError,

@@ -154,7 +154,7 @@ def test_a_description_is_copied_into_plain_values():
 
 @pytest.mark.parametrize("description", ["<b>markup</b>", None, Description(pictures=("<b>",))])
 def test_markup_is_no_description(description):
-    class Marked:
+    class Marked(Described):
         def arrays(self):
             return {}
 
@@ -242,6 +242,13 @@ class Shift(Transformer):
         return ("shifted",)
 
 
+def test_an_attribute_of_that_name_alone_is_no_description():
+    class Noted(trespassers.Numbers):
+        description = "a text of its own"
+
+    assert describe(Noted(np.zeros(1))).pictures == ()
+
+
 class Shifting(trespassers.Mean):
     """A map of rows, honestly. Total: clipped labels have a mean."""
 
@@ -265,6 +272,13 @@ class Mute(Shifting):
         return Summary(value=answers["mean"])
 
 
+class Careless(Summing):
+    """Says that it publishes a description, and its object has none. Total: as its base."""
+
+    def assemble(self, answers, public):
+        return trespassers.Numbers(answers["mean"])
+
+
 class Moody(Summing):
     """Describes equal answers in other words each time. Total: as its base."""
 
@@ -282,7 +296,8 @@ WORDS = itertools.count()
 
 
 @pytest.mark.parametrize(
-    ("learner", "broken"), [(Shifting(), False), (Endless(), True), (Mute(), True), (Moody(), True)]
+    ("learner", "broken"),
+    [(Shifting(), False), (Endless(), True), (Mute(), True), (Moody(), True), (Careless(), True)],
 )
 def test_the_kit_finds_what_is_published_otherwise_than_said(learner, broken):
     case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)

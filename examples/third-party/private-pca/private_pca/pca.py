@@ -10,28 +10,17 @@ with a Frobenius norm of at most w sqrt(m), and no eigenvalue is off by more tha
 import attrs
 import numpy as np
 
-from dpcore import (
-    Bars,
-    Described,
-    Description,
-    Domain,
-    Figures,
-    Matrix,
-    Sum,
-    SummingLearner,
-    SumQuery,
-    Transformer,
-)
+import dpcore
 from dpcore.checks import positive_integer
 from dpcore.domain.names import encoded_names
 from dpcore.learning.learners.conversation import Conversation
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Components(Transformer, Described):
+class Components(dpcore.Transformer, dpcore.Described):
     """Axes, shape (k, columns); spreads: sums of squares along them, each off by at most `bar`."""
 
-    domain: Domain
+    domain: dpcore.Domain
     axes: np.ndarray
     spreads: np.ndarray
     bar: float = attrs.field(converter=float)
@@ -47,17 +36,17 @@ class Components(Transformer, Described):
 
     def description(self):
         low, high = self.spreads - self.bar, self.spreads + self.bar
-        table = Figures(about={"component": self.column_names()}, estimate=self.spreads, low=low,
-                        high=high, level=0.95, joint=True)  # fmt: skip
-        bars = Bars(title="Sums of squares", at=self.column_names(), values=self.spreads, low=low,
-                    high=high, up="sum of squares, encoded")  # fmt: skip
-        axes = Matrix(title="Axes", names=self.column_names(), at=encoded_names(self.domain),
-                      values=self.axes, unit="weight of the column")  # fmt: skip
-        return Description(tables={"spreads": table}, pictures=(bars, axes))
+        table = dpcore.Figures(about={"component": self.column_names()}, estimate=self.spreads,
+                               low=low, high=high, level=0.95, joint=True)  # fmt: skip
+        bars = dpcore.Bars(title="Sums of squares", at=self.column_names(), values=self.spreads,
+                           low=low, high=high, up="sum of squares, encoded")  # fmt: skip
+        axes = dpcore.Matrix(title="Axes", names=self.column_names(), values=self.axes,
+                             at=encoded_names(self.domain), unit="weight")  # fmt: skip
+        return dpcore.Description(tables={"spreads": table}, pictures=(bars, axes))
 
 
 @attrs.frozen(kw_only=True)
-class PrivatePCA(SummingLearner, Conversation):
+class PrivatePCA(dpcore.SummingLearner, Conversation):
     """The first principal axes of noisy second moments. Total: see `SummingLearner`."""
 
     publishes = Components
@@ -65,8 +54,8 @@ class PrivatePCA(SummingLearner, Conversation):
 
     def queries(self, public):
         size = public.domain.width * (public.domain.width + 1) // 2
-        products = Sum(clip=public.domain.feature_norm**2, sign="acute")
-        return (SumQuery(name="products", shape=(size,), distance="l2", sum=products),)
+        products = dpcore.Sum(clip=public.domain.feature_norm**2, sign="acute")
+        return (dpcore.SumQuery(name="products", shape=(size,), distance="l2", sum=products),)
 
     def contributions(self, query, block, public):
         first, second = np.triu_indices(public.domain.width)

@@ -23,7 +23,7 @@ from dpcore.learner import (
     Transformer,
     promises,
 )
-from dpcore.learning.models.description import describe
+from dpcore.learning.models.description import Described, describe
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -337,6 +337,10 @@ def _model_replays(trial: _Trial) -> str:
     # What people are shown follows from the answers as the arrays do.
     shown = [published(settled(model), {}, describe(model)) for model in models]
     fail_if(shown[0] != shown[1], "equal answers gave objects that describe themselves differently")
+    fail_if(
+        promises(trial.case.learner, Described) and Described not in type(models[0]).__mro__,
+        "it says that it publishes a description, and its object does not extend Described",
+    )
     _same_rows(trial, table, models)
     predicting = [model for model in models if isinstance(model, Model)]
     # `predicts` is declared beforehand: what is published must agree with it.
