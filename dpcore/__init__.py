@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.mechanisms.noise.additive import (
+        AdditiveNoise as AdditiveNoise,
+        IntegerLaw as IntegerLaw,
+    )
     from dpcore.plan.request import Release as Release, Request as Request
     from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run, load_run as load_run
@@ -106,6 +110,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
+    "AdditiveNoise": "mechanisms.noise.additive",
     "Adjacency": "adjacency",
     "Answer": "learner",
     "AnyLearner": "learner",
@@ -130,6 +135,7 @@ _HOME = {
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
     "HitLaw": "sampling.hit_law",
+    "IntegerLaw": "mechanisms.noise.additive",
     "Interactive": "functions.interactive",
     "Held": "learning.metrics.base",
     "Interval": "interval",
