@@ -102,7 +102,7 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.rows(), [DISPLAY] if figures.display is not None else []
+        rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
         cells = [map(_number, row) for row in rows[:_SHOWN]]
         console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:

@@ -135,7 +135,9 @@ class CurveEvent(VectorEvent):
             "epsilons",
             "increasing finite epsilons from 0 on",
         )
-        falling = len(deltas) == len(epsilons) and all(a >= b for a, b in itertools.pairwise(deltas))
+        falling = len(deltas) == len(epsilons) and all(
+            a >= b for a, b in itertools.pairwise(deltas)
+        )
         need_field(
             falling and 1 >= deltas[0] and deltas[-1] >= 0,
             self,

@@ -23,6 +23,10 @@ NOISE_ONLY = (
 )
 """What a bar covers, where a release does not say more."""
 
+NOT_STATED = "not stated"
+UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wide its noise is"
+"""What stands in place of a bar, and of all bars of a table, where the noise's law is not stated."""
+
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
 
 
@@ -76,7 +80,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
-        cells = [[*self.columns], *([_format_value(value) for value in row] for row in self.rows())]
+        rows = self.printed_rows()
+        cells = [[*self.columns], *([_format_value(value) for value in row] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -87,6 +92,23 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
+
+    @property
+    def stated(self) -> bool:
+        """Whether the intervals are stated: not where the law of the noise is unknown."""
+        return not self.covers.startswith(UNSTATED_NOISE)
+
+    def unstated(self) -> Figures:
+        """The same numbers without intervals, for noise whose law the mechanism does not state."""
+        nothing = np.full(self.estimate.shape, math.inf)
+        return attrs.evolve(self, low=-nothing, high=nothing, covers=UNSTATED_NOISE)
+
+    def printed_rows(self) -> list[tuple[Any, ...]]:
+        """The table's rows as readers see them: ends that are not stated are said to be so."""
+        if self.stated:
+            return self.rows()
+        nothing = (NOT_STATED,) * self.estimate.size
+        return list(zip(*{**self.columns, LOW: nothing, HIGH: nothing}.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -102,19 +124,20 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def sheet(self) -> Sheet:
         """The table, and what its intervals say."""
-        table = Listing.of(list(self), self.rows())
+        table = Listing.of(list(self), self.printed_rows())
         return Sheet(
             title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
         )
 
     def data(self) -> dict[str, Any]:
-        """JSON-ready; an interval without an end has null there."""
+        """JSON-ready; an interval without an end has null there, and one not stated no level."""
         # JSON has no infinity: an end that is not known is null.
         columns = {
             name: [None if isinstance(v, float) and not math.isfinite(v) else v for v in column]
             for name, column in self.columns.items()
         }
-        intervals = {"level": self.level, "together": self.joint, "covers": self.covers}
+        level = self.level if self.stated else None
+        intervals = {"level": level, "together": self.joint, "covers": self.covers}
         return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
@@ -135,6 +158,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     @property
     def bars(self) -> str:
         """What the intervals say, in one clause."""
+        if not self.stated:
+            return self.covers
         together = ", all together" if self.joint and self.estimate.size > 1 else ""
         return f"{100 * self.level:g} % intervals{together}; {self.covers}"
 
@@ -176,6 +201,12 @@ class Statistics(Shown):
         """A copy that shares nothing with this one, and is made of plain values alone."""
         return Statistics(
             tables={str(name): figures.settled() for name, figures in self.tables.items()}
+        )
+
+    def unstated(self) -> Statistics:
+        """The same numbers without intervals, as `Figures.unstated` has it."""
+        return Statistics(
+            tables={name: figures.unstated() for name, figures in self.tables.items()}
         )
 
     def covering(self, more: str) -> Statistics:

@@ -114,22 +114,24 @@ class IntegerLaw:
 
     def spread(self, step: float, rounding: float) -> TabulatedSpread:
         """The law of the noise on one number, in steps of that size."""
-        reach = self.start + self.period
+        # 0 has one sign, and what repeats it two
+        start = max(1, self.start)
+        reach = start + self.period
         logs, error = self._log_weights(reach)
         # masses of |noise| = 0, 1, ..., reach - 1; the last period stands for all that follow
         weights = np.exp(logs - logs.max())[1:-1]
         masses = weights[reach - 1 :].copy()
         masses[1:] += weights[: reach - 1][::-1]
         ratio, gap = math.exp(-self.decay), -math.expm1(-self.decay)
-        places, last = np.arange(reach, dtype=np.float64), masses[self.start :]
+        places, last = np.arange(reach, dtype=np.float64), masses[start:]
         tail = last.sum() / gap
-        total = masses[: self.start].sum() + (0.0 if self.thin else tail)
+        total = masses[:start].sum() + (0.0 if self.thin else tail)
         beyond = np.append(np.cumsum(masses[::-1])[::-1][1:], 0.0) + ratio * tail
         # sum over n >= 0 of ratio^n (j + n T)^2, for each place j of the last period
-        moments = places[self.start :] ** 2 / gap
-        moments += 2 * places[self.start :] * self.period * ratio / gap**2
+        moments = places[start:] ** 2 / gap
+        moments += 2 * places[start:] * self.period * ratio / gap**2
         moments += self.period**2 * ratio * (1 + ratio) / gap**3
-        second = masses[: self.start] @ places[: self.start] ** 2 + last @ moments
+        second = masses[:start] @ places[:start] ** 2 + last @ moments
         return TabulatedSpread(
             step=step,
             beyond=np.minimum(beyond / total * (1 + 4 * error), 1.0),
