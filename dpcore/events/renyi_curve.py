@@ -139,7 +139,7 @@ class CurveEvent(VectorEvent):
             a >= b for a, b in itertools.pairwise(deltas)
         )
         need_field(
-            falling and 1 >= deltas[0] and deltas[-1] >= 0,
+            falling and deltas[0] <= 1 and deltas[-1] >= 0,
             self,
             "deltas",
             "a delta in [0, 1] for each epsilon, none above the one before",

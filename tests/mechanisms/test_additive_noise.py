@@ -219,7 +219,7 @@ def test_integers_stay_integers_and_others_are_rounded_to_a_grid():
     noise = SecretCoins.rehearsal(0).noise(0, "q", 1)
     released = Twin(noise_scale=2.0).release(np.array([1.0, 2.0, 9.0]), query, claim(), noise)
     same = laplace_law(2.0, 1).symmetric(3, SecretCoins.rehearsal(0).noise(0, "q", 1))
-    assert np.array_equal(released, [1, 2, 9] + same)
+    assert np.array_equal(released, np.array([1, 2, 9]) + same)
     assert Twin(noise_scale=2.0).event(query, claim(2.5)).pure_epsilon() == pytest.approx(1.0)
     reals = attrs.evolve(query, values="reals")
     mechanism = Twin(noise_scale=2.0)

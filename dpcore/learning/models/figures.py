@@ -25,7 +25,7 @@ NOISE_ONLY = (
 
 NOT_STATED = "not stated"
 UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wide its noise is"
-"""What stands in place of a bar, and of all bars of a table, where the noise's law is not stated."""
+"""What stands in place of a bar, and of all bars of a table, where the noise is of unknown law."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
 

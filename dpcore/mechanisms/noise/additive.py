@@ -21,7 +21,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -29,17 +29,21 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.composition import repeated
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.renyi_curve import CurveEvent
 from dpcore.interval import TabulatedSpread
-from dpcore.mechanism import Arithmetic, Prepared, free
+from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.grid import Grid
-from dpcore.mechanisms.noise.release import Executed, Integers, OnGrid, OnIntegers, drawable
+from dpcore.mechanisms.noise.release import (
+    Integers,
+    LaplaceNoise,
+    OnGrid,
+    OnIntegers,
+    drawable,
+)
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import gamma, up
@@ -253,7 +257,7 @@ class IntegerLaw:
 
 
 @attrs.frozen(kw_only=True)
-class AdditiveNoise(Executed):
+class AdditiveNoise(LaplaceNoise):
     """Integer noise on every real coordinate, by its law alone: the rest is derived from it.
 
     Statistics that are integers stay integers. Others are rounded to a public grid, whose step is
@@ -265,11 +269,6 @@ class AdditiveNoise(Executed):
     """
 
     arithmetic: ClassVar[Arithmetic] = "exact"
-    distance: ClassVar[Distance] = Distance.L1
-    by_person: ClassVar[bool] = True
-    takes_integers: ClassVar[bool] = True
-
-    noise_scale: float = free(validator=positive)
 
     @abstractmethod
     def law(self, shift: int, scale: Fraction) -> IntegerLaw:
@@ -279,10 +278,6 @@ class AdditiveNoise(Executed):
             shift: By how many steps a statistic moves at most, >= 1, in l1.
             scale: `noise_scale` in steps, exactly.
         """
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """noise_scale = scale * l1_sensitivity."""
-        return attrs.evolve(self, noise_scale=scale * sensitivity.unit)
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
         """A coarser grid than others have, so that the law's tables are small."""
