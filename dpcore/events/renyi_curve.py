@@ -159,7 +159,7 @@ class CurveEvent(VectorEvent):
         error = gamma(16) * (1 + high) * share
         value = up(value + error * deltas[right - 1], roundings=20)
         value = np.clip(value, deltas[right], deltas[right - 1])
-        return np.where(epsilons >= knots[-1], deltas[-1], value)
+        return np.asarray(np.where(epsilons >= knots[-1], deltas[-1], value))
 
     def anchor(self, direction: Direction) -> float:
         """The last epsilon, beyond which no finite loss is claimed."""

@@ -54,7 +54,7 @@ BUDGETS = {
     # doors: records are framed, typed and admitted; a guarantee is stated by ask; a mechanism's
     # event, release and bars follow from the law of its noise
     "dpcore": 20_280,
-    "attacks": 7_900,
+    "attacks": 7_950,  # the draws of a noise law are compared with its weights
     "bridges": 1_560,  # what a trainer divides by is declared; estimators ask for types first
     "engines": 410,
     "experiments": 910,

@@ -15,7 +15,6 @@ from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism, Mechanism
-from dpcore.mechanisms.noise.additive import AdditiveNoise
 from dpcore.query import Query
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.kinds import BOUND
@@ -59,7 +58,6 @@ from dpcore_attacks.laws.mechanisms import (
     once as once_laws,
 )
 from dpcore_attacks.laws.mechanisms.choices import CHOICES
-from dpcore_attacks.laws.mechanisms.integer_laws import follows_law
 from dpcore_attacks.laws.mechanisms.laboratory import laboratory_verdicts
 from dpcore_attacks.laws.mechanisms.mechanisms import (
     MechanismCase,
@@ -327,8 +325,6 @@ def _judge_cases(
         if number == 0:
             lone = cast(Mechanism, mechanism)
             verdicts += laboratory_verdicts(lone, case, seed, effort.draws, rate)
-            if isinstance(mechanism, AdditiveNoise):
-                verdicts.append(follows_law(case, seed, effort.draws, rate))
         yield case, verdicts
 
 

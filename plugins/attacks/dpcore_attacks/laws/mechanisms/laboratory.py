@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism
+from dpcore.mechanisms.noise.additive import AdditiveNoise
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.draws import Bench, groups
 from dpcore_attacks.laboratory.excess import Sample
@@ -27,6 +28,7 @@ from dpcore_attacks.laws.attack_by_draws import (
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
+from dpcore_attacks.laws.mechanisms.integer_laws import follows_law
 from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 from dpcore_attacks.laws.mechanisms.noise_stream import ENTROPY, TAILS, entropy, tails
@@ -97,6 +99,8 @@ def laboratory_verdicts(
             verdicts.append(judge(law, name, partial(check, trial)))
             if verdicts[-1].failed:
                 return verdicts
+    if isinstance(mechanism, AdditiveNoise):
+        verdicts.append(follows_law(case, seed, draws, rate))
     return verdicts
 
 
