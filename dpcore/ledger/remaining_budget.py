@@ -14,12 +14,15 @@ class RemainingBudget:
         mu: Of one further Gaussian release.
         failures: Of further failure probabilities.
         delta: The ledger's.
+        takes_claims: Whether any further release may be charged as an (epsilon, delta) claim, of
+            which the epsilons add up to `epsilon` and the deltas to `failures`.
     """
 
     epsilon: float
     mu: float
     failures: float
     delta: float
+    takes_claims: bool = False
 
     @property
     def largest(self) -> float:
@@ -48,6 +51,11 @@ class RemainingBudget:
         if not parts:
             return "nothing"
         failures = shown_down(self.failures)
+        if self.takes_claims:
+            return (
+                f"releases whose (epsilon, delta) claims add up to ({shown_down(self.epsilon)}, "
+                f"{failures})"
+            )
         failures_clause = f", and {failures} of delta for failures" if self.failures > 0 else ""
         largest_clause = (
             f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
