@@ -72,7 +72,9 @@ def test_what_is_left_would_fit_and_no_more():
     spent = spend(basic(), pure(0.2), gaussian(0.05))
     (plan,) = allowances(spent.left(), 1)
     assert spend(spent, gaussian(plan.mu)).charges == 2
-    with pytest.raises(BudgetExceededError, match=r"as an \(epsilon, delta\) claim the charge needs"):
+    with pytest.raises(
+        BudgetExceededError, match=r"as an \(epsilon, delta\) claim the charge needs"
+    ):
         spend(spent, gaussian(1.01 * plan.mu))
 
 
@@ -99,8 +101,14 @@ def test_a_ledger_of_gaussians_goes_on_with_claims_where_only_pure_releases_woul
 @pytest.mark.parametrize(
     ("total", "way_out"),
     [
-        (Total(epsilon=1.0, delta=0.0, adjacency=A, notion="basic"), "create a ledger with a delta"),
-        (Total(epsilon=1.0, delta=1e-5, adjacency=A), "with the notion basic, or with more failures"),
+        (
+            Total(epsilon=1.0, delta=0.0, adjacency=A, notion="basic"),
+            "create a ledger with a delta",
+        ),
+        (
+            Total(epsilon=1.0, delta=1e-5, adjacency=A),
+            "with the notion basic, or with more failures",
+        ),
     ],
 )
 def test_a_refusal_says_what_to_set(total, way_out):
