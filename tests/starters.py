@@ -2,11 +2,11 @@
 
 import attrs
 import numpy as np
+from trespassers import Mean, MeanBound
 
 from dpcore import hookimpl
 
 from doubles import Numbers
-from trespassers import Mean, MeanBound
 
 
 @attrs.frozen(kw_only=True)

@@ -36,7 +36,6 @@ from dpcore.events.base import Event
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
-from dpcore.rounding import down, up
 
 _LEAST = 2.0**-60  # an epsilon, and a share: a claim needs some of both
 _FAR = 1e9  # nats: where there is no claim

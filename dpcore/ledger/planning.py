@@ -1,8 +1,9 @@
 """Planning: how what is left of a ledger may be shared, before anything is spent.
 
 Squares of mu add up, so n equal Gaussian releases may each have mu_left / sqrt(n); pure ones,
-epsilon_left / n; where claims add up, a Gaussian of (epsilon_left / n, delta_left / n). A label (an analyst, a project) with weight w of W in all gets the share w/W of
-what adds up. Figures are plans: the ledger holds nobody to them.
+epsilon_left / n. Where claims add up, each Gaussian has the mu of (epsilon_left / n, delta_left /
+n). A label (an analyst, a project) with weight w of W in all gets the share w/W of what adds up.
+Figures are plans: the ledger holds nobody to them.
 """
 
 import math

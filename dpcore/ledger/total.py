@@ -7,13 +7,10 @@ one of these types:
   the likelihood ratio never exceeds :math:`e^\epsilon`: it costs no delta.
 * *composed*: the events pass one filter, the ledger's `notion`, at (epsilon, delta - failures).
 * *alone*: the first list passes neither way but is (epsilon, delta)-DP by itself, by the core's
-  accountants. Nothing may follow. The first list is chosen before any answer, so that a ledger
-  either has this one history or those above.
+  accountants. Nothing may follow. It is chosen before any answer: no history is of two types.
 
-Any list is charged as an (epsilon_0, delta_0) claim where nothing else serves it, and always so
-where the notion is `basic` (`dpcore.ledger.claim_cover`).
-
-An event that is known by an (epsilon_0, delta_0) claim only is, but for a leak of probability
+Any list is charged as an (epsilon_0, delta_0) claim where nothing else serves it, and first of all
+where the notion is `basic` (`dpcore.ledger.claim_cover`). An event that is known by an (epsilon_0, delta_0) claim only is, but for a leak of probability
 delta_0, an epsilon_0-DP event (Murtagh & Vadhan 2016, Lemma 3.2): it is charged as that, and
 delta_0 to `failures`, as is what a bound fails with over public coins.
 
@@ -358,12 +355,9 @@ class Spent:
         pure = pure if pure > 1e-12 * epsilon else 0.0  # what rounding left over
         failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
         return RemainingBudget(
-            epsilon=pure,
-            mu=mu,
-            failures=failures,
-            delta=self.total.delta,
-            takes_claims=self.composed is None and pure > 0 and failures > 0,
-        )
+            epsilon=pure, mu=mu, failures=failures, delta=self.total.delta,
+            takes_claims=self.composed is None and min(pure, failures) > 0,
+        )  # fmt: skip
 
     def covered_by(self, stored: "Spent") -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""

@@ -39,10 +39,8 @@ from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import (
