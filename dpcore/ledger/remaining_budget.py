@@ -30,6 +30,11 @@ class RemainingBudget:
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
+    def figures(self) -> dict[str, float]:
+        """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
+        names = ("epsilon", "mu", "failures", "delta")
+        return {name: getattr(self, name) for name in names}
+
     def most_taken_by(self, after: "RemainingBudget") -> str:
         """A warning where one charge takes most of what is left; empty where it does not."""
         if not after.largest < self.largest / 2:
