@@ -199,7 +199,7 @@ def test_no_adaptive_analyst_exceeds_the_total(notion):
 def test_no_adaptive_analyst_of_many_exceeds_the_total(notion, epsilon):
     options = {} if notion == "basic" else {"failures": 2e-2}
     total = Total(epsilon=epsilon, delta=5e-2, adjacency=A, notion=notion, **options)
-    assert trees(total.start(), range(200)) <= 5e-2 * (1 + 1e-9)
+    assert trees(total.start(), range(40)) <= 5e-2 * (1 + 1e-9)
 
 
 def always(event):

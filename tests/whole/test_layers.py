@@ -51,7 +51,9 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
+    # 400 for the doors: records are framed, and a guarantee is stated by ask. 130 for authors: a
+    # ledger adds up claims of any release, and a release starts from an earlier one's results.
+    "dpcore": 20_030,
     "attacks": 7_900,
     "bridges": 1_500,
     "engines": 410,
