@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -76,28 +76,30 @@ def laboratory_verdicts(
     seed: int = 0,
     draws: int | None = None,
     rate: float = RATE,
-) -> list[Verdict]:
+    laws: Container[Law] = LAWS,
+) -> Iterator[Verdict]:
     """All laws of one mechanism, in every variant of its integer fields, to the first broken one.
 
     Args:
         case: One that it accepts.
         draws: As `mechanism_verdicts` takes them; pooled draws are many times as many.
         rate: Chance that a right mechanism fails any one of them.
+        laws: Those to judge; all if left out.
     """
     effort = (draws or Effort().draws) / Effort().draws
-    verdicts = []
     for name, variant in variants(mechanism, case):
         trial = Trial(
             case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
         )
         # The law of all coordinates costs most draws: it is tried at the mechanism's own fields
         # alone.
-        checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
-        for law, check in checks.items():
-            verdicts.append(judge(law, name, partial(check, trial)))
-            if verdicts[-1].failed:
-                return verdicts
-    return verdicts
+        for law in LAWS:
+            if law not in laws or (law == TOGETHER and variant is not mechanism):
+                continue
+            verdict = judge(law, name, partial(CHECKS[law], trial))
+            yield verdict
+            if verdict.failed:
+                return
 
 
 def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:
