@@ -352,9 +352,9 @@ def test_every_wrong_component_has_a_law_of_the_kit():
 def test_a_bound_is_excused_for_refusing_one_learner_and_for_nothing_else():
     from types import SimpleNamespace
 
-    from dpcore_attacks.promises import excuse
     from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
     from dpcore_attacks.laws.law import Outcome, Verdict
+    from dpcore_attacks.promises import excuse
 
     case, printed = SimpleNamespace(bound=3), {int}
     refusing = Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, REFUSED_EVERYWHERE)
