@@ -51,8 +51,10 @@ cli sklearn bridges conformance
 
 # Statements of each distribution, as `ast` counts them. Whoever raises one says why beside it.
 BUDGETS = {
-    "dpcore": 19_900,  # 400 for the doors: records are framed, and a guarantee is stated by ask
-    "attacks": 7_900,
+    # 400 for the doors: records are framed, and a guarantee is stated by ask; 70 for the names of
+    # plugins and digests of their code
+    "dpcore": 19_970,
+    "attacks": 8_140,  # 240 for examinations in stages, cheap laws first, and parts of them
     "bridges": 1_500,
     "engines": 410,
     "experiments": 910,

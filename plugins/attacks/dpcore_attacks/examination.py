@@ -143,6 +143,7 @@ class Examination:
                 yield (verdict for verdict in stage.verdicts if choice.has_law(verdict.law))
 
     def _learners(self, subjects: Subjects) -> Iterator[Stage]:
+        # What is left out is filtered here; shares of efforts were computed from all of it.
         cases = {
             name: cases
             for name, cases in subjects.learners.items()
@@ -196,6 +197,7 @@ class Examination:
         """All claims, then runs of examples; the pairs are shared."""
         count = sum(len(cases) for cases in subjects.bounds.values())
         chosen = self._chosen_classes()
+        # A learner's own bounds have no name of their own: they go with the learner.
         attacked = [
             case
             for name, cases in subjects.bounds.items()

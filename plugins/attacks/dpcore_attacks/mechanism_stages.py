@@ -126,6 +126,7 @@ class MechanismStages:
                 verdicts=chain.from_iterable(map(self._oracle_verdicts, functions)),
             )
             return
+        # Filled by the stages of draws, and read at the end of the last one.
         comparisons: list[Verdict] = []
         yield Stage(
             work=Work.CALLS,
