@@ -10,7 +10,9 @@ from dpcore import Distance, Mechanism, Query, Registry, hookimpl
 from dpcore.checks import positive
 from dpcore.errors import RegistryError, ReleaseError
 from dpcore.mechanism import free, to_real
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore_attacks.commands.child_process import apart
 from dpcore_attacks.effort import Effort
@@ -74,6 +76,15 @@ def test_a_mechanism_is_asked_what_a_run_can_ask_alone():
     assert outcomes["mechanism.event-matches-noise"][0] is Outcome.PASSED
     reason = "no run asks it for 2048 coordinates: it releases one number"
     assert outcomes["mechanism.noise-not-shared"] == (Outcome.NOT_APPLICABLE, reason)
+
+
+@pytest.mark.parametrize("categories", [None, 3, 7])
+def test_queries_state_the_values_that_a_mechanism_needs(categories):
+    (first, *_) = mechanism_cases(RandomizedResponse(categories=categories))
+    assert (first.query.values, first.query.within) == ("integers", (0, (categories or 2) - 1))
+    for case in mechanism_cases(DiscreteGaussian()):
+        assert (case.query.values, case.query.within) == ("integers", None)
+    assert {case.query.values for case in mechanism_cases(Laplace())} == {"reals"}
 
 
 @pytest.mark.slow

@@ -72,6 +72,7 @@ LAWS = (
 )
 
 _REPLICATES = 200
+_CATEGORIES = 10  # at most, of a query that states them
 _EPSILONS = (0.0, 0.3, 1.0, 2.0)
 _SCALES = (0.3, 1.0, 3.0, 30.0)
 
@@ -99,8 +100,8 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     """Queries of several shapes, real and complex, with and without a solver error; of matrices,
     claims of 1 and of 0.01.
 
-    Combinations that the mechanism refuses are left out, and queries whose values it is unable to
-    release: no plan asks them.
+    Combinations that the mechanism refuses are left out. Where it is unable to release reals, the
+    query is one of whole numbers, or of a few categories; no plan asks what it is unable to.
     """
     if mechanism.answers is not Query:
         return  # queries of a kind of its own, which its plugin tests
@@ -110,7 +111,8 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     if not matrix:
         queries.append(Query(name="law", shape=(3,), distance=mechanism.distance, field="complex"))
     for number, query in enumerate(queries):
-        if unable(mechanism, query):
+        query = next((q for q in _with_values(query) if not unable(mechanism, q)), None)
+        if query is None:
             continue
         claim = Sensitivity(
             value=1.0, distance=mechanism.distance, adjacency=REPLACE_ONE, source="made up"
@@ -130,6 +132,14 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
             yield case  # no refusal: the laws will say what it raised
         else:
             yield case
+
+
+def _with_values(query: Query) -> Iterator[Query]:
+    """A query of reals, of whole numbers, and of so many categories, from ten down to two."""
+    yield query
+    ranges = (None, *((0, largest) for largest in range(_CATEGORIES - 1, 0, -1)))
+    for within in ranges if query.field == "real" else ():
+        yield attrs.evolve(query, values="integers", within=within)
 
 
 def unable(mechanism: Mechanism, query: Query) -> str:
