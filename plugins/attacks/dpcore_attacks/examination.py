@@ -268,7 +268,7 @@ class Examination:
 def _uses(run: Priced, classes: Collection[type[Any]]) -> bool:
     """Whether a release of an example is made of one of these."""
     for scheduled in run.plan.schedule.releases:
-        parts = [scheduled.learner, scheduled.release.bound]
+        parts: list[object] = [scheduled.learner, scheduled.release.bound]
         parts += [ask.mechanism for ask in scheduled.asks.values()]
         if any(type(part) in classes for part in parts):
             return True

@@ -111,7 +111,8 @@ def bound_verdicts(
     rate: float = RATE,
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
     """All laws of one bound at one case's parameters, and the findings of its attacks."""
-    verdicts, findings = bound_rules(case, seed), []
+    verdicts = bound_rules(case, seed)
+    findings: list[Finding] = []
     for new_verdicts, new_findings in bound_attacks(case, effort, seed, known, rate):
         verdicts += new_verdicts
         findings += new_findings

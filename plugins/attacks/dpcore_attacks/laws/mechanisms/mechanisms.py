@@ -110,8 +110,8 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     queries = [Query(name="law", shape=s, distance=mechanism.distance) for s in shapes]
     if not matrix:
         queries.append(Query(name="law", shape=(3,), distance=mechanism.distance, field="complex"))
-    for number, query in enumerate(queries):
-        query = next((q for q in _with_values(query) if not unable(mechanism, q)), None)
+    for number, plain in enumerate(queries):
+        query = next((q for q in _with_values(plain) if not unable(mechanism, q)), None)
         if query is None:
             continue
         claim = Sensitivity(
