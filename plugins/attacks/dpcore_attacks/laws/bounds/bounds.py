@@ -233,11 +233,11 @@ def _fits_query(case: Case) -> str:
 
 def _monotone(case: Case) -> str:
     size = case.domain.at_most or 20
-    units: dict[Adjacency, dict[str, float]] = {}
+    units: dict[Adjacency, dict[str, float]] = {}  # by query and norm
     for relation in RELATIONS:
         claims = case.under(relation).at_size(size).claims()
         if not isinstance(claims, Refused):
-            units[relation] = {query.name: claim.largest for query, claim in claims}
+            units[relation] = {f"{q.name} in {q.distance}": c.largest for q, c in claims}
     compared = 0
     for (small, small_units), (large, large_units) in permutations(units.items(), 2):
         for name in small_units.keys() & large_units.keys() if small <= large else ():
@@ -262,7 +262,10 @@ def _any_args(case: Case, seed: int) -> str:
             if ask.args is None:
                 continue
             compared += 1
-            claim_with_args = case.bound.sensitivity(ask, case.learner, case.public, case.adjacency)
+            stated_ask = ask.stated_in(query.distance)
+            claim_with_args = case.bound.sensitivity(
+                stated_ask, case.learner, case.public, case.adjacency
+            )
             fail_if(
                 claim_with_args != claim,
                 f"{query.name!r}: the bound changes with the args of an ask",

@@ -28,6 +28,7 @@ from dpcore_attacks.laws.attack_by_draws import (
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
 from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
+from dpcore_attacks.laws.mechanisms.lattice import LATTICE, lattice
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
 from dpcore_attacks.laws.mechanisms.noise_stream import ENTROPY, TAILS, entropy, tails
 from dpcore_attacks.laws.mechanisms.statistical_trial import (
@@ -59,7 +60,7 @@ NOT_AS_IT_IS = Law(
     "mechanism.value-not-released",
     "No coordinate comes out exactly as it went in, now and then, where its neighbour never does.",
 )
-LAWS = (ENTROPY, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
+LAWS = (ENTROPY, LATTICE, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
 
 _BASES = (0.0, 1.0)  # a sum in floats takes the grid of its size: its last digit would tell
 _WIDE = 4096  # coordinates of one release
@@ -320,6 +321,7 @@ def _not_shared(trial: Trial) -> str:
 
 CHECKS: Mapping[Law, Callable[[Trial], str]] = {
     ENTROPY: entropy,
+    LATTICE: lattice,
     NOT_SHARED: _not_shared,
     TAILS: tails,
     LOW_BITS: _low_bits,
