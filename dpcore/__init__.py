@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     from dpcore.running.plan import Plan as Plan
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import (
+        Cyclic as Cyclic,
         Order as Order,
         Poisson as Poisson,
         WithoutReplacement as WithoutReplacement,
@@ -91,6 +92,12 @@ if TYPE_CHECKING:
         Sensitivity as Sensitivity,
         SensitivityLaw as SensitivityLaw,
         WorstCase as WorstCase,
+    )
+    from dpcore.sources.opening import (
+        Unopened as Unopened,
+        read_csv as read_csv,
+        read_parquet as read_parquet,
+        read_sql as read_sql,
     )
     from dpcore.specs.spec import Spec as Spec, load_spec as load_spec
 
@@ -111,6 +118,7 @@ _HOME = {
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
+    "Cyclic": "sampling.schemes",
     "Distance": "distance",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
@@ -176,6 +184,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",
@@ -183,6 +192,9 @@ _HOME = {
     "load_run": "publish.folder",
     "load_spec": "specs.spec",
     "price": "pricing.price",
+    "read_csv": "sources.opening",
+    "read_parquet": "sources.opening",
+    "read_sql": "sources.opening",
     "replace_features": "adjacency",
     "replay": "publish.whole_run",
     "run": "publish.whole_run",

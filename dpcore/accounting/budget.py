@@ -9,10 +9,12 @@ from dpcore.checks import need_field, need_positive
 from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
+_LEAST_DELTA = 1e-300
+
 
 @attrs.frozen(kw_only=True)
 class PrivacyBudget:
-    """(epsilon, delta): epsilon in nats, finite and > 0; delta in [0, 1).
+    """(epsilon, delta): epsilon in nats, finite and > 0; delta 0 or in [1e-300, 1).
 
     delta = 0 asks for pure differential privacy, which a Gaussian mechanism cannot give.
 
@@ -32,7 +34,14 @@ class PrivacyBudget:
             "a finite epsilon > 0",
             owner="budget",
         )
-        need_field(0 <= self.delta < 1, self, "delta", "a delta in [0, 1)", owner="budget")
+        # No curve is computed below: a smaller delta would only be an expensive 0.
+        need_field(
+            self.delta == 0 or _LEAST_DELTA <= self.delta < 1,
+            self,
+            "delta",
+            f"a delta that is 0 or in [{_LEAST_DELTA}, 1)",
+            owner="budget",
+        )
 
     @classmethod
     def from_mu(cls, mu: float, delta: float) -> "PrivacyBudget":

@@ -19,6 +19,7 @@ from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 Category = str | int | float
 
 
+_FARTHEST = 1e150  # squares of such numbers, and many of them together, are finite
 _DAYS = (-719162.0, 2932896.0)  # of the years 1 to 9999
 
 
@@ -27,7 +28,7 @@ class Range:
     """A numeric column with public bounds.
 
     Args:
-        low, high: Public ends, finite, low < high.
+        low, high: Public ends between -1e150 and 1e150, low < high by at least 1e-150.
         default: Stands for what is not a number; the middle of the range if None.
         missing: Whether what is not a number stays missing: a second encoded column is then 1 for
             such an entry, and its first is 0.
@@ -48,12 +49,16 @@ class Range:
                 "finite numbers",
                 owner="range",
             )
-        # The width must be finite too: encodings divide by it, and sensitivities grow with it.
         need_field(
-            self.low < self.high and math.isfinite(self.high - self.low),
+            self.low < self.high, self, "high", f"low < high, low={self.low!r}", owner="range"
+        )
+        # Encodings divide by the width, sensitivities grow with it, and squares of it are summed.
+        need_field(
+            max(-self.low, self.high) <= _FARTHEST and self.high - self.low >= 1 / _FARTHEST,
             self,
             "high",
-            f"low < high, low={self.low!r}",
+            f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "
+            f"(state the column in another unit), low={self.low!r}",
             owner="range",
         )
         need_field(

@@ -14,7 +14,6 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
@@ -27,22 +26,18 @@ from dpcore.ledger.charge import Charge
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import made, require_epsilon, require_given, require_learner
-from dpcore.query import Query
+from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.randomness import PublicCoins
+from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
+from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 
@@ -74,37 +69,40 @@ class Session(SingleUse, Shown):
     Args:
         budget: A ledger, which outlives the session, or a budget that it keeps in memory.
         domain: Declared public facts, never taken from the table.
-        table: The records: columns by name, in their own units. A data frame serves.
+        table: The records: columns by name, in their own units. A data frame serves, and so does
+            what `read_csv` and its siblings return: such a file is read once, here.
         adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
+        expected: A public estimate of a private number of records, for the memory that they need.
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
             None; `HERE` starts none. The guarantee of every release says where.
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column, or a record does not fit and is refused;
-            nothing is spent.
+        SourceError: the table lacks a declared column, one is of another type than is declared, or
+            a record does not fit and is refused; nothing is spent.
     """
 
     def __init__(
         self,
         budget: Ledger | PrivacyBudget,
         domain: Domain,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
+        expected: int | None = None,
         replaying: Replayer | None = None,
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        require_given(budget, domain, table, adjacency, on_invalid)
+        records = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -125,8 +123,8 @@ class Session(SingleUse, Shown):
         self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
-        self._domain, self._table, self._on_invalid = domain, table, on_invalid
-        self._registry = registry
+        self._domain, self._records, self._on_invalid = domain, records, on_invalid
+        self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
@@ -247,6 +245,7 @@ class Session(SingleUse, Shown):
             mechanism=mechanism or self._choose_mechanisms(learner, budget),
             on_invalid=self._on_invalid,
             registry=self._registry,
+            expected=self._expected,
         )
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
@@ -257,7 +256,7 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._table, reservation=reservation, replaying=self._replayer)
+            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
             (published,) = outcome.models.values()
             self._releases.append(
                 PaidRelease(
@@ -293,7 +292,9 @@ class Session(SingleUse, Shown):
         # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
-            query.name: usual_mechanism(query, concentrated=self._concentrated and budget.delta > 0)
+            query.name: usual_mechanism(
+                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+            )
             for query in learner.queries(public)
         }
 
@@ -305,23 +306,3 @@ class Session(SingleUse, Shown):
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
         (figures,) = published.tables.values()
         return figures
-
-
-def usual_mechanism(query: Query, *, concentrated: bool) -> AnyMechanism:
-    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
-
-    Args:
-        concentrated: Whether costs add up by Rényi divergences; else only Gaussian and pure events
-            do.
-
-    Raises:
-        SpecError: the query's distance is another one.
-    """
-    integer = query.values == "integers" and query.real_size == 1
-    if query.distance is Distance.L2:
-        return DiscreteGaussian() if integer and concentrated else Gaussian()
-    if query.distance is Distance.L1:
-        return DiscreteLaplace() if integer else Laplace()
-    if query.distance is Distance.LINF:
-        return Exponential() if concentrated else PermuteAndFlip()
-    raise SpecError(f"the query {query.name!r} is bounded in {query.distance}: name a mechanism")

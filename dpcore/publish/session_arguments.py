@@ -11,23 +11,30 @@ import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
-from dpcore.domain.domain import Domain
+from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
 from dpcore.learner import AnyLearner
 from dpcore.ledger.book import Ledger
-from dpcore.records.source import Source
+from dpcore.records.source import Source, TableSource
+from dpcore.running.opening import admit_to, in_memory
+from dpcore.sources.opening import Unopened
 
 _OWNER = "Session"
 
 
-def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any) -> None:
-    """Refuse what no session can be made of.
+def admitted(
+    budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any
+) -> Table | Source:
+    """Refuse what no session can be made of, and return the records that it may read.
+
+    What is no source is in memory from here on, so that every release reads the same records.
 
     Raises:
         ParameterError: one of them is something else.
-        SourceError: the table lacks a declared column; or a record of a table in memory does not
-            fit, where `on_invalid` is `refuse`: no release of this session could read it.
+        SourceError: the table lacks a declared column, or one is of another type; or a record of a
+            table in memory does not fit, where `on_invalid` is `refuse`: no release of this
+            session could read it.
     """
     need(
         isinstance(budget, Ledger | PrivacyBudget),
@@ -59,20 +66,26 @@ def require_given(budget: Any, domain: Any, table: Any, adjacency: Any, on_inval
             f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
             f"declare what there is"
         )
-    # A table in memory can be checked at once. A stream is read once only, when it is paid for.
-    if names is not None and on_invalid == "refuse":
-        require_fit(domain, table)
+    records = admit_to(domain, table, on_invalid)
+    if isinstance(table, Unopened):
+        # The file may change before the next release: it is read once, here.
+        source = cast(Source, records)
+        records = TableSource(in_memory(source, domain), premises=source.premises)
+    in_hand = records.table if isinstance(records, TableSource) else records
+    if not isinstance(in_hand, Source) and on_invalid == "refuse":
+        require_fit(domain, in_hand)
+    return records
 
 
 def _names(table: Any) -> list[Any] | None:
-    """Names of a table's columns; None for a source, a stream or a lazy frame, read only once.
+    """Names of a table's columns; None for a source, a file, a stream or a lazy frame.
 
     Raises:
         ParameterError: it is none of these.
     """
     if isinstance(table, Mapping):
         return [*table]
-    if isinstance(table, Source) or hasattr(table, "collect"):
+    if isinstance(table, Source | Unopened) or hasattr(table, "collect"):
         return None
     for attribute in ("column_names", "columns"):  # pyarrow's; those of frames
         if hasattr(table, attribute):

@@ -31,6 +31,7 @@ class Holds(enum.Enum):
     NUMBERS = enum.auto()
     DATES = enum.auto()
     CATEGORIES = enum.auto()
+    IDENTIFIERS = enum.auto()
 
 
 @attrs.frozen(kw_only=True)

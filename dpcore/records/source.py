@@ -12,6 +12,10 @@ Columns = Mapping[str, Any]
 HANDED_OVER = "the types of the columns handed over were not chosen by looking at the records"
 """On which a run rests whose records came as a table in Python, not from a source of dpcore's."""
 
+WRITTEN_APART = "each record was written into the CSV file by itself, as RFC 4180 says"
+"""On which a run from a CSV file rests: a quote that another writer leaves open may move other
+records (`dpcore.sources.csv.frames`)."""
+
 
 class Part(ABC):
     """A piece of a source: some row groups of a file, a range of its bytes, a query's result.

@@ -24,7 +24,7 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
-from dpcore.running.release_context import Conversation, wide_open
+from dpcore.running.release_context import Conversation, PastSums, wide_open
 from dpcore.running.schedule import NO_INPUTS, Inputs, Private, Scheduled
 
 
@@ -66,7 +66,7 @@ class Conversing(Scheduled):
         # nothing that the former stores in itself reaches the model.
         private, facts = self.private(held)
         speaker, public = self._speaker(held.coins, held.inputs())
-        asks = _Asks(self.asks)
+        asks, past_sums = _Asks(self.asks), PastSums()
         state: State = speaker.start(public)
         while (question := speaker.ask(state)) is not None:
             # A copy that nobody can write to: the private function cannot change the ask that the
@@ -78,7 +78,7 @@ class Conversing(Scheduled):
             # mechanism below draws from the stream of this release and this ask.
             compute = partial(_compute_statistic, private, frozen(query), records, facts, coins)
             value, cause = held.reuse.once(self.learner, query, facts, coins, compute)
-            value = _require_statistic(value, cause, ask)
+            value = past_sums.weighted(query, _require_statistic(value, cause, ask))
             noisy_value = held.door(ask, query, value, held.noise(query, number))
             # Check the output of the mechanism, which may come from a plugin. Neither check looks
             # at the statistic, so what it raises is post-processing.

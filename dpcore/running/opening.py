@@ -6,32 +6,90 @@ the split is a `Selection` by the same secret words, so that the same records ar
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit, require_fit_of_batch
 from dpcore.domain.people import People
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import SourceError
+from dpcore.errors import SourceError, need
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, bounded
 from dpcore.records.cells import cells, named
+from dpcore.records.intake import require_type
+from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
-from dpcore.records.source import Columns, Part, Source
+from dpcore.records.source import HANDED_OVER, Columns, Part, Source, TableSource
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied
+from dpcore.sources.opening import Unopened, kind_of_cells
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
+
+
+_SEALED = (
+    "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "
+    "hand over dpcore.read_csv(PATH), read_parquet or read_sql"
+)
+
+
+def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
+    """A table or source that a run of this request may read, before anything is spent.
+
+    A stream, or a lazy frame, is read into memory here; of a file or a query nothing is read.
+
+    Raises:
+        SourceError: as `admit_to`; or a sealed run was handed a table.
+    """
+    need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
+    return admit_to(request.domain, table, request.on_invalid)
+
+
+def admit_to(
+    domain: Domain, table: Table | Source | Unopened, on_invalid: Literal["refuse", "project"]
+) -> Table | Source:
+    """The same for a domain that no request holds yet.
+
+    Raises:
+        SourceError: a column is missing or of a type that its reader may have chosen by a record;
+            or a file or query cannot be opened here.
+    """
+    if isinstance(table, Unopened):
+        return table.open(domain, refuse=on_invalid == "refuse")
+    if isinstance(table, TableSource) and HANDED_OVER in table.premises:
+        return attrs.evolve(table, table=_require_types(domain, table.table))
+    return table if isinstance(table, Source) else _require_types(domain, table)
+
+
+def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
+    """What reading them takes for granted, in the words of every guarantee."""
+    # Nobody can check how the columns of a table were typed before it came here.
+    return records.premises if isinstance(records, Source | Unopened) else (HANDED_OVER,)
+
+
+def _require_types(domain: Domain, table: Table) -> Table:
+    columns = _require_columns(domain, table)
+    for name, rule in domain.read.items():
+        require_type(name, columns[name], _declared(rule))
+    return columns
+
+
+def _declared(rule: Any) -> Holds:
+    """What a column must hold: a list of numbers is numbers, so that no text hides among them."""
+    listed = rule.values if isinstance(rule, Categories | Classes) else ("",)
+    return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS
 
 
 class Opened(NeverCopied):

@@ -21,17 +21,20 @@ from dpcore.isolate.sealed_output import run_silenced
 from dpcore.learner import Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
-from dpcore.plan.cost_statement import Resources
+from dpcore.plan.cost_statement import Resources, require_disk
 from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.records.source import HANDED_OVER, Source
+from dpcore.records.source import Source
+from dpcore.registry.distributions import distributions_of
+from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Handover, Schedule
 from dpcore.siblings import sibling
+from dpcore.sources.opening import Unopened
 
 if TYPE_CHECKING:
     from dpcore.accounting.certainty import Curve
@@ -107,7 +110,7 @@ class Plan(Shown):
 
     def run(
         self,
-        table: Table | Source,
+        table: Table | Source | Unopened,
         *,
         engine: Engine | None = None,
         secret: SecretCoins | None = None,
@@ -123,8 +126,8 @@ class Plan(Shown):
         gave the same asks and the same models from the answers alone, byte for byte.
 
         Args:
-            table: Columns by name, in the file's units; or a source, whose records are held in
-                blocks outside memory where every learner reads sums, folds or loops.
+            table: Columns by name, in the file's units; or a source, or what `read_csv` returns,
+                whose records are held in blocks on disk where every learner can read these.
             engine: Holds the records of a source; a local one for this call if None. It is the
                 caller's to close.
             secret: Fresh secure coins if None; known ones void the guarantee.
@@ -139,7 +142,8 @@ class Plan(Shown):
                 calls. The guarantee says where.
 
         Raises:
-            SourceError: the table does not fit the domain.
+            SourceError: the table does not fit the domain: unspent, where types show it.
+            ResourceError: its disk has not enough room for a source's records.
             RequestError: a function release has no points, or more than are paid for; or a learner
                 needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
@@ -148,10 +152,14 @@ class Plan(Shown):
                 sealed plan, anything failed once the records were opened.
             LedgerError: the guarantee could not be committed; nothing is released.
         """
-        # What public facts refuse is refused first: after `begin` the budget is spent.
+        # What public facts and types refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
+        records = admit(self.request, table)
         if engine is not None:
             self.require_fit(engine)
+        # A reservation that is not begun serves again, once there is room.
+        if isinstance(records, Source) and (engine is None or engine.is_local):
+            require_disk(None if engine is None else engine.spool, self.resources.disk)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -164,17 +172,8 @@ class Plan(Shown):
             LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
             CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
         ):
-            work = partial(
-                self._release_records,
-                table,
-                holder,
-                secret,
-                door,
-                step,
-                encoded,
-                reservation,
-                replayer,
-            )
+            reading = partial(self._release_records, records, holder, secret, door)
+            work = partial(reading, step, encoded, reservation, replayer)
             return run_silenced(work) if sealed else work()
 
     def require_fit(self, engine: Engine) -> None:
@@ -223,7 +222,7 @@ class Plan(Shown):
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers)
-        guarantee = attrs.evolve(self._guarantee(secret, table), replayed=retold.place)
+        guarantee = attrs.evolve(self._guarantee(secret, table, engine), replayed=retold.place)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -252,7 +251,7 @@ class Plan(Shown):
 
     def open(
         self,
-        table: Table,
+        table: Table | Source | Unopened,
         *,
         secret: SecretCoins | None = None,
         reservation: Reservation | None = None,
@@ -263,8 +262,7 @@ class Plan(Shown):
 
         Args:
             table: As for `run`.
-            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
-                the same would answer different questions with the same noise.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own.
             reservation: As for `run`; it pays for all answers of this oracle.
 
         Raises:
@@ -285,16 +283,17 @@ class Plan(Shown):
             ContractError,
             "an oracle draws secret coins of its own: give none",
         )
+        records = admit(self.request, table)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        work = partial(self._open_oracle, serving, table, secret, reservation)
+        work = partial(self._open_oracle, serving, records, secret, reservation)
         return run_silenced(work) if self.request.sealed else work()
 
     def _open_oracle(
         self,
         serving: Serving,
-        table: Table,
+        table: Table | Source,
         secret: SecretCoins,
         reservation: Reservation | None,
     ) -> Predictor:
@@ -331,7 +330,7 @@ class Plan(Shown):
         from dpcore.ledger.charge import Charge
 
         asks = self.schedule.asks
-        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        events = tuple((ask.event(), ask.charged) for ask in asks)
         domain = self.request.domain
         # Two charges against one ledger add up only if neighbours mean the same in both. By adding
         # or replacing records they do; other relations need the declared domain as their frame.
@@ -361,8 +360,7 @@ class Plan(Shown):
         return ledger.reserve(self.charge(), what, uncovered)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
-        # A ledger's entries are claims about real releases. A rehearsal must not be recorded as
-        # one.
+        # A ledger's entries are claims about real releases, and a rehearsal is none.
         need(
             secret.secure and door is through_mechanism,
             ContractError,
@@ -370,11 +368,10 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(self, secret: SecretCoins, table: Table | Source) -> Guarantee:
+    def _guarantee(self, secret: SecretCoins, table: Table | Source, *engine: Engine) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
-        # Nobody can check how the columns of a table were typed before it came here.
-        premises = table.premises if isinstance(table, Source) else (HANDED_OVER,)
-        guarantee = self.guarantee.resting_on(*premises)
+        doors = distributions_of(map(type, (table, *engine)))  # by their classes: they hold records
+        guarantee = self.guarantee.resting_on(*premises_of(table), distributions=doors)
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

@@ -1,4 +1,4 @@
-"""CSV files as sources: ranges of bytes that end with a line, each read on its own."""
+"""CSV files as sources: ranges of bytes that end with a frame, each read on its own."""
 
 import contextlib
 import functools
@@ -12,12 +12,13 @@ import numpy as np
 
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Location, Reading
-from dpcore.records.source import Columns, Part, Source
+from dpcore.records.source import WRITTEN_APART, Columns, Part, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
+from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
 from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
 
-CHUNK = 8 << 20  # bytes of a part, and the rest of its last line
+CHUNK = 8 << 20  # bytes of a part, unless it is one frame
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for
 BATCH = 1 << 14  # records
 
@@ -26,10 +27,11 @@ Reader = Callable[[bytes, Dialect], ParsedChunk]
 
 @attrs.frozen(kw_only=True)
 class CsvPart(Part):
-    """Whole lines of a file.
+    """Whole frames of a file.
 
     Args:
         start, stop: Where they begin and end, in bytes.
+        first: How many frames stand before them.
         exact: The declared number of records, if it is public.
     """
 
@@ -38,20 +40,21 @@ class CsvPart(Part):
     reader: Reader
     start: int
     stop: int
+    first: int
     exact: int | None
 
     def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the records of these lines."""
-        records = self._read_lines()
+        """PRIVATE: the records of these frames."""
+        records = self._read_frames()
         for first in range(0, records.count, BATCH):
             yield {name: cells[first : first + BATCH] for name, cells in records.columns.items()}
 
-    def _read_lines(self) -> ParsedChunk:
+    def _read_frames(self) -> ParsedChunk:
         with _faults(self.path), self.path.open("rb") as file:
             file.seek(self.start)
-            # A part is CHUNK bytes and the rest of one line: more means a line that is too long.
-            if len(chunk := file.read(self.stop - self.start)) > CHUNK + LONGEST + 2:
-                chunk = self._shorten(chunk)
+            # A longer part is one frame, which is no record: a NUL stands for it.
+            is_too_long = self.stop - self.start > max(CHUNK, LONGEST + 2)
+            chunk = b"\0\n" if is_too_long else file.read(self.stop - self.start)
             if not chunk:
                 return ParsedChunk(
                     columns={column.name: [] for column in self.form.wanted}, count=0
@@ -59,34 +62,29 @@ class CsvPart(Part):
             if not chunk.endswith(b"\n"):
                 chunk += b"\n"
             try:
-                return self._drop_excess(self.reader(chunk, self.form), file)
+                return self._drop_excess(self.reader(chunk, self.form))
             except LineError as error:
                 # A part does not know its first line's number: only a message needs it.
-                number = self._read_before(file, self.form.start).count(b"\n") + error.line + 2
-                why = error.why
+                number = self._lines_before(file) + 2
+                if error.frame:
+                    stop = int(frame_breaks(chunk, self.form.delimiter)[0][error.frame - 1])
+                    number += chunk.count(b"\n", 0, stop + 1)
+                why = TOO_LONG.why if is_too_long else error.why
             except AmbiguousError as error:
-                earlier = self._read_before(file, self.form.start).split(b"\n")[:-1]
-                record = sum(line not in (b"", b"\r") for line in earlier) + error.record + 1
+                record = self._records_before(file) + error.record + 1
                 raise SourceError(
                     f"{self.path.name}: column {error.column!r}, record {record}: a point in a "
                     f"number is ambiguous where data.csv.decimal is ','"
                 ) from None
         raise SourceError(f"{self.path.name}, line {number}: {why}")
 
-    def _shorten(self, chunk: bytes) -> bytes:
-        """A chunk with a line that is too long, a NUL in the place of that line."""
-        need(self.form.total, SourceError, f"{self.path.name}: {TOO_LONG.why}")
-        return b"\n".join(
-            line if len(line) <= LONGEST + 1 else b"\0" for line in chunk.split(b"\n")
-        )
-
-    def _drop_excess(self, records: ParsedChunk, file: BinaryIO) -> ParsedChunk:
-        """Without faulty lines behind the declared number of records: they are none."""
+    def _drop_excess(self, records: ParsedChunk) -> ParsedChunk:
+        """Without faulty frames behind the declared number of records: they are none."""
         if self.exact is None or records.faulty is None or not records.faulty.any():
             return records
-        # Faulty lines are kept only where every line is a record, so that lines count records.
-        first = self._read_before(file, self.form.start).count(b"\n")
-        is_record = ~(records.faulty & (np.arange(first, first + records.count) >= self.exact))
+        # Faulty frames are kept only where every frame is a record, so that frames count records.
+        places = np.arange(self.first, self.first + records.count)
+        is_record = ~(records.faulty & (places >= self.exact))
         if is_record.all():
             return records
         return ParsedChunk(
@@ -96,10 +94,19 @@ class CsvPart(Part):
             count=int(is_record.sum()),
         )
 
-    def _read_before(self, file: BinaryIO, start: int) -> bytes:
-        """What stands between the header and this part."""
-        file.seek(start)
-        return file.read(self.start - start)
+    def _lines_before(self, file: BinaryIO) -> int:
+        """How many lines stand between the header and this part."""
+        file.seek(self.form.start)
+        places = range(self.form.start, self.start, CHUNK)
+        return sum(file.read(min(CHUNK, self.start - place)).count(b"\n") for place in places)
+
+    def _records_before(self, file: BinaryIO) -> int:
+        """How many records stand between the header and this part."""
+        form = attrs.evolve(self.form, refuse=False)
+        return sum(
+            attrs.evolve(self, form=form, start=start, stop=stop, first=first)._read_frames().count
+            for start, stop, first in _ranges(file, form, self.start)
+        )
 
 
 def _take_cells(cells: Any, is_record: Any) -> Any:
@@ -120,6 +127,11 @@ class CsvSource(Source):
     reading: Reading
     reader: Reader | None = None
 
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """How the file was written: from it follows that one record moves no frame but its own."""
+        return (WRITTEN_APART,)
+
     def parts(self) -> Sequence[Part]:
         """PRIVATE: ranges of some megabytes."""
         with _faults(self.path), self.path.open("rb") as file:
@@ -130,11 +142,9 @@ class CsvSource(Source):
             make_part = functools.partial(
                 CsvPart, path=self.path, form=form, reader=reader, exact=self.reading.exact
             )
-            cuts = [form.start, *_cuts(file, form.start, size)]
-            return [
-                make_part(start=start, stop=stop)
-                for start, stop in zip(cuts, [*cuts[1:], size], strict=True)
-            ]
+            # A file without records is one part, which is empty.
+            ranges = [*_ranges(file, form, size)] or [(form.start, size, 0)]
+            return [make_part(start=start, stop=stop, first=first) for start, stop, first in ranges]
 
     def _form(self, file: BinaryIO) -> Dialect:
         reading = self.reading
@@ -161,17 +171,44 @@ def _reader(delimiter: str, size: int) -> Reader:
     return by_arrow
 
 
-def _cuts(file: BinaryIO, start: int, size: int) -> Iterator[int]:
-    """Where parts begin after the first: behind a line feed."""
-    while (target := start + CHUNK) < size:
-        # One byte earlier, so that a line that begins at the target begins a part.
-        file.seek(target - 1)
-        while line := file.readline(LONGEST):
-            if line.endswith(b"\n"):
-                break
-        if (start := file.tell()) >= size:
-            return
-        yield start
+def _ranges(file: BinaryIO, form: Dialect, size: int) -> Iterator[tuple[int, int, int]]:
+    """Where parts begin and end, and how many frames stand before each; memory is bounded.
+
+    The file is looked at once more: only from its start on can quotes say where frames end.
+    """
+    start, first, lines_until = form.start, 0, form.start
+    while size - start > CHUNK:
+        file.seek(start)
+        window = file.read(CHUNK)
+        if start < lines_until:  # behind a quote that never closes, lines are frames
+            window = window[: lines_until - start]
+        window = window[: window.rfind(b"\n") + 1]
+        if b'"' not in window or start < lines_until:
+            count = int(np.count_nonzero(np.frombuffer(window, np.uint8) == ord("\n")))
+            stop = start + len(window)
+        else:
+            breaks, count = frame_breaks(window, form.delimiter)
+            stop = start + int(breaks[count - 1]) + 1 if count else start
+        # A frame that does not end in the window is a part of its own, whatever its length.
+        if not count:
+            count = 1
+            if start >= lines_until:
+                stop, is_frame = next(walk_frames(file, start, form.delimiter))
+                lines_until = start if is_frame else stop
+            if start < lines_until:
+                stop = _line_end(file, start)
+        yield start, stop, first
+        start, first = stop, first + count
+    if start < size:
+        yield start, size, first
+
+
+def _line_end(file: BinaryIO, start: int) -> int:
+    """Where the line that begins here ends, behind its line feed."""
+    file.seek(start)
+    while (piece := file.readline(LONGEST)) and not piece.endswith(b"\n"):
+        pass
+    return file.tell()
 
 
 @contextlib.contextmanager

@@ -1,9 +1,14 @@
-"""Opening: from what a spec says of its source to a source of the declared columns."""
+"""Opening: from what a spec, or a call in Python, says of a source to its declared columns."""
 
 from pathlib import Path
+from typing import ClassVar, Literal
+
+import attrs
 
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain
+from dpcore.domain.people import People
+from dpcore.errors import need
 from dpcore.records.location import Holds, Layout, Location, Reading
 from dpcore.records.source import Source
 from dpcore.sources.csv_file import CsvFile
@@ -39,7 +44,7 @@ def reading(
 ) -> Reading:
     """What a reader of records must know of their domain."""
     return Reading(
-        columns={name: _cell_kind(rule) for name, rule in domain.read.items()},
+        columns={name: kind_of_cells(rule) for name, rule in domain.read.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,
@@ -50,10 +55,10 @@ def reading(
     )
 
 
-def _cell_kind(rule: object) -> Holds:
+def kind_of_cells(rule: object) -> Holds:
     """What a column's cells hold under a declared rule."""
-    if isinstance(rule, Dates):
-        return Holds.DATES
+    if isinstance(rule, Dates | People):
+        return Holds.DATES if isinstance(rule, Dates) else Holds.IDENTIFIERS
     return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES
 
 
@@ -80,3 +85,79 @@ def open_source(
         SourceError: it cannot be opened here: an extra is missing, or a connection.
     """
     return location(source).open(reading(domain, folder, layout, refuse=refuse, total=total))
+
+
+@attrs.frozen(kw_only=True)
+class Unopened:
+    """Records that nobody has read yet: where they stand, and how their file is written.
+
+    Every door that takes a table takes it: `Plan.run`, `Plan.open`, `Session` and `run`.
+
+    Args:
+        location: The file, the folder or the query.
+        delimiter, decimal: How a text file is written.
+    """
+
+    location: Location
+    delimiter: str = ","
+    decimal: Literal[".", ","] = "."
+    premises: ClassVar[tuple[str, ...]] = ()
+
+    def open(self, domain: Domain, *, refuse: bool) -> Source:
+        """A source of the columns that a domain declares; no record is read yet.
+
+        Args:
+            refuse: Whether a record that does not fit is refused, or mapped into the domain.
+
+        Raises:
+            SourceError: an extra is not installed, or no such connection is configured.
+        """
+        return open_source(self.location, None, self, domain, refuse=refuse, total=not refuse)
+
+
+def read_csv(path: Path | str, *, delimiter: str = ",", decimal: str = ".") -> Unopened:
+    """Describe a CSV file for a door of dpcore, which reads it by what is declared.
+
+    Args:
+        path: Of UTF-8 text with a header; relative to the working directory of this call.
+        delimiter: The character between two cells.
+        decimal: The character before the decimals of a number: a point or a comma.
+
+    Raises:
+        ParameterError: the delimiter is not one character, or the decimal neither of the two.
+    """
+    is_character = isinstance(delimiter, str) and len(delimiter) == 1
+    need(is_character, "read_csv", "one character", "delimiter", delimiter)
+    comma = decimal == ","
+    need(comma or decimal == ".", "read_csv", "a point or a comma", "decimal", decimal)
+    return Unopened(
+        location=CsvFile(csv=_absolute(path)), delimiter=delimiter, decimal="," if comma else "."
+    )
+
+
+def read_parquet(path: Path | str) -> Unopened:
+    """Describe a Parquet file, or a folder of them, for a door of dpcore; its own types decide.
+
+    Args:
+        path: Relative to the working directory of this call.
+    """
+    from dpcore.sources.parquet import ParquetFiles
+
+    return Unopened(location=ParquetFiles(parquet=_absolute(path)))
+
+
+def read_sql(query: str, connection: str) -> Unopened:
+    """Describe the rows of an SQL query for a door of dpcore; the database's types decide.
+
+    Args:
+        query: In the database's own SQL; it is sent when records are read.
+        connection: The name of a database in the operator's `connections.yaml`.
+    """
+    from dpcore.sources.sql import SqlQuery
+
+    return Unopened(location=SqlQuery(sql=query, connection=connection))
+
+
+def _absolute(path: Path | str) -> str:
+    """The same file, wherever the working directory goes before a door opens it."""
+    return str(Path(path).absolute())

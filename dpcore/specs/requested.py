@@ -1,6 +1,6 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -21,6 +21,8 @@ from dpcore.specs.sweep import Point, releases
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import Node
+
+MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 
 
 def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) -> Request:
@@ -86,7 +88,14 @@ def location_of(node: Node, registry: Registry) -> Location | str:
 
 def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
     """Every release of every point; the points of a sweep are numbered in their names."""
-    made_releases: list[Release] = []
+    count = sum(1 for point in points for _ in releases(point.node))
+    need(
+        count <= MOST_RELEASES,
+        SpecError,
+        f"{count} releases, at most {MOST_RELEASES}: write several specs that share a ledger",
+        "releases",
+    )
+    by_name: dict[str, Release] = {}
     for number, point in enumerate(points, start=1):
         for keys, node in releases(point.node):
             # Each point has its own copy of the text, so errors point at the value that the sweep
@@ -103,13 +112,13 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
                         inputs=tuple(f"{name}-{number}" for name in release.inputs),
                     )
                 need(
-                    all(release.name != earlier.name for earlier in made_releases),
+                    release.name not in by_name,
                     SpecError,
                     f"two releases are called {release.name!r}",
                     "name",
                 )
-                made_releases.append(release)
-    return tuple(made_releases)
+                by_name[release.name] = release
+    return tuple(by_name.values())
 
 
 def _release(node: Node, registry: Registry) -> Release:
@@ -128,8 +137,11 @@ def _release(node: Node, registry: Registry) -> Release:
                 owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
-    with below("mechanism"):
-        mechanism, shares = _mechanism(parts["mechanism"], registry)
+    mechanism: Any = None
+    shares: dict[str, float] = {}
+    if "mechanism" in parts:
+        with below("mechanism"):
+            mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,

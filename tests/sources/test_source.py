@@ -44,7 +44,7 @@ def test_delimiter_and_decimal_comma(tmp_path):
         (b"a,b,y\n1,2,\xff\n", "not UTF-8"),
         (b"a,b,y\n1,2,\x00\n", "not a text file"),
         ('a,b,y\n1,2,"3\n', "not a CSV file"),
-        ("a,b,y\n1,2," + "3" * LONGEST, "a line is longer than"),
+        ("a,b,y\n1,2," + "3" * LONGEST, "a record is longer than"),
     ],
 )
 def test_a_broken_file_is_named_without_any_value(tmp_path, content, message):

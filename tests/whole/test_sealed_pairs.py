@@ -1,5 +1,7 @@
-"""Neighbouring files, hostile cells included: a sealed run ends alike and publishes alike."""
+"""Neighbouring lists of hostile cells in CSV files: a sealed run ends alike, publishes alike."""
 
+import csv
+import io
 import secrets
 
 import numpy as np
@@ -16,6 +18,7 @@ from dpcore import (
     Release,
     Status,
     price,
+    read_csv,
 )
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReleaseError, SpecError
@@ -31,9 +34,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.records.source import TableSource
 from dpcore.registry.kinds import LEARNER
-from dpcore.sources.text import load_table
-from dpcore.specs.grammar import Csv
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
@@ -65,38 +67,50 @@ APART = {
 }
 DEAR = {"ntk.regression", "linear.staged_gradient", "sgd.regression, as Algorithm 1"}
 CELLS = [
-    b"", b"nan", b"inf", b"-inf", b"1e999", b"-0", b"x", b"\x00", b'"', b'"open', b"\xff\xfe",
-    b"\xed\xa0\x80", b",", b"1,2,3,4", b"\r", b"0.1\r0.2", b"9" * 400, b"'", b"None", b"true",
-    b"2026-01-01", b"1_0", b"0x1p3", b"\xd9\xa1", b"=1+1", b" 0.5 ", b"1;5", b"\t",
+    "", "nan", "inf", "-inf", "1e999", "-0", "x", "\0", '"', '"open', "\udcff\udcfe", "\ufeff",
+    "\udced\udca0\udc80", ",", "1,2,3,4", "\r", "0.1\r0.2", "9" * 400, "'", "None", "true",
+    "2026-01-01", "1_0", "0x1p3", "\u0661", "=1+1", " 0.5 ", "1;5", "\t", "\n", "\r\n", "0.5\n",
+    '"\n', '\n"', '",\n', "a,b,y\n", "\n0.1,0.2,0.3\n", '"\n0.1,0.2,0.3\n', "\n0.1,0.2,0.3" * 60,
 ]  # fmt: skip
-RARE = [b"9" * 100_000, b"8" * 200_000, b"0" * ((1 << 20) + 9)]
+RARE = [
+    "9" * 100_000, "8" * 200_000, "0" * ((1 << 20) + 9), "0.1,0.2,0.3\n" * 100_000, '"' * 600_000,
+]  # fmt: skip
 
 
-def line(rng, rare):
-    """One record's text: mostly hostile."""
-    cells = [b"%.3f" % value for value in rng.uniform(-1, 1, 3)]
+def record(rng, rare):
+    """One record's cells: mostly hostile, and sometimes too many or too few."""
+    cells = [f"{value:.3f}" for value in rng.uniform(-1, 1, 3)]
     for index in range(3):
         if rng.uniform() < 0.4:
             known = CELLS + RARE if rare else CELLS
             cells[index] = known[rng.integers(len(known))]
-    return b",".join(cells)
+    return cells if rng.uniform() < 0.9 else (cells * 2)[: int(rng.integers(0, 6))]
+
+
+def written(rows, end):
+    """The file that a CSV writer writes of lists of cells."""
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator=end).writerows([["a", "b", "y"], *rows])
+    return file.getvalue().encode("utf-8", "surrogateescape")
 
 
 def pairs(rng, count, adjacency, rare=False):
-    """Files that differ in one line, or that one line is in and not in the other."""
+    """Files of lists that differ in one record, or that one record is in and not in the other."""
     size = 50
     for _ in range(count):
-        rows = [line(rng, False) for _ in range(int(rng.integers(0, 4)))]
+        rows = [record(rng, False) for _ in range(int(rng.integers(0, 4)))]
         plain = rng.uniform(-1, 1, (size, 3))
-        rows += [b",".join(b"%.3f" % v for v in row) for row in plain[: size - len(rows)]]
+        rows += [[f"{v:.3f}" for v in row] for row in plain[: size - len(rows)]]
+        rows = [rows[index] for index in rng.permutation(size)]
         if adjacency is ADD_REMOVE:
             rows = rows[: int(rng.integers(0, size))]
             where = int(rng.integers(len(rows) + 1))
-            other = [*rows[:where], line(rng, rare), *rows[where:]]
+            other = [*rows[:where], record(rng, rare), *rows[where:]]
         else:
             where = int(rng.integers(size))
-            other = [*rows[:where], line(rng, rare), *rows[where + 1 :]]
-        yield tuple(b"\n".join([b"a,b,y", *file]) + b"\n" for file in (rows, other))
+            other = [*rows[:where], record(rng, rare), *rows[where + 1 :]]
+        end = ("\n", "\r\n")[rng.integers(2)]
+        yield written(rows, end), written(other, end)
 
 
 def cases():
@@ -143,8 +157,7 @@ def told(plan, folder, content, capfd):
     if plan.guarantee.release in (ReleaseKind.FUNCTION, ReleaseKind.PREDICTIONS):
         points = {"release": {"a": np.array([0.5, -0.5]), "b": np.zeros(2)}}
     try:
-        table = load_table("people.csv", folder, Csv(), plan.request.domain, total=True)
-        outcome = plan.run(table, door=forced, points=points)
+        outcome = plan.run(read_csv(path), door=forced, points=points)
     except Exception as error:
         return type(error).__name__, str(error), capfd.readouterr()
     answers = outcome.answers["release"]
@@ -278,10 +291,11 @@ def test_what_is_printed_below_python_is_not_told(capfd, monkeypatch):
 
     monkeypatch.setattr(Ridge, "statistic", loud)
     rng = np.random.default_rng(0)
-    people = dict(zip("aby", rng.uniform(-1, 1, (3, 50)), strict=True))
+    table = dict(zip("aby", rng.uniform(-1, 1, (3, 50)), strict=True))
+    people = TableSource(table, premises=())
     plan.run(people)
     assert capfd.readouterr() == ("", "")
-    monkeypatch.setattr(Ridge, "statistic", lambda *a: people["y"])
+    monkeypatch.setattr(Ridge, "statistic", lambda *a: table["y"])
     with pytest.raises(ReleaseError, match=r"^The sealed run failed; ") as failed:
         plan.run(people)
     assert failed.value.__context__ is None

@@ -402,6 +402,8 @@ def _last_line(event: Event, direction: Direction, extent: Extent, step: float) 
     low = extended_curve(event, points, direction, lower=True)
     level = float(extended_curve(event, np.array([extent.top]), direction, lower=False)[0])
     a = np.exp(points - points[0])
+    if not a[0] < a[1] < a[2]:
+        return None  # nearer than exponentials tell apart
     slope = (high[0] - low[2]) / (a[2] - a[0])
     middle = high[0] + (high[2] - high[0]) * (a[1] - a[0]) / (a[2] - a[0])
     # Twice what the chord is above the curve in the middle, with every interval's width.

@@ -1,7 +1,7 @@
 """By arrow: the fast reader of CSV files. It checks a chunk's structure, then pyarrow converts it.
 
 pyarrow alone is not strict: an open quote swallows the records behind it, and its messages show
-cells. So it only sees lines that `structure` found plain, and its messages go nowhere. It converts
+cells. So it only sees frames that `structure` found plain, and its messages go nowhere. It converts
 to numbers at once where every cell of a column is one; else the column stays text, and the rule of
 `dpcore.records.cells` reads it. Which of the two happened changes no value.
 """
@@ -20,7 +20,7 @@ from dpcore.sources.csv.scan import Structure, bare_points, structure
 
 
 def by_arrow(chunk: bytes, form: Dialect) -> ParsedChunk:
-    """Read whole lines at once; columns are arrays of pyarrow, or lists of texts.
+    """Read whole frames at once; columns are arrays of pyarrow, or lists of texts.
 
     Raises:
         LineError, AmbiguousError: as `by_lines` does.
@@ -28,10 +28,10 @@ def by_arrow(chunk: bytes, form: Dialect) -> ParsedChunk:
     # The structure decides what is a record; pyarrow converts only what is plain.
     layout = structure(chunk, form.delimiter, form.width)
     faulty = None
-    # Some doubtful lines may be records, written in a way that is rare.
+    # Some doubtful frames may be records, written in a way that is rare.
     if layout.doubtful.size and len(_faulty_lines(chunk, layout, form)) < layout.doubtful.size:
         return by_lines(chunk, form)
-    # Faulty lines become empty cells, or go, before pyarrow sees the chunk.
+    # Faulty frames become empty cells, or go, before pyarrow sees the chunk.
     if form.total:
         faults = np.zeros(layout.breaks.size, dtype=np.bool_)
         faults[layout.doubtful] = True
@@ -52,7 +52,7 @@ def by_arrow(chunk: bytes, form: Dialect) -> ParsedChunk:
 
 
 def _faulty_lines(chunk: bytes, layout: Structure, form: Dialect) -> list[int]:
-    """The doubtful lines that are no records.
+    """The doubtful frames that are no records.
 
     Raises:
         LineError: at the first of them, unless the reading is total.
@@ -68,7 +68,7 @@ def _faulty_lines(chunk: bytes, layout: Structure, form: Dialect) -> list[int]:
 
 
 def _mask_lines(chunk: bytes, layout: Structure, faults: NDArray[np.bool_], form: Dialect) -> bytes:
-    """The chunk with lines of empty cells in place of faulty ones, or without these."""
+    """The chunk with lines of empty cells in place of faulty frames, or without these."""
     empty = b'""' + form.delimiter.encode() * (form.width - 1) + b"\n"  # of one cell, no empty line
     substitute = empty if form.keep else b""
     parts, resume = [], 0
@@ -128,7 +128,7 @@ def _parse_columns(
                 use_threads=False,
                 block_size=len(chunk) + 1,
             ),
-            csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=False),
+            csv.ParseOptions(delimiter=form.delimiter, newlines_in_values=b'"' in chunk),
             csv.ConvertOptions(
                 column_types={name: typed if int(name) in places else text for name in fields},
                 include_columns=list(fields),

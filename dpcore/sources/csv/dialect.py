@@ -41,8 +41,8 @@ class Dialect:
     Args:
         width: Number of cells of a record.
         start: Where the first line after the header begins, in bytes.
-        total: Whether every line is one record whatever stands in it.
-        keep: In a total reading, whether a faulty line is a record of empty cells, or is left out.
+        total: Whether every frame is one record whatever stands in it.
+        keep: In a total reading, whether a faulty frame is a record of empty cells, or is left out.
         refuse: Whether a number with a decimal point is refused where the comma is declared.
     """
 
@@ -57,16 +57,16 @@ class Dialect:
 
 
 class LineError(Exception):
-    """A line that is no record.
+    """A frame that is no record.
 
     Args:
-        line: Its number in what was read, from 0.
+        frame: Its number in what was read, from 0.
         why: What is wrong with it, without anything that stands in it.
     """
 
-    def __init__(self, line: int, why: str) -> None:
+    def __init__(self, frame: int, why: str) -> None:
         super().__init__(why)
-        self.line = line
+        self.frame = frame
         self.why = why
 
 

@@ -1,22 +1,23 @@
-"""Lines: a CSV file in which one line is one record, and what is wrong with a line that is none.
+"""Lines: what one frame of a CSV file says, or what is wrong with one that is no record.
 
-A line ends at a line feed, or at the end of the file; a carriage return before that belongs to the
-end. Quotes open at the start of a cell and close at its end, in the same line; a doubled quote
-between them is one. Elsewhere a quote is a character like any other. This module is the definition:
-the fast reader looks at chunks, and asks here about every line that is not plain.
+`frames` says where a frame ends: at a line feed, or at the end of the file; a carriage return
+before that belongs to the end. Quotes open at the start of a cell and close at its end; a doubled
+quote between them is one, and line ends between them are characters. Elsewhere a quote is a
+character like any other. This module is the definition: the fast reader looks at chunks, and asks
+here about every frame that is not plain.
 """
 
 import csv
 
 import attrs
 
-LONGEST = 1 << 20  # bytes of a line, without its end
+LONGEST = 1 << 20  # bytes of a record, without its end
 LONGEST_CELL = 1 << 17  # characters: the limit of Python's csv module
 
 
 @attrs.frozen
 class Faulty:
-    """A line that is no record.
+    """A frame that is no record.
 
     Args:
         why: What is wrong with it, without anything that stands in it.
@@ -25,14 +26,14 @@ class Faulty:
     why: str
 
 
-TOO_LONG = Faulty(f"a line is longer than {LONGEST} bytes")
+TOO_LONG = Faulty(f"a record is longer than {LONGEST} bytes")
 
 Line = list[str] | Faulty
-"""The cells of a line, none where it is empty; or what is wrong with it."""
+"""The cells of a frame, none where it is empty; or what is wrong with it."""
 
 
 def row(line: bytes, delimiter: str, width: int | None) -> Line:
-    """What one line is, given without its end.
+    """What one frame is, given without its end.
 
     Args:
         width: Number of cells of a record; None for a header, which may have any.
@@ -45,7 +46,8 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
         return Faulty("not UTF-8 text")
     if "\0" in text:
         return Faulty("not a text file: it holds a NUL")
-    if "\r" in text:
+    # Inside quotes it is a character; the csv module finds it elsewhere, except at the end.
+    if "\r" in text and ('"' not in text or text.endswith("\r")):
         return Faulty("a carriage return inside a line; lines end with a line feed")
     fields = cells(text, delimiter)
     # An empty line has no fields, and is no fault: the reader decides what it means.
@@ -55,7 +57,7 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
 
 
 def cells(text: str, delimiter: str) -> Line:
-    """The cells of one line of text, or what is wrong with its quotes or sizes."""
+    """The cells of one frame as text, or what is wrong with its quotes or sizes."""
     # Without a quote, splitting is what csv does, and faster.
     if '"' not in text and len(text) <= LONGEST_CELL:
         return text.split(delimiter) if text else []
@@ -64,6 +66,6 @@ def cells(text: str, delimiter: str) -> Line:
     except csv.Error:
         return Faulty(
             "not a CSV file with these delimiters and quotes: a quote is not closed at the end of "
-            "its cell in the same line, or a cell is too long"
+            "its cell, a carriage return stands outside quotes, or a cell is too long"
         )
     return fields

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.sources.csv import line as lines
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
+from dpcore.sources.csv.frames import split_frames
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -27,17 +28,15 @@ class ParsedChunk:
 
 
 def by_lines(chunk: bytes, form: Dialect) -> ParsedChunk:
-    """Read whole lines one by one; columns are lists of texts.
+    """Read whole frames one by one; columns are lists of texts.
 
     Raises:
-        LineError: at the first line that is no record, unless the reading is total.
+        LineError: at the first frame that is no record, unless the reading is total.
         AmbiguousError: at a number with a point, where the form refuses it.
     """
-    # The last line feed would leave an empty line behind it.
-    raw_lines = chunk.removesuffix(b"\n").split(b"\n")
     parsed_lines = (
-        lines.row(raw_line.removesuffix(b"\r"), form.delimiter, form.width)
-        for raw_line in raw_lines
+        lines.row(frame.removesuffix(b"\r"), form.delimiter, form.width)
+        for frame in split_frames(chunk, form.delimiter)
     )
     rows, faulty = _records(parsed_lines, form)
     columns = {column.name: [row[column.place] for row in rows] for column in form.wanted}
@@ -50,14 +49,14 @@ def by_lines(chunk: bytes, form: Dialect) -> ParsedChunk:
 def _records(
     parsed_lines: Iterable[lines.Line], form: Dialect
 ) -> tuple[list[list[str]], list[bool]]:
-    """The cells of every record, and which of them stand for a faulty line."""
+    """The cells of every record, and which of them stand for a faulty frame."""
     rows, faulty = [], []
     empty_row = [""] * form.width
     for number, line in enumerate(parsed_lines):
         if isinstance(line, list) and line:
             rows.append(line)
             faulty.append(False)
-        # With a public number of records each line is one, the empty and the faulty too.
+        # With a public number of records each frame is one, the empty and the faulty too.
         elif form.total and form.keep:
             rows.append(empty_row)
             faulty.append(True)

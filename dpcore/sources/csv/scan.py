@@ -1,6 +1,6 @@
-"""Structure: which lines of a chunk of a CSV file are plain records, found on its bytes.
+"""Structure: which frames of a chunk of a CSV file are plain records, found on its bytes.
 
-A line that is not plain is no verdict: `lines` says what it is. A plain one has exactly the
+A frame that is not plain is no verdict: `lines` says what it is. A plain one has exactly the
 declared number of cells under the rules of that module, so any reader of CSV files that knows
 quotes reads the same cells in it.
 """
@@ -9,6 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.sources.csv.frames import frame_breaks
 from dpcore.sources.csv.line import LONGEST_CELL
 
 _FEED, _RETURN, _QUOTE = 10, 13, 34
@@ -20,10 +21,10 @@ class Structure:
     """What was found in a chunk that ends with a line feed.
 
     Args:
-        breaks: Where its lines end: the places of the line feeds, shape (lines,).
-        blank: Which lines are empty, shape (lines,).
-        doubtful: Numbers of the lines that are neither plain nor empty, ascending.
-        ends: Where cells end, line by line; meaningful where no line is doubtful.
+        breaks: Where its frames end: the places of line feeds, shape (frames,).
+        blank: Which frames are empty, shape (frames,).
+        doubtful: Numbers of the frames that are neither plain nor empty, ascending.
+        ends: Where cells end, frame by frame; meaningful where no frame is doubtful.
     """
 
     breaks: NDArray[np.intp]
@@ -32,12 +33,12 @@ class Structure:
     ends: NDArray[np.intp]
 
     def line(self, chunk: bytes, number: int) -> bytes:
-        """A line without its end."""
+        """A frame without its end."""
         start = 0 if number == 0 else int(self.breaks[number - 1]) + 1
         return chunk[start : int(self.breaks[number])].removesuffix(b"\r")
 
     def columns_at(self, places: NDArray[np.intp], width: int) -> set[int]:
-        """The columns in which these places of the chunk lie; no line may be doubtful."""
+        """The columns in which these places of the chunk lie; no frame may be doubtful."""
         ends = self.ends
         if self.blank.any():
             ends = ends[~np.isin(ends, self.breaks[self.blank])]
@@ -45,7 +46,7 @@ class Structure:
 
 
 def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
-    """Look at whole lines.
+    """Look at whole frames.
 
     Args:
         chunk: Ends with a line feed.
@@ -57,8 +58,16 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     separators = feeds | (codes == ord(delimiter))
     ends = np.flatnonzero(separators)
     breaks = _breaks(codes, feeds, ends, width)
+    doubts = []
+    # Separators inside quotes end no cell. Where every line is plain by itself, lines are frames.
+    if b'"' in chunk:
+        ends, quote_frames = _outside_quotes(codes, separators, breaks)
+        if quote_frames.size:
+            breaks, _ = frame_breaks(chunk, delimiter)
+            ends, quote_frames = _outside_quotes(codes, separators, breaks)
+        doubts.append(quote_frames)
     lengths = np.diff(breaks, prepend=-1) - 1
-    doubts = [np.flatnonzero(lengths > LONGEST_CELL)]
+    doubts.append(np.flatnonzero(lengths > LONGEST_CELL))
     # Each test from here on collects the lines that one rule calls not plain.
     blank = lengths == 0
     has_returns = b"\r" in chunk
@@ -69,13 +78,9 @@ def structure(chunk: bytes, delimiter: str, width: int) -> Structure:
     if b"\0" in chunk:
         doubts.append(np.searchsorted(breaks, np.flatnonzero(codes == 0)))
     doubts.append(_undecodable(chunk, codes, breaks))
-    # Separators inside quotes end no cell.
-    if b'"' in chunk:
-        ends, quote_lines = _outside_quotes(codes, separators, breaks)
-        doubts.append(quote_lines)
     # Where all lines have `width` cells, every width-th separator ends a line.
     if ends.size != breaks.size * width or np.any(ends[width - 1 :: width] != breaks):
-        cells = np.diff(np.flatnonzero(codes[ends] == _FEED), prepend=-1)
+        cells = np.diff(np.searchsorted(ends, breaks), prepend=-1)
         doubts.append(np.flatnonzero((cells != width) & ~blank))
     doubtful = np.unique(np.concatenate(doubts)).astype(np.intp)
     return Structure(breaks=breaks, blank=blank, doubtful=doubtful, ends=ends)
@@ -129,20 +134,25 @@ def _decodes(line: bytes) -> bool:
 def _outside_quotes(
     codes: NDArray[np.uint8], separators: NDArray[np.bool_], breaks: NDArray[np.intp]
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where cells end, and the lines whose quotes are not plain.
+    """Where cells end, and the frames whose quotes are not plain.
 
-    Quotes are counted from the start of their line. An odd one opens: before it a cell begins, or
+    Quotes are counted from the start of their frame. An odd one opens: before it a cell begins, or
     the quote that it doubles stands. An even one closes: behind it the cell ends, or its double
     stands. Then what lies behind an odd count is inside quotes.
     """
     places = np.flatnonzero(separators | (codes == _QUOTE))
     kinds = codes[places]
     quoted = kinds == _QUOTE
-    line = np.cumsum(kinds == _FEED) - (kinds == _FEED)
+    # Line feeds inside quotes end no frame.
+    is_break = kinds == _FEED
+    if np.count_nonzero(is_break) != breaks.size:
+        is_break = np.zeros(places.size, np.bool_)
+        is_break[np.searchsorted(places, breaks)] = True
+    frame = np.cumsum(is_break) - is_break
     quote_counts = np.cumsum(quoted)
-    counts_at_breaks = np.concatenate(([0], quote_counts[kinds == _FEED]))
-    # The parity of the quotes since the line began: odd from an opening quote on.
-    odd = (quote_counts - counts_at_breaks[line]) % 2 == 1
+    counts_at_breaks = np.concatenate(([0], quote_counts[is_break]))
+    # The parity of the quotes since the frame began: odd from an opening quote on.
+    odd = (quote_counts - counts_at_breaks[frame]) % 2 == 1
     quotes, opens = places[quoted], odd[quoted]
     before = np.where(quotes > 0, codes[quotes - 1], _FEED)
     behind = codes[quotes + 1]
@@ -151,7 +161,7 @@ def _outside_quotes(
     is_at_edge = separators[np.where(opens, np.maximum(quotes - 1, 0), quotes + 1)]
     is_at_edge |= opens & (quotes == 0)
     plain = is_at_edge | (beside == _QUOTE) | (~opens & (behind == _RETURN))
-    # An odd number of quotes in a line leaves the last one open.
+    # An odd number of quotes in a frame leaves the last one open.
     unclosed = np.flatnonzero(np.diff(counts_at_breaks) % 2 == 1)
-    doubtful_lines = np.concatenate((line[quoted][~plain], unclosed))
-    return places[~quoted & (~odd | (kinds == _FEED))], doubtful_lines
+    doubtful_frames = np.concatenate((frame[quoted][~plain], unclosed))
+    return places[~quoted & (~odd | is_break)], doubtful_frames

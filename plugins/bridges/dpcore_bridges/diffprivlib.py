@@ -22,6 +22,7 @@ from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
+from dpcore.running.opening import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore_bridges.events_of import require_proved
@@ -175,6 +176,7 @@ def run_from(accountant: BudgetAccountant, plan: Plan, table: Table) -> Outcome:
     """
     require_proved(plan, "diffprivlib")
     guarantee = plan.guarantee
+    records = admit(plan.request, table)
     # spent before any record is opened
     accountant.spend(guarantee.epsilon, guarantee.delta)
-    return plan.run(table)
+    return plan.run(records)

@@ -185,7 +185,7 @@ def test_a_run_is_paid_from_diffprivlibs_accountant_before_its_records_are_opene
         run_from(accountant, plan, table(39))
     assert len(accountant) == 2  # what failed stays spent
     with pytest.raises(BudgetError):
-        run_from(accountant, plan, {"y": "never opened"})
+        run_from(accountant, plan, table())
     assert len(accountant) == 2
 
 

@@ -30,6 +30,7 @@ from dpcore import (
     SensitivityBound,
     Status,
     price,
+    read_csv,
 )
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import (
@@ -41,6 +42,7 @@ from dpcore.errors import (
 )
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.guarantee import Noise
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
@@ -260,14 +262,20 @@ def test_with_a_ledger_every_invocation_is_paid_before_the_records_are_opened(tm
     assert first.guarantee.recorded.ledger == "host"
     assert measurement(table()).guarantee.recorded.entry > first.guarantee.recorded.entry
     with pytest.raises(OpenDPException, match="refuses"):
-        measurement("never opened")
+        measurement(table())
     assert ledger.spent().charges == 2
 
 
-def test_a_sealed_plan_fails_without_a_reason():
+def test_a_sealed_plan_fails_without_a_reason(tmp_path):
     plan = plan_of(sealed=True, on_invalid="project")
-    with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
+    np.savetxt(
+        tmp_path / "t.csv", np.column_stack([*table(39).values()]), delimiter=",",
+        header=",".join(table(39)), comments="",
+    )  # fmt: skip
+    with pytest.raises(OpenDPException, match="files and queries alone"):
         approximate_measurement(plan)(table(39))
+    with pytest.raises(OpenDPException, match="a sealed run failed") as refusal:
+        approximate_measurement(plan)(read_csv(tmp_path / "t.csv"))
     assert "39" not in str(refusal.value)
     with pytest.raises(OpenDPException, match="39"):
         approximate_measurement(plan_of())(table(39))
@@ -415,7 +423,7 @@ def test_it_is_calibrated_priced_and_run_like_any_other():
     mechanism = FromOpenDP(make=laplace, arithmetic="exact")
     plan = l1_plan(mechanism, budget=PrivacyBudget(epsilon=0.7))
     assert 0.7 * (1 - 1e-9) <= plan.guarantee.epsilon <= 0.7
-    assert plan.guarantee.sampler == "exact"
+    assert Noise.FLOATS not in {ask.noise for ask in plan.guarantee.asks}
     (ask,) = plan.schedule.releases[0].asks.values()
     assert ask.mechanism.noise_scale == pytest.approx(2 / 40 / 0.7, rel=1e-9)
     draws = np.array([plan.run(table()).model.values[0] for _ in range(400)])

@@ -309,7 +309,7 @@ def containers():
     """The same rows and labels, each as somebody may hold them."""
     rows, y = numbers()
     rows, y = np.round(rows * 8).astype(int), np.round(y * 4).astype(int)
-    for kind in (np.float64, np.float32, np.int64, np.int8, object):
+    for kind in (np.float64, np.float32, np.int64, np.int8):
         yield rows.astype(kind), y.astype(kind)
     yield rows.tolist(), y.tolist()
     yield np.asfortranarray(rows), y
@@ -317,7 +317,7 @@ def containers():
     pl = pytest.importorskip("polars")
     pa = pytest.importorskip("pyarrow")
     plain = pd.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})
-    for kind in ("Int64", "Float64", "float32", "category", object, "int64[pyarrow]"):
+    for kind in ("Int64", "Float64", "float32", "category", "int64[pyarrow]"):
         yield plain.astype(kind), pd.Series(y).astype(kind)
     yield plain.set_axis([0, 1], axis=1), pd.Series(y)
     frame = pl.DataFrame({"a": rows[:, 0], "b": rows[:, 1]})

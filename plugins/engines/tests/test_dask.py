@@ -1,5 +1,6 @@
 """Dask: the bits of the local engine, whatever the cluster does, and nothing told by accident."""
 
+import csv
 import logging
 import threading
 import time
@@ -81,8 +82,9 @@ class Cut(dpcore.Source):
 
 def plan(learner, adjacency=REPLACE_ONE, mechanism=None, **fields):
     exact = RECORDS if adjacency.replaces else None
+    facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
     return dpcore.price(
-        domain=attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS),
+        domain=fields.pop("domain", facts),
         adjacency=adjacency,
         learner=learner,
         mechanism=mechanism or Gaussian(),
@@ -351,6 +353,27 @@ def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):
     written(path, other)
     with pytest.raises(SourceError, match="has changed"):
         cloudpickle.loads(sent).total(Task(part=summed, zero=ZERO), 0, contents)
+
+
+@pytest.mark.parametrize("chunk", [1, 700, 3001])
+def test_workers_find_the_records_of_cells_of_several_lines(client, tmp_path, monkeypatch, chunk):
+    """Notes hold lines that look like records, and a cut may fall anywhere."""
+    monkeypatch.setattr("dpcore.sources.csv_file.CHUNK", chunk)
+    columns = table(60)
+    rows = zip(*columns.values(), strict=True)
+    path = tmp_path / "data.csv"
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*columns, "note"])
+        for number, row in enumerate(rows):
+            note = '"' + ",".join("9" * len(row)) + '\n",1\n' * (number % 7)
+            writer.writerow([*(repr(float(cell)) for cell in row), note])
+    facts = attrs.evolve(domain(), exact=60, limit=None)
+    source = open_source(str(path), None, Csv(), facts)
+    assert len(source.parts()) > 1
+    made = plan(clipped(), domain=facts)
+    with Dask(client) as engine:
+        assert released(made, source, engine) == released(made, Cut(columns, (60,)))
 
 
 def one_thread():

@@ -55,8 +55,8 @@ class Cut(Source, Part):
 
 def table(size=300):
     rng = np.random.default_rng(0)
-    x = rng.uniform(0, 10, size).astype(object)
-    x[::9] = None
+    x = rng.uniform(0, 10, size)
+    x[::9] = np.nan
     return {"x": x, "g": rng.choice(["a", "b"], size)}
 
 

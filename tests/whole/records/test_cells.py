@@ -40,7 +40,8 @@ PAYLOAD = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF))[0]
 HOSTILE = (
     Nasty(), 10**400, -(10**400), "9" * 100_000, "x" * 100_000, "\ud800", PAYLOAD, math.nan, None,
     [1, [2]], {"a": 1}, np.array([1, 2]), np.array(1.0), Decimal("sNaN"), Decimal("1e999999"),
-    Fraction(10**400), b"\xff", b"1", 1j, np.datetime64("NaT"), np.timedelta64(5, "s"), "1_000",
+    Fraction(10**400), b"\xff", b"1", 1j, np.datetime64("NaT", "D"), np.timedelta64(5, "s"),
+    "1_000",
     "\uff11", "\u00a01", np.datetime64(10**15, "Y"), dt.time(1), type, np.longdouble("1e4000"),
 )  # fmt: skip
 PLAIN = st.one_of(

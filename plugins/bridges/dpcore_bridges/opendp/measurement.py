@@ -31,6 +31,7 @@ from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
 from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
+from dpcore.running.opening import admit
 from dpcore.running.plan import Plan
 from dpcore_bridges.events_of import events_of, require_proved
 from dpcore_bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group
@@ -184,10 +185,11 @@ def _measurement(
     )
 
     def function(table: Table) -> Published:
-        # the whole charge is set aside before a record is opened
+        # types are looked at first; the whole charge is set aside before a record is opened
+        records = admit(plan.request, table)
         reservation = None if ledger is None else plan.reserve(ledger, "an OpenDP measurement")
         try:
-            outcome = plan.run(table, reservation=reservation)
+            outcome = plan.run(records, reservation=reservation)
         except Exception:
             # the text and the cause of an exception may tell about records
             if plan.request.sealed:

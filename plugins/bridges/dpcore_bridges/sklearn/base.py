@@ -27,6 +27,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
+from dpcore.running.opening import admit
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
@@ -38,6 +39,7 @@ from dpcore_bridges.sklearn.intake import (
     is_column,
     is_frame,
     no_cell_shown,
+    require_numbers,
 )
 from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
 
@@ -114,8 +116,10 @@ class PrivateEstimator(BaseEstimator):
             "replay",
             self.replay,
         )
-        self._labels()
+        # scikit-learn converts objects: what a column's type tells is asked before that
+        require_numbers("y", y, converted=isinstance(self._labels(), Range))
         X = collected(X)  # noqa: N806
+        require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
             labels = y if is_column(y) else None
             if not is_frame(X):
@@ -143,6 +147,10 @@ class PrivateEstimator(BaseEstimator):
         registry = Registry.default() if self.registry is None else self.registry
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
         plan = self._priced(names, len(labels), registry)
+        domain = plan.request.domain
+        # a column of another type than is declared is refused before the budget is spent
+        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
+        admit(plan.request, table)
         self._warn()
         book = self.ledger
         if book is not None and not isinstance(book, Ledger):
@@ -155,8 +163,6 @@ class PrivateEstimator(BaseEstimator):
                 book.note(f"{name}: a rehearsal with known coins")
         elif book is not None:
             reservation = plan.reserve(book, name)
-        domain = plan.request.domain
-        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
         for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
             delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
         # a function stays behind an oracle with its records; anything else is published at once

@@ -123,6 +123,6 @@ def domain_of(
     )
 
 
-def labels_of(labels: Any, checked: NDArray[Any]) -> NDArray[Any]:
+def labels_of(labels: Any, checked: NDArray[Any]) -> list[Any] | NDArray[Any]:
     """A list of labels as it was given; of anything else what scikit-learn made of it."""
-    return cells(labels) if isinstance(labels, list | tuple) else checked
+    return list(labels) if isinstance(labels, list | tuple) else checked

@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from dpcore.errors import ParameterError
-from dpcore.records.cells import cells
+from dpcore.errors import ParameterError, need
+from dpcore.records.intake import require_type
+from dpcore.records.location import Holds
+from dpcore.sources.opening import Unopened
 
 _CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arrays of bytes")
 
@@ -36,8 +38,37 @@ def is_column(labels: Any) -> bool:
 
 
 def collected(rows: Any) -> Any:
-    """A lazy frame as a frame; anything else as it is."""
+    """A lazy frame as a frame; anything else as it is.
+
+    Raises:
+        ParameterError: a file that is not read yet; with the two ways out.
+    """
+    # how many rows an estimator is priced for is what it is handed over
+    need(
+        not isinstance(rows, Unopened),
+        ParameterError,
+        "fit",
+        "rows; for a file use Session.fit or Plan.run, which declare how many records there are",
+        "X",
+        "a file that is not read yet",
+    )
     return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
+
+
+def require_numbers(name: str, values: Any, *, converted: bool) -> None:
+    """Refuse objects, which scikit-learn would turn into numbers cell by cell.
+
+    Args:
+        converted: Whether scikit-learn makes numbers of these values.
+
+    Raises:
+        SourceError: with the type; never a cell.
+    """
+    names = getattr(values, "column_names", getattr(values, "columns", ()))
+    listed = values if isinstance(values, list | tuple) else [values]
+    for part in [values[name] for name in names] if is_frame(values) else listed:
+        if converted and (is_frame(values) or getattr(part, "dtype", None) == np.dtype(object)):
+            require_type(name, part, Holds.NUMBERS)
 
 
 def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
@@ -48,7 +79,7 @@ def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
     return [frame[name] for name in frame.columns]
 
 
-def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[NDArray[Any]]:
+def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[Any]:
     """The columns of what scikit-learn checked; of a list of rows its cells as they were given.
 
     numpy would give all cells of a list one type, chosen by looking at every record.
@@ -56,7 +87,7 @@ def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[ND
     listed = isinstance(given, list | tuple) and not strict
     # cells keep their own types: a common type would depend on every record
     if listed and all(isinstance(row, list | tuple) for row in given):
-        return [cells(list(column)) for column in zip(*given, strict=True)]
+        return [list(column) for column in zip(*given, strict=True)]
     return [rows[:, place] for place in range(rows.shape[1])]
 
 

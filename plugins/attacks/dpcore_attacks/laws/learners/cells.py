@@ -25,7 +25,8 @@ _TRIALS = 40
 HOSTILE: tuple[Any, ...] = (
     None, True, False, 0, 1, -1, 1.0, 0.1, np.float32(0.1), math.nan, math.inf, 10**400, "", "x",
     " 1 ", "1_000", "true", "True", "nan", "\ud800", "9" * 10_000, "2020-01-01", b"\xff", 1j,
-    datetime.date(2020, 1, 1), np.datetime64("NaT"), [1, 2], {"a": 1}, np.array([1, 2]), object(),
+    datetime.date(2020, 1, 1), np.datetime64("NaT", "s"), [1, 2], {"a": 1}, np.array([1, 2]),
+    object(),
 )  # fmt: skip
 """Cells that containers convert, refuse or stumble over."""
 
