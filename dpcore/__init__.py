@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from dpcore.running.plan import Plan as Plan
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import (
+        Cyclic as Cyclic,
         Order as Order,
         Poisson as Poisson,
         WithoutReplacement as WithoutReplacement,
@@ -122,6 +123,7 @@ _HOME = {
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
     "Direction": "events.base",
+    "Cyclic": "sampling.schemes",
     "Distance": "distance",
     "Domain": "domain.domain",
     "DpcoreError": "errors",

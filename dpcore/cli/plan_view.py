@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpcore.cli.console import columns, note
+from dpcore.domain.columns import summary
 from dpcore.errors import DpcoreError, below
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
@@ -75,6 +76,13 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
         for query in queries
     ]
     console.print(columns(*headings, rows=rows))
+    # The weights are locked as they stand here: a replay computes none of them.
+    for release, queries in lock.plan["releases"].items():
+        for query in (query for query in queries if "bands" in query):
+            weights = summary(query["bands"])
+            console.print(
+                f"{release}: {query['query']} adds its last sums up, times {weights}", markup=False
+            )
 
 
 def show_bars(console: Console, plan: Plan) -> None:

@@ -32,7 +32,7 @@ from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, settled, transcript
 from dpcore.learner import Answer, Published
 from dpcore.randomness import PublicCoins
-from dpcore.running.schedule import Scheduled
+from dpcore.running.schedule import Handover, Scheduled
 from dpcore.single_use import SingleUse
 
 Answers = Sequence[Sequence[Answer]]
@@ -269,13 +269,16 @@ def _replay(
         ReleaseError: the public part asked, or asks, something else than the answers determine.
     """
     models, arrays, digests = [], [], []
+    handover = Handover(releases)
     for scheduled, group in zip(releases, answers, strict=True):
         try:
             # Any exception counts as a difference, and its text stays here: it may quote an object
             # into which a private function put records.
-            model, asks = scheduled.retold(coins, [answer.value for answer in group])
+            values, inputs = [answer.value for answer in group], handover.inputs(scheduled)
+            model, asks = scheduled.retold(coins, values, inputs)
             digest = transcript(asks)
             is_same = digest == transcript(group)
+            handover.keep(scheduled.name, model)
         except Exception:
             is_same = False
         if not is_same:
@@ -312,10 +315,11 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
     except Exception as error:
         return f"unknown {type(error).__name__}"
     try:
-        digests = []
+        digests, handover = [], Handover(releases)
         for scheduled, group in zip(releases, values, strict=True):
-            model, asks = scheduled.retold(coins, group)
+            model, asks = scheduled.retold(coins, group, handover.inputs(scheduled))
             model = settled(model)
+            handover.keep(scheduled.name, model)
             digests.append([published(model, collect_arrays(model)), transcript(asks)])
         return f"told {json.dumps(digests)}"
     except Exception:

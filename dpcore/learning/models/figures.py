@@ -26,6 +26,11 @@ NOISE_ONLY = (
 NOT_STATED = "not stated"
 UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wide its noise is"
 """What stands in place of a bar, and of all bars of a table, where the noise is of unknown law."""
+NOISE = "noise"
+"""The kind of an interval: where a number lies without the noise that was added to it."""
+
+BY_LAW = "the law of the noise"
+"""How an interval of that kind is found, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
 
@@ -130,15 +135,23 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         )
 
     def data(self) -> dict[str, Any]:
-        """JSON-ready; an interval without an end has null there, and one not stated no level."""
+        """JSON-ready, by the keys of format 3; an interval without an end has null there."""
         # JSON has no infinity: an end that is not known is null.
         columns = {
             name: [None if isinstance(v, float) and not math.isfinite(v) else v for v in column]
             for name, column in self.columns.items()
         }
-        level = self.level if self.stated else None
-        intervals = {"level": level, "together": self.joint, "covers": self.covers}
-        return {"columns": columns, "intervals": intervals}
+        # A list: a number may have intervals of several kinds, each between columns of its own.
+        interval = {
+            "kind": NOISE,
+            "of": ESTIMATE,
+            "between": [LOW, HIGH],
+            "level": self.level if self.stated else None,
+            "together": self.joint,
+            "method": BY_LAW,
+            "covers": self.covers,
+        }
+        return {"columns": columns, "intervals": [interval]}
 
     def settled(self) -> Figures:
         """A copy that shares nothing with this one, and is made of plain values alone."""

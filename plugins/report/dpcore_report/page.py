@@ -16,7 +16,7 @@ import numpy as np
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
-from dpcore.guarantee import Status, rounded_up
+from dpcore.guarantee import Noise, Status, rounded_up
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
@@ -107,6 +107,7 @@ def _fill_page(
         factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))
         if claim.epsilon < 700
         else "huge",
+        floats=any(ask.noise is Noise.FLOATS for ask in claim.asks),
         guarantee=claim,
         operator=operator_view,
         pictures=[

@@ -44,6 +44,7 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
+from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 BOUND, MEAN = "bound", "mean"
@@ -107,6 +108,7 @@ class BoundedMean(Folding):
                 values="integers",
                 share=self.share,
                 reads=Reads.FOLDS,
+                usual=SparseVector(),
             ),
             SumQuery(
                 name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)

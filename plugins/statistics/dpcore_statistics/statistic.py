@@ -136,6 +136,8 @@ class Statistic(SummingLearner, Conversation):
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         from dpcore.learning.learners.by_person import of_whole_persons
 
+        # What a person's records add has another length in each norm: it is clipped in one.
+        query = attrs.evolve(query, norms=(query.distance,))
         query = of_whole_persons(query, self.counts_for, public.domain)
         if query.sum.person is None or query.values != "integers":
             return query
