@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.mechanisms.noise.additive import (
+        AdditiveNoise as AdditiveNoise,
+        IntegerLaw as IntegerLaw,
+    )
     from dpcore.plan.request import Release as Release, Request as Request
     from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run, load_run as load_run
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
     from dpcore.running.plan import Plan as Plan
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import (
+        Cyclic as Cyclic,
         Order as Order,
         Poisson as Poisson,
         WithoutReplacement as WithoutReplacement,
@@ -116,6 +121,7 @@ if TYPE_CHECKING:
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
+    "AdditiveNoise": "mechanisms.noise.additive",
     "Adjacency": "adjacency",
     "Answer": "learner",
     "AnyLearner": "learner",
@@ -130,6 +136,7 @@ _HOME = {
     "Described": "learning.models.description",
     "Description": "learning.models.description",
     "Direction": "events.base",
+    "Cyclic": "sampling.schemes",
     "Distance": "distance",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
@@ -144,6 +151,7 @@ _HOME = {
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
     "HitLaw": "sampling.hit_law",
+    "IntegerLaw": "mechanisms.noise.additive",
     "Interactive": "functions.interactive",
     "Held": "learning.metrics.base",
     "Interval": "interval",

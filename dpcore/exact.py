@@ -94,6 +94,22 @@ class Exact:
         )
         return Exact(high=high, low=low & _LOW, exponent=self.exponent)
 
+    def times(self, factor: int) -> Exact:
+        """Every number times a public integer below 2^31 in size.
+
+        Raises:
+            OverflowError: an entry leaves 92 bits.
+        """
+        need(
+            not bool((np.abs(self.high) > _HIGHEST // max(1, abs(factor))).any()),
+            OverflowError,
+            "an exact sum leaves 92 bits",
+        )
+        # The product of a low limb is below 2^63, and its floor carries into the high one.
+        low = self.low * factor
+        high = self.high * factor + (low >> _BITS)
+        return Exact(high=high, low=low & _LOW, exponent=self.exponent)
+
     def __eq__(self, other: object) -> bool:
         """Whether all numbers are the same in the same unit."""
         return (

@@ -2,7 +2,7 @@
 
 import enum
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -10,6 +10,8 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError, need
 from dpcore.notebook_view import Sheet, Shown, facts
+
+_MOST_NAMES = 5  # of queries in one sentence
 
 
 class Status(enum.StrEnum):
@@ -51,6 +53,75 @@ NO_FAILURE = Assumption(
     "the private computation succeeds on every dataset of the domain, so that the existence of "
     "the release says nothing about the records",
 )
+
+
+class Noise(enum.StrEnum):
+    """In which arithmetic the noise of one query is drawn."""
+
+    GRID = "sampled exactly on a grid"
+    CHOICE = "an exact draw among candidates"
+    FLOATS = "proved in real arithmetic and drawn as floating-point numbers"
+
+
+class Statistic(enum.StrEnum):
+    """In which arithmetic the statistic of one query is computed."""
+
+    SUM = "summed exactly"
+    ALLOWANCE = "computed in floating point, with an allowance"
+    COMPUTED = "taken as computed in real arithmetic"
+
+
+@attrs.frozen(kw_only=True)
+class AskGuarantee:
+    """What holds of one query's arithmetic.
+
+    Args:
+        release, query: Their names.
+        noise, statistic: In which arithmetic each is computed.
+        allowance: By how much the statistic may be off on either neighbour: part of its
+            sensitivity, in its units. 0 where there is nothing to allow for.
+    """
+
+    release: str
+    query: str
+    noise: Noise
+    statistic: Statistic
+    allowance: float
+
+    @property
+    def boundary(self) -> str:
+        """From where on nothing is rounded that the claim does not cover."""
+        if self.noise is Noise.FLOATS:
+            return "nowhere"
+        is_sum = self.statistic is Statistic.SUM
+        return "each record's contribution" if is_sum else "the statistic as computed"
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON-ready data, by the keys of format 3."""
+        return {
+            "release": self.release,
+            "query": self.query,
+            "noise": str(self.noise),
+            "statistic": str(self.statistic),
+            "allowance": self.allowance,
+            "exact from": self.boundary,
+        }
+
+    def clause(self) -> str:
+        """What holds, in English and without names: queries of which the same holds share it."""
+        statistic = f"the statistic is {self.statistic}"
+        if self.statistic is Statistic.ALLOWANCE:
+            statistic = (
+                f"the statistic is computed in floating point, and an error of up to "
+                f"{self.allowance:.2e} on either neighbour is part of its sensitivity"
+            )
+        limit = (
+            "the low bits of what is released are not covered"
+            if self.noise is Noise.FLOATS
+            else f"roundings after {self.boundary} are covered"
+        )
+        subject = "the answer" if self.noise is Noise.CHOICE else "noise"
+        return f"{subject} is {self.noise}; {statistic}; {limit}"
 
 
 @attrs.frozen(kw_only=True)
@@ -117,13 +188,16 @@ class Guarantee(Shown):
         status: `proved`, `conditional` on `assumptions`, or `none`.
         assumptions: What a conditional claim rests on.
         premises: Declared public facts, assumed and not derived from the records.
-        sampler: `exact`, or `real` arithmetic: low bits of float noise are not covered.
         accountant: Which composition gave the number.
         sources: Theorems it rests on.
         voided: Why there is no guarantee, where the status is `none`.
         recorded: The ledger that bounds it together with other runs, if one does.
-        replayed: Where its answers were replayed: "in a clean process", or in this one alone, and
-            why; empty of a plan.
+        asks: What holds of the arithmetic of each query, in the order of the plan.
+        distributions: Versions of the distributions whose code it rests on, by name.
+        door_premises: What the door takes for granted through which the records came; the plan's
+            own are `premises`.
+        replayed: Where its answers were replayed before they were published: "in a clean process",
+            or in this one alone, and why; empty of a plan.
     """
 
     epsilon: float
@@ -133,13 +207,14 @@ class Guarantee(Shown):
     status: Status
     assumptions: tuple[Assumption, ...]
     premises: tuple[str, ...]
-    sampler: str
-    statistic: str
     accountant: str
     sources: tuple[str, ...]
     voided: str = ""
     recorded: Recorded | None = None
-    replayed: str = attrs.field(default="", eq=False)  # no published format holds it yet
+    asks: tuple[AskGuarantee, ...] = ()
+    distributions: Mapping[str, str] = attrs.field(factory=dict)
+    door_premises: tuple[str, ...] = ()
+    replayed: str = ""
 
     def __attrs_post_init__(self) -> None:
         # A proved claim rests on no assumption, and a conditional one names what it rests on.
@@ -178,16 +253,22 @@ class Guarantee(Shown):
         """The same release without any claim, and why."""
         return attrs.evolve(self, status=Status.NONE, voided=reason)
 
-    def resting_on(self, *premises: str) -> "Guarantee":
-        """The same claim on more premises."""
-        return attrs.evolve(self, premises=(*self.premises, *premises))
+    def resting_on(
+        self, *premises: str, distributions: Mapping[str, str] | None = None
+    ) -> "Guarantee":
+        """The same claim on more premises of the door, and on more distributions."""
+        return attrs.evolve(
+            self,
+            door_premises=(*self.door_premises, *premises),
+            distributions=dict(sorted({**(distributions or {}), **self.distributions}.items())),
+        )
 
     def record(self, recorded: Recorded) -> "Guarantee":
         """The same claim, with the ledger it is entered in."""
         return attrs.evolve(self, recorded=recorded)
 
     def to_dict(self) -> dict[str, Any]:
-        """The guarantee as JSON-ready data."""
+        """The guarantee as JSON-ready data, by the keys of format 3."""
         return {
             "status": str(self.status),
             "epsilon": self.epsilon if self.status is not Status.NONE else None,
@@ -196,9 +277,12 @@ class Guarantee(Shown):
             "release": str(self.release),
             "assumptions": {a.name: a.text for a in self.assumptions},
             "premises": list(self.premises),
-            "arithmetic": {"sampler": self.sampler, "statistic": self.statistic},
+            "door": list(self.door_premises),
+            "asks": [ask.to_dict() for ask in self.asks],
+            "replayed": self.replayed,
             "accountant": self.accountant,
             "sources": list(self.sources),
+            "distributions": dict(self.distributions),
             "covers": "this run alone; runs without a common ledger add up",
             **({} if self.recorded is None else {"ledger": self.recorded.to_dict()}),
             **({"not private": self.voided} if self.voided else {}),
@@ -206,45 +290,72 @@ class Guarantee(Shown):
 
     def paragraph(self) -> str:
         """The guarantee in English, wrapped at 88 columns."""
-        return "\n\n".join(
-            textwrap.fill(part, width=88, break_long_words=False) for part in self._parts()
+        if self.status is Status.NONE:
+            return wrapped(self.claim())
+        door = "; ".join(self.door_premises)
+        # Then what is not covered, so that nobody quotes the claim without its limits.
+        limits = (
+            f"Timing and memory are not covered. Epsilon is stated by {self.accountant}. It covers "
+            f"{self.covers()} of this run alone; runs on the same records without a common ledger "
+            f"add up."
+        )
+        versions = [f"{name} {version}" for name, version in self.distributions.items()]
+        replayed = f" The answers were replayed {self.replayed}." if self.replayed else ""
+        return wrapped(
+            self.claim(),
+            *([] if self.recorded is None else [self.recorded.sentence()]),
+            f"Assumed, not derived from the records: {'; '.join(self.premises)}."
+            + (f" Taken for granted at the door: {door}." if door else ""),
+            " ".join(self._arithmetic()) + replayed,
+            limits,
+            "Sources: " + "; ".join(self.sources) + ".",
+            f"Rests on {', '.join(versions)}." if versions else "",
         )
 
-    def _parts(self) -> list[str]:
+    def claim(self) -> str:
+        """The definition in words with both numbers rounded up, or that there is no guarantee."""
         if self.status is Status.NONE:
-            return [f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."]
+            return f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."
         condition = ""
         if self.assumptions:
             texts = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
             condition = f" This is CONDITIONAL on what is assumed and not proved: {texts}."
-        claim = (
-            # The definition in words comes first, with both numbers rounded up.
+        return (
             f"Publishing the {self.release} of this run is "
             f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private: for "
             f"any two datasets that differ {self.adjacency.describe()}, every outcome is at most "
             f"e^epsilon times as likely under one as under the other, but for a probability of "
             f"delta.{condition}"
         )
-        premises = "Assumed, not derived from the records: " + "; ".join(self.premises) + "."
-        arithmetic = {
-            "exact": "Noise is sampled exactly on a grid",
-            "real": "Noise is proved in real arithmetic and drawn as floating-point numbers, "
-            "whose low bits are not covered",
-        }[self.sampler]
-        # Then what is not covered, so that nobody quotes the claim without its limits.
-        fine_print = (
-            f"{arithmetic}; {self.statistic}. Timing and memory are not covered. Epsilon is "
-            f"stated by {self.accountant}. It covers {self._covers()} of this run alone; runs "
-            f"on the same records without a common ledger add up."
-        )
-        sources = "Sources: " + "; ".join(self.sources) + "."
-        ledger = [] if self.recorded is None else [self.recorded.sentence()]
-        return [claim, *ledger, premises, fine_print, sources]
 
-    def _covers(self) -> str:
+    def _arithmetic(self) -> list[str]:
+        """One sentence for all queries of which the same holds."""
+        names: dict[str, list[str]] = {}
+        for ask in self.asks:
+            names.setdefault(ask.clause(), []).append(f"{ask.release}.{ask.query}")
+        return [
+            f"{_listing(group) if len(names) > 1 else 'Every query'}: {clause}."
+            for clause, group in names.items()
+        ]
+
+    def covers(self) -> str:
+        """What of the run is covered, in words."""
         if self.release is ReleaseKind.FUNCTION:
             return "all answers of one oracle together, to questions chosen without the records,"
         return "the files in public/"
+
+
+def wrapped(*parts: str) -> str:
+    """Paragraphs of at most 88 columns; an empty part is none."""
+    return "\n\n".join(
+        textwrap.fill(part, width=88, break_long_words=False) for part in parts if part
+    )
+
+
+def _listing(names: Sequence[str]) -> str:
+    """The first names of several, and how many more there are."""
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def rounded_up(value: float) -> str:

@@ -34,11 +34,16 @@ class Public:
         coins: The published coins.
         mu: The target budget as a Gaussian-DP parameter times sqrt(the release's share), or None
             for pure budgets: a hint for step counts and clips, on which no claim rests.
+        inputs: What earlier releases published, by name: of those that the release names, rebuilt
+            from their answers. `start` alone gets them. The private function, the plan of queries
+            and bounds have none: what the former needs of them, it gets in a query's `args`, so
+            that a bound that holds for all `args` holds whatever was published before.
     """
 
     domain: Domain
     coins: PublicCoins
     mu: float | None = None
+    inputs: Mapping[str, "Published"] = attrs.field(factory=dict, repr=False)
 
 
 def _read_only(value: NDArray[Any]) -> NDArray[Any]:

@@ -85,10 +85,19 @@ class AnyMechanism(ABC):
     takes: ClassVar[tuple[type[AnySensitivity], ...]] = (Sensitivity,)
     """The classes of sensitivities it prices: with `SensitivityLaw`, laws over orders too."""
 
+    additive: ClassVar[bool] = False
+    """Whether it adds noise to every coordinate, so that a bound in another norm serves it too,
+    converted to its own. A choice among scores is none: it takes bounds of scores only."""
+
     by_person: ClassVar[bool] = False
     """Whether `event` holds for whatever moves the statistic as far as the sensitivity says, so for
     several records of one person too. What counts on the shape of one record's movement says no,
     and is refused where a person is the unit."""
+
+    spherical: ClassVar[bool] = False
+    """Whether the noise of several asks together is one Gaussian vector with equal variance in
+    every direction, exact or up to what `event` allows: then an ask may release a weighted sum of
+    several statistics (`SumQuery.bands`), of which a record is in one. Others are refused."""
 
     @property
     @abstractmethod

@@ -5,19 +5,21 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.distance import Distance
+from dpcore.distance import CONVERTIBLE, Distance, conversion, longest_norm
 from dpcore.errors import ParameterError
+from dpcore.rounding import up
 from dpcore.sampling.schemes import Order, Sampling
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
 _LARGEST = 2.0**53
+_MOST_BANDS, _LARGEST_BAND = 1 << 12, 1 << 20
 
 
 def _shape(value: Any) -> tuple[int, ...]:
@@ -70,7 +72,7 @@ class Sum:
     Sums are counted in a public unit, a power of two.
 
     Args:
-        clip: C > 0: no record's contribution is longer, in the query's distance.
+        clip: C > 0: no record's contribution is longer, in any of the query's norms.
         sign: `non_negative` where no entry of a contribution is below 0, `acute` where any two
             contributions have an inner product >= 0: the author's proof.
         exponent: log2 of the unit, of which C is at most 2^42; if left out, C is at least 2^41.
@@ -108,6 +110,14 @@ class Sum:
         )
 
 
+def _distances(norms: Iterable[Any]) -> tuple[Distance, ...]:
+    return tuple(map(Distance, norms))
+
+
+def _own_norm(query: Query) -> tuple[Distance, ...]:
+    return (query.distance,)
+
+
 def _reads_of(query: Query) -> Reads:
     return Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS
 
@@ -120,6 +130,9 @@ class Query:
         name: Unique within the learner.
         shape: Shape of the statistic.
         distance: In what sense a bound must limit the statistic's movement.
+        norms: Every norm in which a bound of this query makes a claim of its own, `distance` among
+            them. A bound is asked once for each, with `distance` set to it, and the mechanism takes
+            the claim that costs the least noise; others are converted. Just `distance` if left out.
         field: Whether the statistic is real or complex.
         values: What every coordinate of the statistic is, on any records: `reals`, or `integers`
             of at most 2^53. A mechanism that cannot release some of them is refused when priced.
@@ -131,6 +144,8 @@ class Query:
         fixed: Mechanism fields that the learner supplies; a spec overrides them.
         reads: How the statistic reads the records; if left out `rows`, or `order` where `sampling`
             draws one. A statistic that reads more than its query says fails on large data.
+        usual: Its mechanism where a release names none, with the free field left out; None for what
+            its distance and values call for (`dpcore.mechanisms.usual`).
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """
@@ -138,6 +153,9 @@ class Query:
     name: str
     shape: tuple[int, ...] = attrs.field(converter=_shape)
     distance: Distance = attrs.field(converter=Distance)
+    norms: tuple[Distance, ...] = attrs.field(
+        default=attrs.Factory(_own_norm, takes_self=True), converter=_distances
+    )
     field: Literal["real", "complex"] = "real"
     values: Literal["reals", "integers"] = attrs.field(
         default="reals", validator=one_of("reals", "integers")
@@ -148,17 +166,35 @@ class Query:
     sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
     reads: Reads = attrs.field(default=attrs.Factory(_reads_of, takes_self=True))
+    usual: Any = attrs.field(default=None, eq=False)
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
     def __attrs_post_init__(self) -> None:
         if any(side < 1 for side in self.shape):
             raise ParameterError("Query", "sides >= 1", "shape", self.shape)
+        # Between other distances nothing can be chosen: they measure different things.
+        if self.norms != (self.distance,) and not ({self.distance} <= {*self.norms} <= CONVERTIBLE):
+            listed = ", ".join(self.norms)
+            raise ParameterError("Query", "l1, l2 and linf, distance among them", "norms", listed)
+
+    def moved(self, length: float) -> float:
+        """How far all answers move together where each sum that a record is in moves `length`."""
+        return length
 
     @property
     def real_size(self) -> int:
         """Number of real coordinates: a complex entry counts twice."""
         size = int(np.prod(self.shape, dtype=np.int64))
         return 2 * size if self.field == "complex" else size
+
+    @property
+    def is_choice(self) -> bool:
+        """Whether it asks for scores, one of which is chosen: what is bounded in linf alone."""
+        return self.norms == (Distance.LINF,)
+
+    def stated_in(self, norm: Distance) -> Self:
+        """The query as a bound is asked about it for one of its norms."""
+        return self if norm is self.distance else attrs.evolve(self, distance=norm)
 
     def unfit(self, value: Any) -> str:
         """Why a private value is not what is asked for, or empty. It may tell of records."""
@@ -203,16 +239,34 @@ def _reads_of_sum(query: SumQuery) -> Reads:
 
 @attrs.frozen(kw_only=True)
 class SumQuery(Query):
-    """A question whose statistic is a sum over records, of which each adds a bounded contribution.
+    r"""A question whose statistic is a sum over records, of which each adds a bounded contribution.
 
     It reads sums; all rows, where it clips persons. A statistic that needs more plans a `Query`.
 
     Args:
         sum: What a record adds at most, and in which unit sums are counted.
+        bands: Integers k_0 >= 1, k_1, ..., so that ask t releases :math:`\sum_i k_ix_{t-i}` plus
+            noise, for x_t its own sum: noise across asks, which everyone may solve for
+            (`dpcore.learning.banded`). The runtime keeps the past sums. None: every ask alone.
     """
 
     sum: Sum
+    bands: tuple[int, ...] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(tuple)
+    )
     reads: Reads = attrs.field(init=False, default=attrs.Factory(_reads_of_sum, takes_self=True))
+
+    @property
+    def clip_norm(self) -> Distance:
+        """The norm that contributions are clipped in: the longest one, so that `sum.clip` bounds
+        them in every norm of the query."""
+        return longest_norm(self.norms)
+
+    def longest(self, norm: Distance) -> float:
+        """The most that a contribution is long in any of l1, l2 and linf; rounded up."""
+        factor = conversion(self.clip_norm, norm, self.real_size)
+        assert factor is not None, "sums are of real coordinates"
+        return self.sum.clip if factor == 1 else up(self.sum.clip * factor, roundings=1)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -229,3 +283,26 @@ class SumQuery(Query):
             )
         if self.within is not None:
             raise ParameterError("a summed Query", "no interval", "within", self.within)
+        if self.bands is not None and not _are_bands(self.bands):
+            raise ParameterError(
+                "a summed Query",
+                f"1 to {_MOST_BANDS} integers of at most 2^20, the first of them at least 1",
+                "bands",
+                self.bands,
+            )
+
+    def moved(self, length: float) -> float:
+        r"""`length` times :math:`\sqrt{\sum_i k_i^2}`, rounded up: a record is in one of the sums
+        that enter an answer."""
+        if self.bands is None:
+            return length
+        # Integers decide: the root of 2^40 times the sum of squares, and one more, over 2^20.
+        squares = sum(weight * weight for weight in self.bands)
+        norm = math.ldexp(math.isqrt((squares << 40) - 1) + 1, -20)
+        return up(norm * length, roundings=1)
+
+
+def _are_bands(bands: tuple[object, ...]) -> bool:
+    """Whether these are the integers of a strategy; truth values and floats are none."""
+    integers = [weight for weight in bands if type(weight) is int and abs(weight) <= _LARGEST_BAND]
+    return 1 <= len(bands) <= _MOST_BANDS and integers == [*bands] and integers[0] >= 1

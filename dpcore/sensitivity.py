@@ -2,13 +2,13 @@
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import Any, Self
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
-from dpcore.distance import Distance
+from dpcore.distance import Distance, conversion
 from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 
@@ -89,6 +89,14 @@ class AnySensitivity(ABC):
     def plain(self) -> float | dict[str, Any]:
         """The figures that tell it from another sensitivity, as JSON-ready data."""
 
+    def in_norm(self, distance: Distance, size: int) -> Self | None:
+        """What it says in another norm, of statistics with `size` real coordinates.
+
+        Returns:
+            None where nothing is proved there.
+        """
+        return self if distance is self.distance else None
+
 
 @attrs.frozen(kw_only=True)
 class Sensitivity(AnySensitivity):
@@ -142,6 +150,29 @@ class Sensitivity(AnySensitivity):
     def plain(self) -> float:
         """`value`: the bound without solver errors."""
         return self.value
+
+    def in_norm(self, distance: Distance, size: int) -> Self | None:
+        """The same claim, every length times what `conversion` says, rounded up.
+
+        The range is a difference of two entries, which is the same number in every norm.
+        """
+        # Where the norm is the same one the claim stays as it is, to the last bit and word.
+        factor = conversion(self.distance, distance, size)
+        if factor is None or distance is self.distance:
+            return super().in_norm(distance, size)
+        words = "no longer there" if factor == 1 else f"times {factor:.4g}"
+
+        def convert(length: float) -> float:
+            return length if factor == 1 else up(length * factor, roundings=1)
+
+        return attrs.evolve(
+            self,
+            distance=distance,
+            value=convert(self.value),
+            solver_error=convert(self.solver_error),
+            diameter=None if self.diameter is None else convert(self.diameter),
+            source=f"{self.source} (converted from {self.distance} to {distance}: {words})",
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from dpcore.cli.console import guarded, note, out, show_json
-from dpcore.cli.limit_options import MemoryOption, WorkOption, limited
+from dpcore.cli.limit_options import ExpectedOption, MemoryOption, WorkOption, limited
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import load_spec
 
@@ -15,6 +15,7 @@ def check(
     spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
     memory: MemoryOption = None,
     work: WorkOption = None,
+    expected: ExpectedOption = None,
     json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
     data: Annotated[
         bool,
@@ -23,7 +24,7 @@ def check(
 ) -> None:
     """State the guarantee of a spec, and lock the public coins. --data alone opens the data."""
     with guarded():
-        loaded = limited(load_spec(spec), memory, work)
+        loaded = limited(load_spec(spec), memory, work, expected)
 
         import attrs  # what follows is imported for a spec that is right
 
@@ -45,7 +46,7 @@ def check(
         # Nothing is reserved: a check may be repeated without cost.
         budget = left_and_after(loaded, plan)
         if json:
-            resources = attrs.asdict(plan.resources)
+            resources = attrs.asdict(plan.resources) | {"seconds": plan.resources.seconds}
             document = {**lock.plan, "resources": resources, "reads": reading(plan)}
             document |= {} if budget is None else {"ledger": budget}
             if data:

@@ -74,6 +74,9 @@ def guarded() -> Iterator[None]:
     except BrokenPipeError:  # whoever read has seen enough
         give_up()
         raise typer.Exit(1) from None
+    except MemoryError:
+        tell("it needs more memory than it may use")
+        raise typer.Exit(1) from None
     # The system's text for the error number, not the error's own text, which may quote content.
     except OSError as error:
         give_up()

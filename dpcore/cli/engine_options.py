@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from dpcore.engines.choice import EngineChoice
+from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import RequestError, need
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
@@ -36,7 +36,10 @@ class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def engine_choice(
-    engine: str | None, scheduler: str | None, local_cluster: int | None
+    engine: str | None,
+    scheduler: str | None,
+    local_cluster: int | None,
+    memory: int | None = None,
 ) -> EngineChoice | None:
     """What the command line says, else the operator's file `dpcore/engine.yaml`; None: neither.
 
@@ -54,14 +57,16 @@ def engine_choice(
         # is for the operator alone to say.
         path = user_file().with_name("engine.yaml")
         if not path.exists():
-            return None
+            return None if memory is None else Local(memory=memory)
         node = read(path)
         with locate_errors(node):
             settings = convert(node, _File)
-            return _choice(settings.engine, settings.scheduler, settings.local_cluster)
-    return _choice(engine, scheduler, local_cluster)
+            return _choice(settings.engine, settings.scheduler, settings.local_cluster, memory)
+    return _choice(engine, scheduler, local_cluster, memory)
 
 
-def _choice(engine: str, scheduler: str | None, local_cluster: int | None) -> EngineChoice:
+def _choice(
+    engine: str, scheduler: str | None, local_cluster: int | None, memory: int | None
+) -> EngineChoice:
     kind: type[EngineChoice] = Registry.default().component(ENGINE, engine)
-    return kind(scheduler=scheduler, workers=local_cluster)
+    return kind(scheduler=scheduler, workers=local_cluster, memory=memory)

@@ -19,8 +19,8 @@ from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.planning import allowances
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Notion
-from dpcore.publish.bounded_reading import read_bytes
-from dpcore.publish.folder import GUARANTEE_JSON
+from dpcore.publish.bounded_reading import folder_inside, read_json
+from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import parse
 
@@ -167,7 +167,7 @@ def plan(
             plans = allowances(remaining_budget, releases, _shares(share or []))
         if json:
             show_json(
-                {"left": attrs.asdict(remaining_budget), "allowances": [*map(attrs.asdict, plans)]}
+                {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
             )
             return
         out().print(f"left: {remaining_budget.describe()}", markup=False)
@@ -236,9 +236,10 @@ def verify(
 
 def _verify_run(book: Ledger, folder: Path) -> None:
     """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word."""
-    path = folder / "public" / GUARANTEE_JSON
+    path = folder / PUBLIC / GUARANTEE_JSON
     try:
-        guarantee = msgspec.json.decode(read_bytes(path), type=dict[str, Any])
+        path = folder_inside(folder, PUBLIC) / GUARANTEE_JSON
+        guarantee = msgspec.json.decode(read_json(path), type=dict[str, Any])
         digest = str(guarantee["ledger"]["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
         raise LedgerError(f"{path}: no guarantee that names a ledger") from None
@@ -258,7 +259,7 @@ def _state(book: Ledger) -> dict[str, Any]:
         **total.claims(),
         "notion": total.notion,
         "left": {
-            **attrs.asdict(remaining_budget),
+            **remaining_budget.figures(),
             "largest": remaining_budget.largest,
             "told": remaining_budget.describe(),
         },

@@ -1,10 +1,12 @@
-"""The options --memory and --work: what a run may need of the machine."""
+"""The options --memory, --work and --expected-records: what a run may need of the machine."""
 
+import contextlib
 from typing import Annotated
 
 import attrs
 import typer
 
+from dpcore.plan.cost_statement import Resources
 from dpcore.specs.spec import Spec
 
 MemoryOption = Annotated[
@@ -25,6 +27,18 @@ WorkOption = Annotated[
         show_default=False,
     ),
 ]
+ExpectedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--expected-records",
+        metavar="N",
+        min=1,
+        help="A public estimate of a private number of records, for memory and disk alone.",
+        show_default=False,
+    ),
+]
+
+_THREAD = 48_000_000  # bytes that a thread's stack and its buffer of BLAS reserve
 
 
 def in_bytes(given: str | None) -> int | None:
@@ -49,9 +63,32 @@ def in_number(given: str | None) -> int | None:
     return None if given is None else read_work(given)
 
 
-def limited(spec: Spec, memory: str | None, work: str | None) -> Spec:
+def limited(spec: Spec, memory: str | None, work: str | None, expected: int | None = None) -> Spec:
     """The spec with the limits of the command line on what a run may need."""
-    return attrs.evolve(
-        spec,
-        request=attrs.evolve(spec.request, memory=in_bytes(memory), work=in_number(work)),
+    request = attrs.evolve(
+        spec.request, memory=in_bytes(memory), work=in_number(work), expected=expected
     )
+    return attrs.evolve(spec, request=request)
+
+
+def limit_process(resources: Resources, memory: int | None) -> None:
+    """Have the system keep this process, and those that it starts, below `memory` bytes of data.
+
+    Only where that is at least twice what the run needs: an estimate that is too low stops nobody.
+    """
+    import numpy as np
+
+    from dpcore.engines.local import usable_threads
+
+    needed_bytes = 2 * resources.memory + _THREAD * usable_threads()
+    if memory is None or memory < needed_bytes:
+        return
+    # OpenBLAS tries for ever where it cannot have its buffers: it gets them before the limit.
+    square = np.ones((256, 256))
+    np.dot(square, square)
+    with contextlib.suppress(ImportError, OSError, ValueError):  # Windows; a lower limit is there
+        import resource
+
+        resource.setrlimit(
+            resource.RLIMIT_DATA, (memory, resource.getrlimit(resource.RLIMIT_DATA)[1])
+        )

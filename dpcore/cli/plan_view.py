@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpcore.cli.console import columns, note
+from dpcore.domain.columns import summary
 from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Model, Published
@@ -81,6 +82,13 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
         for query in queries
     ]
     console.print(columns(*headings, rows=rows))
+    # The weights are locked as they stand here: a replay computes none of them.
+    for release, queries in lock.plan["releases"].items():
+        for query in (query for query in queries if "bands" in query):
+            weights = summary(query["bands"])
+            console.print(
+                f"{release}: {query['query']} adds its last sums up, times {weights}", markup=False
+            )
 
 
 def show_bars(console: Console, plan: Plan) -> None:
@@ -108,7 +116,7 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.shown_rows(), [DISPLAY] if figures.display is not None else []
+        rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
         cells = [map(_number, row) for row in rows[:_SHOWN]]
         console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:

@@ -8,6 +8,7 @@ import typer
 from dpcore.cli.console import JsonOption, guarded, out, show_json
 from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
+from dpcore.publish.folder import GUARANTEE_TEXT
 from dpcore.publish.whole_run import replay as rebuilt
 
 
@@ -25,7 +26,8 @@ def replay(
             show_json({"guarantee": result.guarantee.to_dict(), "replayed": sorted(result.files)})
             return
         console = out()
-        console.print(result.guarantee.paragraph(), markup=False)
+        # In the words of its own format: what the folder itself says.
+        console.print(result.files[GUARANTEE_TEXT].decode().rstrip(), markup=False)
         console.print()
         console.print(f"{len(result.files)} files replay to identical bytes.", markup=False)
         console.print(

@@ -25,7 +25,13 @@ from dpcore.cli.engine_options import (
     SchedulerOption,
     engine_choice,
 )
-from dpcore.cli.limit_options import MemoryOption, WorkOption, limited
+from dpcore.cli.limit_options import (
+    ExpectedOption,
+    MemoryOption,
+    WorkOption,
+    limit_process,
+    limited,
+)
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
 from dpcore.specs.spec import load_spec
@@ -48,6 +54,7 @@ def run(
     local_cluster: LocalClusterOption = None,
     memory: MemoryOption = None,
     work: WorkOption = None,
+    expected: ExpectedOption = None,
     rehearsal: Annotated[
         int | None,
         typer.Option(
@@ -58,9 +65,10 @@ def run(
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
-        loaded = limited(load_spec(spec), memory, work)
+        loaded = limited(load_spec(spec), memory, work, expected)
+        bytes_allowed = loaded.request.memory
         # A wrong option ends here, before any budget is reserved.
-        choice = engine_choice(engine, scheduler, local_cluster)
+        choice = engine_choice(engine, scheduler, local_cluster, bytes_allowed)
 
         # imported for a spec that is right
         from dpcore.cli.plan_view import show_figures, show_noise, show_objects, show_plan
@@ -75,6 +83,7 @@ def run(
                 engine=choice,
                 runs=runs,
                 rehearsal=rehearsal,
+                limit=lambda plan: limit_process(plan.resources, bytes_allowed),
                 progress=progress,
             )
         # The run is on disk and paid for: from here on a failure is one of showing it.

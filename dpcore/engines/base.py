@@ -60,6 +60,9 @@ class Engine(ABC):
     """Whether the process of the run may read all records into its own memory instead, for what
     does not read in blocks."""
 
+    is_local: bool = True
+    """Whether this machine's disk holds the records."""
+
     spool: Path | None = None
     """The operator's folder for what the process of the run keeps on disk; the system's if None."""
 

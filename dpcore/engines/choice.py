@@ -24,12 +24,14 @@ class EngineChoice(ABC):
     Args:
         scheduler: The address of whoever hands out work, where one runs already.
         workers: So many processes on this machine in its place.
+        memory: Bytes that it may use on this machine; its own choice if None.
     """
 
     scheduler: str | None = None
     workers: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )
+    memory: int | None = None
 
     @abstractmethod
     def opened(self, spool: Path) -> contextlib.AbstractContextManager[Engine]:
@@ -60,5 +62,5 @@ class Local(EngineChoice):
             RequestError,
             "the local engine has no scheduler and no workers: name none",
         )
-        with LocalEngine(spool=spool) as engine:
+        with LocalEngine(spool=spool, memory=self.memory) as engine:
             yield engine

@@ -28,6 +28,7 @@ BLOCK = 4096
 """Records of a block."""
 
 _NUMBER = 8  # bytes
+_FEWEST = 64  # records of a block, where memory is limited
 
 
 def usable_threads() -> int:
@@ -86,6 +87,7 @@ class LocalEngine(Engine):
         spool: The operator's folder for files without a name; the system's own if None.
         threads: How many blocks are worked on at a time.
         rows: Most records of a block.
+        memory: Bytes that the process may use: the blocks of all threads take an eighth of it.
     """
 
     one_memory: ClassVar[bool] = True
@@ -93,6 +95,7 @@ class LocalEngine(Engine):
     spool: Path | None = None
     threads: int = attrs.field(factory=usable_threads, validator=positive_integer)
     rows: int = attrs.field(default=BLOCK, validator=positive_integer)
+    memory: int | None = None
     _held: dict[Selection, _Blocks] = attrs.field(factory=dict, init=False, repr=False)
 
     def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
@@ -121,23 +124,31 @@ class LocalEngine(Engine):
                 yield records
 
     def _cut(self, batches: Iterator[Records]) -> Iterator[Records]:
-        """Cut batches of any size into blocks of `rows` records; the last may be shorter."""
+        """Cut batches of any size into blocks of one length; the last may be shorter."""
         # Blocks of one size, whatever the source's batches are: memory is one block a thread.
         queue: list[Records] = []
         count = 0
         for records in batches:
             queue.append(records)
             count += len(records)
-            if count < self.rows:
+            rows = self._rows(records)
+            if count < rows:
                 continue
             joined_batches = _join(queue)
-            cut = count // self.rows * self.rows
-            for start in range(0, cut, self.rows):
-                yield joined_batches.take(np.arange(start, start + self.rows))
+            cut = count // rows * rows
+            for start in range(0, cut, rows):
+                yield joined_batches.take(np.arange(start, start + rows))
             queue = [joined_batches.take(np.arange(cut, count))]
             count -= cut
         if count:
             yield _join(queue)
+
+    def _rows(self, records: Records) -> int:
+        """Records of a block: fewer where memory is limited, down to what is worth a task."""
+        if self.memory is None:
+            return self.rows
+        size: int = _NUMBER * (records.features.shape[1] + 1) * self.threads
+        return min(self.rows, max(_FEWEST, self.memory // (8 * size)))
 
     def total(self, task: Task) -> Folded:
         """Sum `task.part` over all blocks; each thread takes the next block and adds it."""

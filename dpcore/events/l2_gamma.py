@@ -21,7 +21,7 @@ above.
 """
 
 import math
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import ClassVar
 
 import attrs
@@ -40,6 +40,23 @@ _LARGEST = 700.0  # nats: e^epsilon is a float up to here
 _PAD = 1e-9  # relative, granted to the ends of cells
 _ROUNDING = 1e-10  # relative, granted to sums of at most _RADII * _ANGLES terms
 Array = NDArray[np.float64]
+
+
+@lru_cache(maxsize=8)  # a calibration looks at one dimension at many epsilons
+def _corners(d: int) -> tuple[Array, Array, Array, Array]:
+    """Cells of the normal law, shapes (97,) and (2049,), and r and s at their ends."""
+    # r and s are cut into cells at quantiles of the normal law, from the smaller tail
+    radii = np.linspace(-_REACH, _REACH, _RADII + 1)
+    angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
+    r = np.where(
+        radii < 0,
+        scipy.special.gammaincinv(d, scipy.special.ndtr(np.minimum(radii, 0.0))),
+        scipy.special.gammainccinv(d, scipy.special.ndtr(-np.maximum(radii, 0.0))),
+    )
+    half = (d - 1) / 2
+    beta = scipy.special.betaincinv(half, half, scipy.special.ndtr(-np.abs(angles)))
+    s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
+    return radii, angles, r, s
 
 
 @attrs.frozen(kw_only=True, slots=False)
@@ -66,17 +83,7 @@ class L2GammaEvent(TwoEnds):
     def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
         """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""
         d = self.dimension
-        # r and s are cut into cells at quantiles of the normal law, from the smaller tail
-        radii = np.linspace(-_REACH, _REACH, _RADII + 1)
-        angles = np.linspace(-_REACH, _REACH, _ANGLES + 1)
-        r = np.where(
-            radii < 0,
-            scipy.special.gammaincinv(d, scipy.special.ndtr(np.minimum(radii, 0.0))),
-            scipy.special.gammainccinv(d, scipy.special.ndtr(-np.maximum(radii, 0.0))),
-        )
-        half = (d - 1) / 2
-        beta = scipy.special.betaincinv(half, half, scipy.special.ndtr(-np.abs(angles)))
-        s = np.where(angles < 0, 2 * beta - 1, 1 - 2 * beta)
+        radii, angles, r, s = _corners(d)
         # L decreases in r and s: upper corners give a lower end. Corners are padded outwards.
         sign = 1 if lower else -1
         r = r * (1 + sign * _PAD)

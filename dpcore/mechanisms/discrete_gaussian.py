@@ -44,6 +44,7 @@ class DiscreteGaussian(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L2
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "exact"

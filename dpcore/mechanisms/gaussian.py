@@ -56,8 +56,10 @@ class Gaussian(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L2
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
+    spherical: ClassVar[bool] = True
     source: ClassVar[str] = (
         "Balle & Wang (2018), arXiv:1805.06530v2, Theorem 8; on a grid, the smoothing lemma T13"
     )

@@ -38,6 +38,7 @@ class L2Gamma(Executed):
     """
 
     distance: ClassVar[Distance] = Distance.L2
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     arithmetic: ClassVar[Arithmetic] = "real"
     source: ClassVar[str] = "Hardt & Talwar (2010), arXiv:0907.3754; curve T8"

@@ -36,6 +36,13 @@ class Ask:
             f"its sensitivity is a law over the order of records, which mechanism "
             f"{type(self.mechanism).__name__} cannot price (gaussian can)",
         )
+        # Noise scaled in one norm covers no move that is bounded in another.
+        need(
+            self.sensitivity.distance is self.mechanism.distance,
+            ContractError,
+            f"{type(self.mechanism).__name__} needs a {self.mechanism.distance} bound, the "
+            f"sensitivity is stated in {self.sensitivity.distance}",
+        )
 
     def at(self, scale: float) -> Self:
         """The same ask with its mechanism's free field set."""
@@ -72,8 +79,22 @@ class Ask:
 
     @property
     def taken(self) -> Any:
-        """The sensitivity, of a class that the mechanism takes."""
-        return self.sensitivity
+        """The sensitivity, of a class that the mechanism takes; with bands, of all answers that
+        one sum enters, together."""
+        # Everything of a mechanism is about what its noise has to hide: noise, grid, bars, event.
+        sensitivity: Any = self.sensitivity
+        moved = self.query.moved(sensitivity.largest)
+        return (
+            sensitivity
+            if moved == sensitivity.largest
+            else attrs.evolve(sensitivity, value=moved, range=None, diameter=None)
+        )
+
+    @property
+    def charged(self) -> int:
+        """How many of its events a run pays for: the asks that one record can be in."""
+        asks, sampling = self.query.at_most, self.query.sampling
+        return asks if sampling is None else sampling.charged(asks)
 
     @property
     def _calibrated(self) -> AnyMechanism:
@@ -96,21 +117,21 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
         return query.sampling.amplified(event)
     # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
     # the sensitivity is larger, as for a replacement, that second move is priced by itself.
-    absent_event = event
-    if query.sum.clip < sensitivity.largest:
-        absent_event = mechanism.event_of_move(query, sensitivity, query.sum.clip)
+    absent_event, clip = event, query.moved(query.longest(sensitivity.distance))
+    if clip < sensitivity.largest:
+        absent_event = mechanism.event_of_move(query, sensitivity, clip)
     return query.sampling.amplified_sum(event, absent_event)
 
 
 def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:
-    """The accountant after every ask, each as often as it may be asked.
+    """The accountant after every ask, each as often as a record may be in it.
 
     Raises:
         NoClaimError: an event has no claim that this accountant can add up.
     """
     # Every ask is charged as often as it may happen, however often it does.
     for ask in asks:
-        accountant = accountant.compose(ask.event(), ask.query.at_most)
+        accountant = accountant.compose(ask.event(), ask.charged)
     return accountant
 
 

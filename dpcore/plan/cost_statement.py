@@ -1,12 +1,26 @@
 """Resources: what a run needs of the machine, from public facts alone."""
 
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any, Protocol, Self, runtime_checkable
 
 import attrs
 
 from dpcore.domain.domain import Domain
+from dpcore.errors import ResourceError, need
 
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
+# Seconds at the yardstick, as `benchmarks/rooms.py` measures them on the examples.
+_START = 2.3  # two interpreters with their modules, and the pricing of a plan
+_PASS = 5.5e-3  # an ask: its noise, and its replay
+_WORK = 5e-10  # a multiplication: of matrices it costs less, step by step more
+_READ = 2e-7  # a cell that is read and encoded
+
+YARDSTICK = 1.2
+"""Seconds that ten million passes of `s += i` at a module's level take on the processor whose
+seconds are stated."""
 
 
 @attrs.frozen
@@ -14,16 +28,29 @@ class Resources:
     """An estimate, to within a small factor.
 
     Args:
-        memory: Bytes at the peak.
+        memory: Bytes of the process that runs, at its peak. The one that replays the answers has
+            an interpreter's share of its own beside it.
         work: Multiplications of numbers.
         passes: How often all records are gone through, their reading included.
         disk: Bytes of the spool, where records are held in blocks.
+        cells: How many cells of a source are read.
+        published: Bytes of the run folder.
     """
 
     memory: int = 0
     work: int = 0
     passes: int = 0
     disk: int = 0
+    cells: int = 0
+    published: int = 0
+
+    @property
+    def seconds(self) -> float:
+        """Processor seconds of a whole run, its replay included, at the yardstick."""
+        # Counts may be larger than any float.
+        counts = (self.passes, self.work, self.cells)
+        costs = zip(counts, (_PASS, _WORK, _READ), strict=True)
+        return _START + sum(min(count, 10**300) * cost for count, cost in costs)
 
     def __add__(self, other: Self) -> "Resources":
         """Both, one after the other, nothing given back."""
@@ -40,14 +67,19 @@ class Resources:
             self.work + addend.work,
             self.passes + addend.passes,
             max(self.disk, addend.disk),
+            self.cells + addend.cells,
+            self.published + addend.published,
         )
 
     def describe(self) -> str:
-        """The estimate in one clause: memory, disk, multiplications and passes."""
+        """The estimate in one clause: memory, disk, seconds, multiplications and passes."""
         passes = f", {self.passes} {'passes' if self.passes > 1 else 'pass'} over the records"
         disk = f", {in_bytes(self.disk)} of disk" if self.disk else ""
         work = f"{in_powers(self.work)} multiplications{passes if self.passes else ''}"
-        return f"about {in_bytes(self.memory)} of memory{disk}, {work}"
+        seconds = (
+            f"{self.seconds:.2g} s of a processor that adds ten million numbers in {YARDSTICK} s"
+        )
+        return f"about {in_bytes(self.memory)} of memory in all{disk}, {seconds}: {work}"
 
 
 @runtime_checkable
@@ -62,6 +94,28 @@ def stated(component: Any, domain: Domain) -> Resources:
     """What a component says that it needs; zeros where it says nothing."""
     return Resources(
         *(component.resources(domain) if isinstance(component, StatesResources) else ())
+    )
+
+
+def require_disk(folder: Path | None, size: int) -> None:
+    """Refuse to write more into a folder, or to the system's for temporary files, than is free.
+
+    Args:
+        folder: Where; it need not exist yet.
+        size: Bytes, by public facts alone.
+
+    Raises:
+        ResourceError: the file system has less.
+    """
+    place = (Path(tempfile.gettempdir()) if folder is None else folder).absolute()
+    # What is free is a fact of the machine, whoever fills it: no record of this run is open.
+    existing = next(path for path in (place, *place.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    need(
+        size <= free,
+        ResourceError,
+        f"needs about {in_bytes(size)} of disk in {place}, {in_bytes(free)} are free; no record "
+        "was opened (make room, or name another folder)",
     )
 
 

@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import positive
+from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner
@@ -31,7 +31,8 @@ class Release:
 
     Args:
         learner: What to fit.
-        mechanism: For every query, or one by query name.
+        mechanism: For every query that it fits, or one by query name; the usual one for others,
+            and for all if None (`dpcore.mechanisms.usual`).
         bound: Overrides the learner's own preference.
         name: Unique within the run.
         share: Share of the budget relative to the run's other releases.
@@ -41,10 +42,11 @@ class Release:
             are what is published.
         of: An earlier release of the run. This one is about its predictions on the hold-out: its
             learner reads evaluated records (`dpcore.running.predictions_as_records`).
+        inputs: Earlier releases of the run, whose published objects the learner starts from.
     """
 
     learner: AnyLearner
-    mechanism: AnyMechanism | Mapping[str, AnyMechanism]
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None
     bound: SensitivityBound | None = None
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
@@ -52,6 +54,7 @@ class Release:
     point: Mapping[str, Any] = attrs.field(factory=dict)
     predictions_at: str | None = None
     of: str | None = None
+    inputs: tuple[str, ...] = ()
 
 
 def _as_tuple(items: Iterable[Any]) -> tuple[Any, ...]:
@@ -78,6 +81,9 @@ class Request:
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
+        expected: A public estimate of a private number of records, by whoever operates the
+            machine: memory, disk and work are counted with it where the domain declares no number,
+            and nothing else is.
         memory: Bytes that a run may need by public facts; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
         blocks: Whether the records come as a source that is read in blocks, so that learners which
@@ -101,6 +107,9 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     registry: Registry | None = None
+    expected: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
     memory: int | None = None
     work: int | None = None
     blocks: bool = False
@@ -119,13 +128,13 @@ class Request:
         """A request whose only release may be given as `learner`, `mechanism` and `bound`.
 
         Raises:
-            SpecError: neither releases nor a learner with its mechanism are given, or both are.
+            SpecError: neither releases nor a learner are given, or both are.
         """
         need(
-            (learner is None) != (not releases) and (learner is None) == (mechanism is None),
+            (learner is None) != (not releases) and (learner is not None or mechanism is None),
             SpecError,
             "price needs either releases, or a learner with its mechanism",
         )
-        if learner is not None and mechanism is not None:
+        if learner is not None:
             releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
         return cls(releases=releases, **fields)

@@ -8,7 +8,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.distance import Distance
+from dpcore.distance import CONVERTIBLE, Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
@@ -16,6 +16,7 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
+from dpcore.pricing.banded import explain_unbanded
 from dpcore.pricing.unit_claims import (
     bound_relation,
     clips_persons,
@@ -29,7 +30,18 @@ from dpcore.registry.registry import Registry
 from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw
+from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw, WorstCase
+
+_ADDITIVE = "gaussian, laplace and other noise on every coordinate fit"
+_FITTING = {
+    Distance.L1: _ADDITIVE,
+    Distance.L2: _ADDITIVE,
+    Distance.LINF: "exponential and permute_and_flip choose among scores",
+    Distance.RKHS: "gaussian_process and per_query answer a function",
+    Distance.PSD_ROWS: "gaussian_sampling answers a Gram matrix",
+    Distance.HAMMING: "randomized_response answers categories",
+}
+"""What releases a query that moves in each distance, for messages."""
 
 
 @attrs.frozen(eq=False, slots=False)
@@ -90,7 +102,7 @@ class Bounds:
             return queries
         if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
-        claims = _Claims(self, release)
+        claims = _Claims(self, _choose_mechanisms(release, queries, public.mu is not None))
         # A bound about a learner within a learner chooses the inner one's bound here, once.
         definite_bound = bound.about(
             release.learner, public, bound_relation(self.adjacency), claims
@@ -104,7 +116,11 @@ class Bounds:
             sensitivity = claims.claim(definite_bound, query, release.learner, public, query.name)
             if isinstance(sensitivity, Refused):
                 return sensitivity
-            mechanism = _mechanism(release, query, query.name)
+            mechanism = claims.mechanism(query, query.name)
+            if reason := explain_unbanded(
+                query, release.learner, sensitivity, mechanism, alone=len(queries) == 1
+            ):
+                return Refused(reason)
             asks[query.name] = Ask(
                 query=mechanism.planned(query),
                 sensitivity=sensitivity,
@@ -176,7 +192,7 @@ class Bounds:
     def evaluate(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
     ) -> AnySensitivity | Refused:
-        """What a bound claims of one query, if that serves the run."""
+        """What a bound claims of one query in the query's distance, if that serves the run."""
         claim = partial(bound.sensitivity, query, learner, public)
         try:
             result = (
@@ -199,15 +215,20 @@ class Bounds:
             SpecError,
             f"{owner} states a law over orders, the query {query.name!r} draws none",
         )
+        # A lock states the sensitivity in its mechanism's norm, which `_Claims` holds it against.
         need(
-            result.distance is query.distance,
+            self.locked or result.distance is query.distance,
             SpecError,
             f"{owner} bounds {result.distance}, the query {query.name!r} needs {query.distance}",
         )
         # A refuted bound is priced in a reproduction only, which carries no guarantee.
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
-        return result
+        # A lock says what was taken for granted when it was written.
+        if self.locked or self.registry is None:
+            return result
+        premises = dict.fromkeys((*result.premises, *self.registry.premises()))
+        return attrs.evolve(result, premises=tuple(premises))
 
 
 def _explain_unsampled(
@@ -226,7 +247,7 @@ def _explain_unsampled(
     is_replacement = adjacency.replaces and claim.adjacency.replaces
     if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
         return reason
-    if not isinstance(query, SumQuery) or not query.sum.clip <= claim.smallest:
+    if not isinstance(query, SumQuery) or not query.longest(claim.distance) <= claim.smallest:
         return f"{reason}, and for sums that a replacement moves by the clip or more"
     return ""
 
@@ -249,7 +270,7 @@ class _Claims:
     """What bounds claim, as far as the mechanisms of one release can price it."""
 
     bounds: Bounds
-    release: Release
+    mechanisms: Mapping[str, tuple[AnyMechanism, list[str]]]
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
         return self.bounds.of_learner(learner)
@@ -257,18 +278,33 @@ class _Claims:
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
     ) -> AnySensitivity | Refused:
-        sensitivity = self.bounds.evaluate(bound, query, learner, public)
-        if isinstance(sensitivity, Refused):
-            return sensitivity
-        mechanism = _mechanism(self.release, query, name)
+        """The claim in the norm of the query's mechanism that costs the least noise."""
+        norms = dict.fromkeys((query.distance, *query.norms))
+        answers = [
+            self.bounds.evaluate(bound, query.stated_in(norm), learner, public) for norm in norms
+        ]
+        claims = [answer for answer in answers if not isinstance(answer, Refused)]
+        if not claims:
+            return answers[0]
+        mechanism = self.mechanism(query, name)
         if reason := explain_unpriced(self.bounds.adjacency, mechanism):
             return Refused(reason)
-        if not isinstance(sensitivity, mechanism.takes):
+        prices = [claim for claim in claims if isinstance(claim, mechanism.takes)]
+        converted = [claim.in_norm(mechanism.distance, query.real_size) for claim in prices]
+        usable = [claim for claim in converted if claim is not None]
+        if not usable:
             return Refused(
                 f"its sensitivity is a law over the order of records, which mechanism "
                 f"{type(mechanism).__name__} cannot price (gaussian can)"
             )
-        return sensitivity
+        # What is proved for all data comes before a smaller number that is not.
+        return min(
+            usable, key=lambda claim: (not isinstance(claim.validity, WorstCase), claim.largest)
+        )
+
+    def mechanism(self, query: Query, name: str) -> AnyMechanism:
+        """The mechanism of the query that the run plans as `name`."""
+        return _complete(*self.mechanisms[name], query, name)
 
 
 def _explain_unfit(queries: tuple[Query, ...]) -> str:
@@ -280,36 +316,63 @@ def _explain_unfit(queries: tuple[Query, ...]) -> str:
     return ""
 
 
-def _mechanism(release: Release, query: Query, name: str) -> AnyMechanism:
-    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+def _choose_mechanisms(
+    release: Release, queries: tuple[Query, ...], has_delta: bool
+) -> dict[str, tuple[AnyMechanism, list[str]]]:
+    """Each query's mechanism, and under which keys the release names it.
+
+    One mechanism for all queries answers those that it fits. Where it fits some of them, and where
+    the release names none, a query has the usual one.
+    """
     choice = release.mechanism
-    path: list[str]
     if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
-        group = name.split(".")[0]
-        key = name if name in choice else group
-        mechanism, path = choice[key], ["mechanism", key]
-    else:
-        mechanism, path = choice, ["mechanism"]
-    # A function moves in the norm of its kernel, and nothing else does.
-    is_function = query.distance is Distance.RKHS
-    hint = "; gaussian_process and per_query answer a function" if is_function else ""
-    # Noise scaled in one norm covers no move that is bounded in another.
-    need(
-        mechanism.distance is query.distance,
-        SpecError,
-        f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
-        f"{name!r} is bounded in {query.distance}{hint}",
-        path,
+        keys = {q.name: q.name if q.name in choice else q.name.split(".")[0] for q in queries}
+        return {name: (choice[key], ["mechanism", key]) for name, key in keys.items()}
+    misfits = [q for q in queries if choice is None or _explain_misfit(choice, q)]
+    if choice is not None and len(misfits) in (0, len(queries)):
+        return {query.name: (choice, ["mechanism"]) for query in queries}
+    # Imported where a mechanism is missing: these are many.
+    from dpcore.mechanisms.usual import usual_mechanism
+
+    usual = {q.name: (usual_mechanism(q, has_delta=has_delta), list[str]()) for q in misfits}
+    fitting = {} if choice is None else {q.name: (choice, ["mechanism"]) for q in queries}
+    return {**fitting, **usual}
+
+
+def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
+    """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
+    name = f"{query.name!r}"
+    usual = _FITTING[query.distance]
+    if query.usual is not None:
+        usual = f"{type(query.usual).__name__} fits"
+    # Noise scaled in one norm covers no move that is bounded in another: what is added to every
+    # coordinate takes a converted bound. Not of scores, which are no vector, and not of a query of
+    # its own kind, whose coordinates may be more than its shape says.
+    is_converted = (
+        mechanism.additive
+        and type(query) in (Query, SumQuery)
+        and not query.is_choice
+        and {mechanism.distance, query.distance} <= CONVERTIBLE
     )
+    if mechanism.distance is not query.distance and not is_converted:
+        return (
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{name} is bounded in {query.distance}; {usual}"
+        )
     # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
     kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
-    need(
-        mechanism.answers in kinds,
-        SpecError,
-        f"mechanism {type(mechanism).__name__} and the query {name!r} do not fit: a "
-        f"function is answered by an interactive mechanism, and nothing else is{hint}",
-        path,
+    if mechanism.answers in kinds:
+        return ""
+    return (
+        f"mechanism {type(mechanism).__name__} and the query {name} do not fit: it answers a "
+        f"{mechanism.answers.__name__}, and the query is a {type(query).__name__}; {usual}"
     )
+
+
+def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str) -> AnyMechanism:
+    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+    reason = _explain_misfit(mechanism, attrs.evolve(query, name=name))
+    need(not reason, SpecError, reason, path)
     if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
         raise SpecError(
             f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "

@@ -25,7 +25,7 @@ def calibrate(
 ) -> tuple[Ask, ...]:
     r"""Set every free mechanism so that the whole composition meets (epsilon, delta).
 
-    An ask of query q gets scale :math:`t\sqrt{\text{at\_most}_q / w_q}`, with w the shares
+    An ask of query q gets scale :math:`t\sqrt{\text{charged}_q / w_q}`, with w the shares
     normalised over the free ones, for the least t found by Brent's method at which the composed
     upper end is at most epsilon; the result is checked against the budget itself. For Gaussians the
     composition then has mu = 1/t whatever the shares.
@@ -87,9 +87,7 @@ def _scale_asks(asks: Sequence[Ask], log_t: float) -> tuple[Ask, ...]:
     total = math.fsum(ask.share for ask in asks if not ask.mechanism.calibrated)
     # A query of share w asked k times with noise sqrt(k / w) costs its share w of the squares.
     return tuple(
-        ask
-        if ask.mechanism.calibrated
-        else ask.at(t * math.sqrt(ask.query.at_most * total / ask.share))
+        ask if ask.mechanism.calibrated else ask.at(t * math.sqrt(ask.charged * total / ask.share))
         for ask in asks
     )
 

@@ -2,8 +2,9 @@
 
 Work is counted in multiplications, so that a limit means the same on every machine. Both prices are
 made of public facts alone: where the number of records is private, of the upper bound that is
-declared (`at_most`), or of no records where none is. So a refusal tells nothing of the records.
-They are asked for before anything is priced: a component's count may fill the memory by itself.
+declared (`at_most`), else of the number that the operator expects (`Request.expected`), or of no
+records where there is none. So a refusal tells nothing of the records. They are asked for before
+anything is priced: a component's count may fill the memory by itself.
 
 Where records come in blocks (`Request.blocks`) and every learner reads in blocks, some blocks are
 in memory, and all records on disk; else all are in memory.
@@ -21,14 +22,18 @@ import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below, need
+from dpcore.guarantee import ReleaseKind
 from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
 from dpcore.plan.request import Request
-from dpcore.query import Query, Reads
+from dpcore.query import Query, Reads, SumQuery
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
+_PROCESS = 120_000_000  # bytes of an interpreter with numpy, scipy and a reader of files
+_FILES, _FILES_OF_QUERY = 40_000, 2_000  # bytes of a run folder, and what a query adds to its files
+_PUBLISHED, _ROW = 32, 200  # bytes of a number in arrays, of one in a table
 _ID = 250  # a text, its place in a table of them, and the words a record is chosen by
 _BLOCK = 10_000  # features
 _SEARCH = 20  # passes of a private search: an estimate, since they follow the records
@@ -84,6 +89,7 @@ def require_room(request: Request, part: Domain) -> None:
     Raises:
         ResourceError: more than the limit, however the records are read.
     """
+    request, part = _with_expected(request), _expect_records(part, request)
     # Queries say how they are read, and planning them may already need what is refused here.
     try:
         _of_components(request, part, blocks=False)
@@ -126,6 +132,7 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
         ResourceError: more than the limit.
     """
     limits, releases = _Limits.of(request), [*releases]
+    request, part = _with_expected(request), _expect_records(part, request)
     reads = Reads.most(scheduled.reads for scheduled in releases if scheduled.release.of is None)
     # Only now it is known how the records are read: all are in memory where one release needs all.
     blocks = request.blocks and reads.in_blocks
@@ -133,7 +140,12 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
     for number, scheduled in enumerate(releases):
         passes = _SEARCH if scheduled.reads is Reads.LOOPS else 1
         queries = [ask.query for ask in scheduled.asks.values()]
-        answers = sum((_of_query(query, scheduled.part, passes) for query in queries), Resources())
+        sized_part = _expect_records(scheduled.part, request)
+        answers = sum((_of_query(query, sized_part, passes) for query in queries), Resources())
+        bytes_each = _ROW if scheduled.publishes is ReleaseKind.STATISTICS else _PUBLISHED
+        numbers = sum(query.real_size * query.at_most for query in queries)
+        files = _FILES_OF_QUERY * len(queries) + bytes_each * numbers
+        answers = attrs.evolve(answers, published=files)
         if blocks:
             # What every pass would compute again is kept on disk beside the records.
             answers = attrs.evolve(answers, disk=known.disk + _derived(scheduled, request))
@@ -141,7 +153,17 @@ def with_queries(releases: Iterable[Scheduled], request: Request, part: Domain) 
             limits.require(known.memory + answers.memory, total.work + answers.work)
         # Answers are in memory until all are published: theirs adds up.
         total += answers
-    return total
+    return attrs.evolve(total, published=_FILES + total.published)
+
+
+def _with_expected(request: Request) -> Request:
+    return attrs.evolve(request, domain=_expect_records(request.domain, request))
+
+
+def _expect_records(domain: Domain, request: Request) -> Domain:
+    """The domain with as many records as the operator expects, where it declares no number."""
+    is_unknown = domain.at_most is None and request.expected is not None
+    return attrs.evolve(domain, limit=request.expected) if is_unknown else domain
 
 
 def _of_query(query: Query, part: Domain, passes: int) -> Resources:
@@ -152,6 +174,9 @@ def _of_query(query: Query, part: Domain, passes: int) -> Resources:
     """
     size, repeats, records = query.real_size, query.at_most, part.at_most or 0
     rows, memory = records, _NUMBER * size * (repeats + 3)
+    # Past sums are kept as pairs of integers.
+    if isinstance(query, SumQuery) and query.bands is not None:
+        memory += 2 * _NUMBER * size * len(query.bands)
     # A sampled ask goes through the records that it draws, not through all.
     match query.sampling:
         case Poisson(probability=probability):
@@ -201,11 +226,11 @@ def _ids(domain: Domain) -> int:
 
 
 def _table(domain: Domain) -> Resources:
-    """What it takes to read and encode the records, all in memory."""
+    """The process itself, and what it takes to read and encode the records, all in memory."""
     records = domain.at_most or 0
     cells = records * (len(domain.columns) + len(domain.groups) + 1)
     memory = _CELL * cells + 2 * _NUMBER * records * domain.width + _ids(domain)
-    return Resources(memory, cells, 1)
+    return Resources(_PROCESS + memory, cells, 1, cells=cells)
 
 
 def _spooled(request: Request) -> Resources:
@@ -215,7 +240,10 @@ def _spooled(request: Request) -> Resources:
     holdout_records = math.ceil(records * request.holdout)
     memory = _table(_limit_records(domain)).memory + _ids(domain)
     encoded = (2 if holdout_records else 1) * _NUMBER * records * (domain.width + 1)
-    return Resources(memory, records * columns, 1, encoded + _CELL * holdout_records * columns)
+    # The hold-out is read by itself afterwards, and the others are written once more.
+    readings = 2 if holdout_records else 1
+    spool = encoded + _CELL * holdout_records * columns
+    return Resources(memory, records * columns, 1, spool, cells=readings * records * columns)
 
 
 def _derived(scheduled: Scheduled, request: Request) -> int:

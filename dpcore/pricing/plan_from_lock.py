@@ -65,12 +65,14 @@ class Terms:
     Args:
         epsilon: Of the whole run; infinite where nothing is guaranteed.
         accountant: Which composition stated it.
+        distributions: On whose code it rests: versions by name.
         releases: In the order of the request's.
         look: Of the paid look, by query name.
     """
 
     epsilon: float
     accountant: str
+    distributions: Mapping[str, str]
     releases: Sequence[LockedRelease]
     look: Mapping[str, LockedAsk]
 
@@ -128,6 +130,7 @@ def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
             gamma,
             epsilon=terms.epsilon,
             accountant=terms.accountant,
+            distributions=terms.distributions,
         ),
         coins=None if gamma else coins,
         resources=with_queries(releases, request, part),

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
-from dpcore.guarantee import NO_FAILURE, Assumption, Guarantee, ReleaseKind, Status
+from dpcore.guarantee import (
+    NO_FAILURE,
+    AskGuarantee,
+    Assumption,
+    Guarantee,
+    Noise,
+    ReleaseKind,
+    Statistic,
+    Status,
+)
+from dpcore.mechanisms.choice import Choice
+from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.plan.ask import Ask, compose
-from dpcore.plan.request import Request
+from dpcore.plan.request import RELEASE, Request
 from dpcore.query import SumQuery
+from dpcore.registry.distributions import distributions_of
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -49,17 +61,25 @@ def statement(
         gamma,
         epsilon=composed.epsilon(delta).upper,
         accountant=composed.explain(delta) + _target(schedule.request.budget),
+        distributions=distributions_of(*_components(schedule, accountant)),
     )
 
 
 def stated(
-    schedule: Schedule, kind: ReleaseKind, gamma: float, *, epsilon: float, accountant: str
+    schedule: Schedule,
+    kind: ReleaseKind,
+    gamma: float,
+    *,
+    epsilon: float,
+    accountant: str,
+    distributions: Mapping[str, str],
 ) -> Guarantee:
     """What a run guarantees at an epsilon that is already known: no event is composed.
 
     Args:
         epsilon: The upper end, at what is left of delta beside gamma.
         accountant: Which composition gave it.
+        distributions: On whose code it rests: versions by name.
     """
     request, asks = schedule.request, schedule.asks
     assumptions = () if request.reproduce else _assumptions(schedule)
@@ -77,10 +97,10 @@ def stated(
             *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
             *_questions(kind),
         ),
-        sampler="exact" if all(map(_sampled_exactly, asks)) else "real",
-        statistic=_statistic(asks),
         accountant=accountant,
         sources=_sources(asks, gamma),
+        asks=tuple(_ask_guarantees(schedule)),
+        distributions=distributions,
     )
     # A reproduction has figures and no guarantee.
     return guarantee.void(_explain_reproduction(asks)) if request.reproduce else guarantee
@@ -249,26 +269,42 @@ def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     return () if is_plain else (premise,)
 
 
-def _sampled_exactly(ask: Ask) -> bool:
-    """Whether no float is rounded between the statistic and its release.
+def _components(
+    schedule: Schedule, accountant: Accountant
+) -> tuple[Iterable[Any], Mapping[str, str]]:
+    """Whatever a claim rests on, and which admitted distribution holds which package."""
+    request = schedule.request
+    components = [
+        (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
+        for item in schedule.releases
+    ]
+    look = () if request.look is None else (request.look.metrics,)
+    entries = {} if request.registry is None else request.registry.entries
+    return (*components, accountant, *look), {
+        entry.entry_point.partition(".")[0]: entry.distribution for entry in entries.values()
+    }
 
-    A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows how
-    far.
-    """
-    is_sum = isinstance(ask.query, SumQuery)
-    return ask.mechanism.arithmetic == "exact" and (ask.mechanism.takes_integers or not is_sum)
 
-
-def _statistic(asks: Sequence[Ask]) -> str:
-    if all(isinstance(ask.query, SumQuery) for ask in asks):
-        return "the statistic is summed exactly"
-    allowance = max(ask.sensitivity.solver_error for ask in asks)
-    if allowance == 0:
-        return "the statistic is taken as computed in real arithmetic"
-    return (
-        f"the statistic is computed in floating point, and an error of up to {allowance:.2e} on "
-        f"either neighbour is part of its sensitivity"
-    )
+def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
+    """What holds of each query's arithmetic, in the order of the schedule's asks."""
+    pairs = [(item.name, ask) for item in schedule.releases for ask in item.asks.values()]
+    for release, ask in (*pairs, *((RELEASE, ask) for ask in schedule.look)):
+        error, is_sum = ask.sensitivity.solver_error, isinstance(ask.query, SumQuery)
+        statistic = Statistic.ALLOWANCE if error else Statistic.COMPUTED
+        # A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows
+        # how far.
+        is_exact = ask.mechanism.arithmetic == "exact" and (
+            ask.mechanism.takes_integers or not is_sum
+        )
+        is_choice = isinstance(ask.mechanism, Choice | RandomizedResponse)
+        exact_noise = Noise.CHOICE if is_choice else Noise.GRID
+        yield AskGuarantee(
+            release=release,
+            query=ask.query.name,
+            noise=exact_noise if is_exact else Noise.FLOATS,
+            statistic=Statistic.SUM if is_sum else statistic,
+            allowance=error,
+        )
 
 
 def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import math
 import os
 import stat
 import zipfile
@@ -14,22 +15,39 @@ from numpy.typing import NDArray
 from dpcore.errors import ReplayError, need
 
 LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
+MOST_VALUES = 1 << 20  # in its lists and objects: what is decoded takes far more than its text
 MOST_FILES = 10_000
 _OVERHEAD = 1 << 12  # bytes that an archive may take for one array beside its numbers
 
-_DAMAGES = (ValueError, EOFError, KeyError, MemoryError, NotImplementedError, zipfile.BadZipFile)
+
+def folder_inside(folder: Path, name: str) -> Path:
+    """A folder below another one, of which no part is a link that leads elsewhere.
+
+    Raises:
+        ReplayError: a part is a link, or no folder.
+        OSError: it does not exist, or cannot be looked at.
+    """
+    path = folder
+    for part in Path(name).parts:
+        path /= part
+        is_folder = stat.S_ISDIR(path.lstat().st_mode)
+        need(is_folder, ReplayError, f"{name}: not a folder; a link is not followed")
+    return path
 
 
 def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
-    """A regular file's content: no link, pipe or device is followed or waited for.
+    """A regular file's content: no link, pipe or device is opened, followed or waited for.
 
     Raises:
         ReplayError: it is something else, or longer than `most`.
         OSError: it cannot be read.
     """
-    # Not every system can refuse links by a flag; and a pipe must not make the open wait.
+    mode = path.lstat().st_mode
+    need(not stat.S_ISLNK(mode), ReplayError, f"{path.name}: a link is not followed")
+    # To open a device may already do something, and a pipe would be waited for.
+    need(stat.S_ISREG(mode), ReplayError, f"{path.name}: not a regular file")
+    # Both flags for what has been put in its place meanwhile; not every system has them.
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    need(not path.is_symlink(), ReplayError, f"{path.name}: a link is not followed")
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         need(stat.S_ISREG(status.st_mode), ReplayError, f"{path.name}: not a regular file")
@@ -40,6 +58,20 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
             ReplayError,
             f"{path.name}: longer than the {most} bytes that it may have",
         )
+    return content
+
+
+def read_json(path: Path) -> bytes:
+    """The text of a JSON file whose lists and objects hold a bounded number of values.
+
+    Raises:
+        ReplayError: it is no regular file, too long, or holds more.
+        OSError: it cannot be read.
+    """
+    content = read_bytes(path)
+    # Each value but the first stands behind one of these; those inside texts count as well.
+    values = sum(map(content.count, (b",", b"[", b"{")))
+    need(values < MOST_VALUES, ReplayError, f"{path.name}: more than {MOST_VALUES} values")
     return content
 
 
@@ -59,21 +91,43 @@ def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]
                 ReplayError,
                 f"{path.name}: {len(members)} arrays, {arrays} may be published",
             )
-            values = {}
-            for member in members:
-                # A compressed array could unpack to any size; a stored one cannot.
-                need(
-                    member.compress_type == zipfile.ZIP_STORED and not (member.flag_bits & 1),
-                    ReplayError,
-                    f"{path.name}: a compressed or encrypted array is not read",
+            # A compressed array could unpack to any size, and members that overlap to the size of
+            # the archive each; stored ones that do not overlap cannot.
+            need(
+                all(
+                    member.compress_type == zipfile.ZIP_STORED and not (member.flag_bits & 1)
+                    for member in members
                 )
-                with io.BytesIO(archive.read(member)) as file:
-                    name = member.filename.removesuffix(".npy")
-                    # No pickles: to load a stranger's would run their code.
-                    values[name] = np.lib.format.read_array(file, allow_pickle=False)
-    except _DAMAGES as error:
+                and sum(member.file_size for member in members) <= len(content),
+                ReplayError,
+                f"{path.name}: a compressed, encrypted or overlapping array is not read",
+            )
+            return {
+                member.filename.removesuffix(".npy"): _decode_array(archive.read(member))
+                for member in members
+            }
+    except ReplayError:
+        raise
+    except Exception as error:  # whatever zipfile or numpy raises at bytes that nobody foresaw
         raise ReplayError(f"{path.name}: damaged ({type(error).__name__})") from None
-    return values
+
+
+def _decode_array(content: bytes) -> NDArray[Any]:
+    """An array of numbers or texts in NumPy's format, no larger than its bytes.
+
+    Raises:
+        ValueError: it is damaged, or of objects: to load a stranger's would run their code.
+    """
+    file = io.BytesIO(content)
+    if np.lib.format.read_magic(file) != (1, 0):  # the only one that short headers are written in
+        raise ValueError("a format that no run publishes")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
+    # What a header announces is compared with what is there before anything is made of it.
+    size = math.prod(shape) * dtype.itemsize
+    if dtype.kind not in "biufcSU" or size != len(content) - file.tell():
+        raise ValueError("not the numbers that its header announces")
+    array = np.frombuffer(content, dtype, math.prod(shape), file.tell())
+    return array.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 
 
 def names_in(folder: Path) -> set[str]:

@@ -7,13 +7,15 @@ the whole folder or none. What is private is open to its owner alone, whatever t
 import contextlib
 import itertools
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dpcore.errors import DpcoreError
 from dpcore.ledger.disk import put_on_disk
 
+_UNPUBLISHED = re.compile(r"\..+\.partial|workers-.+")  # of files on their way, and of engines
 _PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
 
 
@@ -34,6 +36,73 @@ def new_folder(parent: Path, stem: str) -> Path:
     except OSError as error:
         raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
     raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def locked_folder(parent: Path, stem: str) -> Iterator[Path]:
+    """A new folder, locked as long as its run lives; killed runs' empty ones are removed before.
+
+    It is removed again where the run fails before it wrote anything.
+
+    A folder whose lock is free belongs to no run that lives. It is removed if it holds nothing, or
+    nothing but what its run had not published yet. Where folders cannot be locked none is.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    handles: list[int] = []
+    try:
+        with contextlib.suppress(OSError, ImportError):  # no such place yet, or no such locks
+            # Between making a folder and locking it, no other run may take it for a dead one.
+            handles.append(_lock(parent, wait=True))
+            _remove_dead(parent, stem)
+        folder = new_folder(parent, stem)
+        with contextlib.suppress(OSError, ImportError):
+            handles.append(_lock(folder, wait=False))
+        if len(handles) > 1:
+            os.close(handles.pop(0))
+        try:
+            yield folder
+        except BaseException:
+            with contextlib.suppress(OSError):  # what was written stays for the operator to look at
+                folder.rmdir()
+            raise
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _lock(folder: Path, *, wait: bool) -> int:
+    """Lock a folder until the handle is closed, or its process ends.
+
+    Raises:
+        OSError: somebody has locked it, or it cannot be locked.
+        ImportError: this platform has no such locks.
+    """
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_dead(parent: Path, stem: str) -> None:
+    """Remove the folders of runs that were killed before they published anything."""
+    name = re.compile(re.escape(stem) + r"-[0-9]{4,}")
+    for folder in parent.iterdir():
+        if not name.fullmatch(folder.name) or folder.is_symlink():
+            continue
+        with contextlib.suppress(OSError):  # a run that lives, or a file
+            handle = _lock(folder, wait=False)
+            try:
+                if all(_UNPUBLISHED.fullmatch(entry.name) for entry in folder.iterdir()):
+                    shutil.rmtree(folder)
+            finally:
+                os.close(handle)
 
 
 def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = False) -> None:

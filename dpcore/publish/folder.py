@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, need
-from dpcore.guarantee import Guarantee, Recorded
+from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.learning.models.description import (
@@ -28,12 +29,19 @@ from dpcore.learning.models.description import (
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
-from dpcore.publish.bounded_reading import names_in, read_arrays, read_bytes
-from dpcore.publish.lock import Lock, decoded, lock_of, require_same, require_versions
+from dpcore.publish.bounded_reading import (
+    folder_inside,
+    names_in,
+    read_arrays,
+    read_bytes,
+    read_json,
+)
+from dpcore.publish.formats import format_of
+from dpcore.publish.lock import Lock, decoded, relocked, require_same
 from dpcore.publish.locked_terms import terms_of
+from dpcore.publish.published_statement import PublishedStatement
 from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
-from dpcore.records.source import DOOR_PREMISES
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec, spec_of_plain
@@ -45,6 +53,7 @@ LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
+_FEW, _HEADER = 100, 128  # releases that need no such check; bytes of the header of one array
 _MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 UNCOVERED = (
@@ -98,6 +107,7 @@ def _files(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
+    style = format_of(lock.format)
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -114,7 +124,9 @@ def _files(
         for name, table in by_name(tables).items()
     }
     statistics = {
-        f"{name}.table.json": _json({key or name: table.data() for key, table in group.items()})
+        f"{name}.table.json": _json(
+            {key or name: style.table(table) for key, table in group.items()}
+        )
         for name, group in tables.items()
         if group
     }
@@ -123,8 +135,8 @@ def _files(
         LOCK: lock.encode(),
         ANSWERS: _npz(answers),
         MODEL: _npz(parameters),
-        GUARANTEE_JSON: _json(guarantee.to_dict()),
-        GUARANTEE_TEXT: guarantee.paragraph().encode() + b"\n",
+        GUARANTEE_JSON: _json(style.guarantee(guarantee)),
+        GUARANTEE_TEXT: style.paragraph(guarantee).encode() + b"\n",
         **evaluation,
         **predictions,
         **figures,
@@ -279,6 +291,25 @@ class Run(Shown):
         return tables[name]
 
 
+def _channel(folder: Path) -> tuple[str, Path]:
+    """Where in a run folder its files are: the first channel that is there, and its folder."""
+    for name in _CHANNELS:
+        with contextlib.suppress(OSError):
+            return name, folder_inside(folder, name)
+    return PUBLIC, folder / PUBLIC
+
+
+def _require_answers(lock: Lock, path: Path) -> None:
+    """Refuse at once a lock of more releases than its archive has bytes to answer."""
+    listed = lock.spec.get("releases")
+    count = len(listed) if isinstance(listed, list) else 1
+    need(
+        count <= _FEW or count * _HEADER <= path.lstat().st_size,
+        ReplayError,
+        f"{ANSWERS}: too short for the answers to {count} releases",
+    )
+
+
 def load_run(
     folder: Path | str,
     registry: Registry | None = None,
@@ -294,17 +325,18 @@ def load_run(
     `dpcore ledger verify --run` asks the ledger.
 
     Raises:
-        ReplayError: the folder is incomplete, was changed, or was made by other versions.
+        ReplayError: the folder is incomplete, or was changed.
+        SpecError: its lock holds no valid spec.
     """
     folder = Path(folder)
-    channel = next((name for name in _CHANNELS if (folder / name).is_dir()), PUBLIC)
-    files_folder, is_reproduction = folder / channel, channel == REPRODUCTION
+    channel, files_folder = _channel(folder)
     try:
         # The folder may be a stranger's: every file is bounded in size before it is decoded.
-        lock = decoded(read_bytes(files_folder / LOCK))
+        lock = decoded(read_json(files_folder / LOCK))
         statement = msgspec.json.decode(
-            read_bytes(files_folder / GUARANTEE_JSON), type=dict[str, Any]
+            read_json(files_folder / GUARANTEE_JSON), type=PublishedStatement
         )
+        _require_answers(lock, files_folder / ANSWERS)
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -312,7 +344,6 @@ def load_run(
     spec = spec_of_plain(lock.spec, LOCK, registry)
     # How much this machine may do is for the reader to say, not for the lock.
     spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
-    require_versions(lock, spec)
     coins = PublicCoins(lock.key)
     need(
         spec.request.coins is None or spec.request.coins.key == lock.key,
@@ -321,8 +352,8 @@ def load_run(
     )
     # What can be derived from the locked spec is derived anew, and the lock must equal it.
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
-    plan = spec.relock(terms, coins, reproduce=is_reproduction)
-    require_same(lock, lock_of(spec, plan, coins))
+    plan = spec.relock(terms, coins, reproduce=channel == REPRODUCTION)
+    require_same(lock, relocked(lock, spec, plan), spec)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most
@@ -342,17 +373,7 @@ def load_run(
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
     descriptions = {name: describe(model) for name, model in models.items()}
     tables = tables_of(models, descriptions)
-    # The guarantee is the plan's. What the folder says may weaken it, and never strengthen it; only
-    # the ledger itself can confirm the entry that is quoted.
-    guarantee = plan.guarantee
-    if voided := statement.get("not private"):
-        guarantee = guarantee.void(voided)
-    # A premise more never claims more, so that the folder is believed.
-    premises = statement.get("premises")
-    if isinstance(premises, list):
-        guarantee = guarantee.resting_on(*(text for text in DOOR_PREMISES if text in premises))
-    if entered := statement.get("ledger"):
-        guarantee = guarantee.record(_recorded(entered, folder))
+    guarantee = statement.applied(plan.guarantee)
     return Run(
         folder=folder,
         channel=channel,
@@ -376,14 +397,6 @@ def _count_limits(plan: Plan) -> tuple[int, int]:
         numbers += _MOST_POINTS
     looks = len(plan.schedule.look)
     return numbers + looks, sum(ask.query.at_most for ask in asks) + looks
-
-
-def _recorded(entered: Any, folder: Path) -> Recorded:
-    """What the run says of its ledger; only the ledger itself can confirm it."""
-    try:
-        return Recorded.of(entered)
-    except (TypeError, KeyError, AttributeError):
-        raise ReplayError(f"{folder}: damaged (what it says of a ledger)") from None
 
 
 def _holds(path: Path, content: bytes) -> bool:

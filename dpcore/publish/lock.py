@@ -9,17 +9,16 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.errors import ReplayError, need
+from dpcore.errors import ReplayError, need, shown
 from dpcore.plan.ask import Ask
-from dpcore.publish.bounded_reading import read_bytes
+from dpcore.publish.bounded_reading import read_json
 from dpcore.publish.files import replace_file
+from dpcore.publish.formats import FORMAT, Format, format_of
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.randomness import PublicCoins
+from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
-
-FORMAT = 2
-"""From 2 on, a lock holds what a replay needs, so that nothing is priced again."""
 
 
 class _Marked(msgspec.Struct, frozen=True):
@@ -67,7 +66,7 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether it was written for this spec by these versions."""
         # Compared as bytes, because the order of columns is part of what is encoded.
         is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
-        return is_same and self.versions == versions(spec)
+        return is_same and versions(spec).items() <= self.versions.items()
 
 
 def _normalise(data: Any) -> Any:
@@ -76,25 +75,42 @@ def _normalise(data: Any) -> Any:
 
 
 def versions(spec: Spec) -> dict[str, str]:
-    """Distributions on which the numbers of a run depend."""
-    return spec.registry.versions() | {name: metadata.version(name) for name in ("numpy", "scipy")}
+    """Distributions on which the numbers of a run depend, siblings of its plugins among them."""
+    return with_siblings(spec.registry.versions()) | {
+        name: metadata.version(name) for name in ("numpy", "scipy")
+    }
 
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
-    """The lock of a priced spec at `coins`."""
+    """The lock of a priced spec at `coins`, in the present format and by what is installed here."""
+    return _lock(spec, plan, coins, {**plan.guarantee.distributions, **versions(spec)}, FORMAT)
+
+
+def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
+    """What a published lock must be if this plan follows from it: of its own format and versions.
+
+    Versions are what the publisher had. Other ones here may explain a difference, and are none.
+    """
+    return _lock(spec, plan, lock.coins(), lock.versions, lock.format)
+
+
+def _lock(
+    spec: Spec, plan: Plan, coins: PublicCoins | None, versions: dict[str, str], number: int
+) -> Lock:
     return Lock(
         spec=_normalise(spec.text),
-        versions=versions(spec),
+        versions=versions,
         key=None if coins is None else coins.key,
-        plan=_normalise(describe(plan)),
+        plan=_normalise(describe(plan, format_of(number))),
+        format=number,
     ).digested()
 
 
-def describe(plan: Plan) -> dict[str, Any]:
-    """The priced plan as plain data, under the keys of the lock's format."""
+def describe(plan: Plan, style: Format) -> dict[str, Any]:
+    """The priced plan as plain data, under the keys of a lock of a format."""
     # Every key is the format on disk: a new one would end the replay of published folders.
     return {
-        "guarantee": plan.guarantee.to_dict(),
+        "guarantee": style.guarantee(plan.guarantee),
         "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
         "public": public_dict(plan),
         "releases": {
@@ -110,6 +126,11 @@ def describe(plan: Plan) -> dict[str, Any]:
                         if ask.query.sampling is not None
                         else {}
                     ),
+                    **(
+                        {"bands": list(bands)}
+                        if (bands := getattr(ask.query, "bands", None)) is not None
+                        else {}
+                    ),
                     **_describe_price(ask),
                 }
                 for ask in scheduled.asks.values()
@@ -122,7 +143,7 @@ def describe(plan: Plan) -> dict[str, Any]:
 def _describe_price(ask: Ask) -> dict[str, Any]:
     """What pricing found of one ask, as plain data."""
     return {
-        "distance": str(ask.query.distance),
+        "distance": str(ask.sensitivity.distance),
         # This number is for readers; `bound` holds what a replay rests on.
         "sensitivity": ask.sensitivity.plain(),
         "solver_error": ask.sensitivity.solver_error,
@@ -203,7 +224,7 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
 def _read_lock(path: Path) -> Lock | None:
     """A lock file, or None if there is none or it is not one."""
     try:
-        return decoded(read_bytes(path))
+        return decoded(read_json(path))
     except (OSError, ReplayError, msgspec.DecodeError, RecursionError):
         return None
 
@@ -216,13 +237,7 @@ def decoded(content: bytes) -> Lock:
         msgspec.DecodeError: it is no lock.
     """
     # The format comes first: a lock of another one may lack the fields that are read below.
-    version = msgspec.json.decode(content, type=_Marked).format
-    need(
-        version == FORMAT,
-        ReplayError,
-        f"spec.lock.json: a folder of format {version}, this version replays format {FORMAT}: "
-        f"replay it with the dpcore that wrote it, or run its spec again",
-    )
+    format_of(msgspec.json.decode(content, type=_Marked).format)
     lock = msgspec.json.decode(content, type=Lock)
     need(
         lock.digest == lock.digested().digest,
@@ -232,26 +247,32 @@ def decoded(content: bytes) -> Lock:
     return lock
 
 
-def require_versions(found: Lock, spec: Spec) -> None:
-    """Raise `ReplayError` unless the lock was written by what is installed here."""
-    _require_equal(found.versions, versions(spec), "spec.lock.json.versions")
+def require_same(published: Lock, computed: Lock, spec: Spec) -> None:
+    """Raise `ReplayError` naming the first key in which a lock differs from what follows from it.
 
-
-def require_same(found: Lock, again: Lock) -> None:
-    """Raise `ReplayError` naming what differs between a published lock and what follows from it."""
-    _require_equal(msgspec.to_builtins(found), msgspec.to_builtins(again), "spec.lock.json")
-
-
-def _require_equal(published_data: Any, computed_data: Any, root: str) -> None:
-    # The first difference suffices: one is enough to refuse.
-    for path, published, computed in _differences(published_data, computed_data, root):
+    What stands there is not shown: it may be of somebody else's choice.
+    """
+    pair = msgspec.to_builtins(published), msgspec.to_builtins(computed)
+    if path := next(_differences(*pair, "spec.lock.json"), None):
         raise ReplayError(
-            f"{path}: {published!r} was published, {computed!r} is what this installation computes"
+            f"{path}: not what this installation computes from the lock"
+            f"{explain_versions(published, spec)}"
         )
 
 
-def _differences(published: Any, computed: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
-    """(path, published, computed) of every leaf that differs."""
+def explain_versions(lock: Lock, spec: Spec) -> str:
+    """Which versions differ between the publisher's installation and this one; empty if none do."""
+    # Names that the lock alone lists are not looked up here: a stranger chose them.
+    clauses = [
+        f"{name} {shown(lock.versions.get(name, 'not listed'))} there, {version!r} here"
+        for name, version in versions(spec).items()
+        if lock.versions.get(name) != version
+    ]
+    return f"; versions differ: {', '.join(clauses)}" if clauses else ""
+
+
+def _differences(published: Any, computed: Any, path: str) -> Iterator[str]:
+    """The path of every leaf that differs."""
     if (
         isinstance(published, dict)
         and isinstance(computed, dict)
@@ -260,4 +281,4 @@ def _differences(published: Any, computed: Any, path: str) -> Iterator[tuple[str
         for key, value in published.items():
             yield from _differences(value, computed[key], f"{path}.{key}")
     elif published != computed:
-        yield path, published, computed
+        yield path

@@ -89,6 +89,11 @@ def terms_of(plan: Mapping[str, Any], names: tuple[str, ...]) -> Terms:
             # JSON has no infinity: null stands for a run that guarantees nothing.
             epsilon=math.inf if epsilon is None else float(epsilon),
             accountant=str(guarantee["accountant"]),
+            # Format 2 has none: its lock lists all versions, and no guarantee quotes them.
+            distributions={
+                str(name): str(version)
+                for name, version in guarantee.get("distributions", {}).items()
+            },
             releases=[
                 LockedRelease(
                     mu=_number(plan["public"][name]["mu"]),

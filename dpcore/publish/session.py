@@ -14,7 +14,6 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
@@ -28,16 +27,10 @@ from dpcore.ledger.charge import Charge
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
-from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
 from dpcore.registry.kinds import LEARNER
@@ -88,6 +81,7 @@ class Session(SingleUse, Shown):
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
+        expected: A public estimate of a private number of records, for the memory that they need.
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
             None; `HERE` starts none. The guarantee of every release says where.
@@ -107,6 +101,7 @@ class Session(SingleUse, Shown):
         adjacency: Adjacency | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
+        expected: int | None = None,
         replaying: Replayer | None = None,
     ) -> None:
         super().__init__()
@@ -133,7 +128,7 @@ class Session(SingleUse, Shown):
         # Some mechanisms are cheap only where costs add up by Rényi divergences.
         self._concentrated = total.notion == "renyi"
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
-        self._registry = registry
+        self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
@@ -255,6 +250,7 @@ class Session(SingleUse, Shown):
             mechanism=mechanism or self._choose_mechanisms(learner, budget),
             on_invalid=self._on_invalid,
             registry=self._registry,
+            expected=self._expected,
         )
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
@@ -302,7 +298,9 @@ class Session(SingleUse, Shown):
         # These coins only serve to list the queries with their norms; the release draws its own.
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
-            query.name: usual_mechanism(query, concentrated=self._concentrated and budget.delta > 0)
+            query.name: usual_mechanism(
+                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+            )
             for query in learner.queries(public)
         }
 
@@ -314,23 +312,3 @@ class Session(SingleUse, Shown):
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
         (figures,) = published.tables.values()
         return figures
-
-
-def usual_mechanism(query: Query, *, concentrated: bool) -> AnyMechanism:
-    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
-
-    Args:
-        concentrated: Whether costs add up by Rényi divergences; else only Gaussian and pure events
-            do.
-
-    Raises:
-        SpecError: the query's distance is another one.
-    """
-    integer = query.values == "integers" and query.real_size == 1
-    if query.distance is Distance.L2:
-        return DiscreteGaussian() if integer and concentrated else Gaussian()
-    if query.distance is Distance.L1:
-        return DiscreteLaplace() if integer else Laplace()
-    if query.distance is Distance.LINF:
-        return Exponential() if concentrated else PermuteAndFlip()
-    raise SpecError(f"the query {query.name!r} is bounded in {query.distance}: name a mechanism")

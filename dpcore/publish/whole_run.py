@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ from dpcore.errors import (
     NotPublishedError,
     OperatorFileError,
     ReplayError,
+    ResourceError,
     SpecError,
     SpoolError,
     below,
@@ -32,7 +34,8 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
-from dpcore.publish.files import new_folder, private_folder, replace_file, write_files
+from dpcore.plan.cost_statement import require_disk
+from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -44,7 +47,7 @@ from dpcore.publish.folder import (
     means,
     public_files,
 )
-from dpcore.publish.lock import lock_of, locked
+from dpcore.publish.lock import explain_versions, lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
@@ -73,6 +76,8 @@ def run(
     engine: EngineChoice | None = None,
     runs: Path | str = "runs",
     rehearsal: int | None = None,
+    expected: int | None = None,
+    limit: Callable[[Plan], None] = lambda plan: None,
 ) -> Run:
     """Open the data of a spec, publish its releases in a new run folder, and state the guarantee.
 
@@ -85,8 +90,11 @@ def run(
         engine: What holds the records of a source; this machine's threads and disk if None.
         runs: Where run folders are made.
         rehearsal: Seed of known secret coins: repeatable, and not private at all.
+        expected: A public estimate of a private number of records, for the room that they need.
+        limit: Told the plan before anything is made or spent, to limit this process or to refuse.
 
     Raises:
+        ResourceError: the run needs more memory, work or disk than there is.
         SpecError: the spec is wrong, a sealed run is rehearsed, a function has no points, or the
             spec names another ledger.
         NoClaimError: no guarantee can be stated.
@@ -101,7 +109,11 @@ def run(
     start = time.monotonic()
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     sealed = spec.request.sealed
-    locked_spec = locked(spec)
+    # A table that was handed over is in memory, however its learners read.
+    expected = spec.request.expected if expected is None else expected
+    blocks = table is None or isinstance(table, Unopened)
+    sized = attrs.evolve(spec.request, blocks=blocks, expected=expected)
+    locked_spec = locked(attrs.evolve(spec, request=sized))
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     with spec.locate_errors():
         need(
@@ -112,6 +124,7 @@ def run(
         )
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     plan = locked_spec.plan
+    limit(plan)
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     records = None if table is None else admit(spec.request, table)
     work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
@@ -123,6 +136,8 @@ def run(
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
         plan.require_fit(live_engine)
+        disk = plan.resources.disk if live_engine.is_local else 0
+        require_disk(folder, disk + plan.resources.published)
         work = attrs.evolve(work, engine=live_engine)
         # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
         # would be private about it: the ledger notes the look and charges nothing.
@@ -136,14 +151,12 @@ def run(
             book.note(f"{folder.name}: a rehearsal with known coins")
         # The only step that sees records, and all that is published of them.
         with _after_reservation(reservation):
-            outcome = work.sealed(reservation) if sealed else work.open(reservation)
-            result = work.write(outcome, folder, PUBLIC if rehearsal is None else REHEARSAL)
-        result = attrs.evolve(
-            result,
-            note="; ".join(
-                filter(None, (locked_spec.note, outcome.note, live_engine.note, warning))
-            ),
-        )
+            # Of a sealed run one sentence is told: how full the disk is now may follow records.
+            outcome = run_silenced(partial(work.open, reservation), sealed)
+            channel = PUBLIC if rehearsal is None else REHEARSAL
+            result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
+        notes = (locked_spec.note, outcome.note, live_engine.note, warning)
+        result = attrs.evolve(result, note="; ".join(filter(None, notes)))
         # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
             return result
@@ -204,8 +217,12 @@ def replay(
         ReplayError: a file differs, is missing or was added.
     """
     result = load_run(folder, registry, memory=memory, work=work)
+    # Bytes decide. Other versions are no fault, and may explain one.
     if differences := differing(result):
-        raise ReplayError(f"{result.kept}: {', '.join(differences)} do not replay")
+        raise ReplayError(
+            f"{result.kept}: {', '.join(differences)} do not replay"
+            f"{explain_versions(result.lock, result.spec)}"
+        )
     return result
 
 
@@ -225,7 +242,8 @@ class _Work:
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
         records, count, limit = self._records(), 0, self.plan.most_asks
-        tell = self.progress or (lambda so_far, limit: None)
+        progress = None if self.spec.request.sealed else self.progress
+        tell = progress or (lambda so_far, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
 
@@ -244,10 +262,6 @@ class _Work:
                 reservation=reservation,
                 replaying=replayer,
             )
-
-    def sealed(self, reservation: Reservation | None) -> Outcome:
-        """Read and release without a word: whatever fails, the error is one fixed sentence."""
-        return run_silenced(lambda: attrs.evolve(self, progress=None).open(reservation))
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
         """Write the public files, all or none, and return the run that they are."""
@@ -315,10 +329,11 @@ def _after_reservation(reservation: Reservation | None) -> Iterator[None]:
     try:
         yield
     # Whatever stops a run from here on, its message must say that the budget is gone.
-    except (NotPublishedError, LedgerError, SpoolError) as error:
+    except (NotPublishedError, LedgerError, SpoolError, ResourceError, MemoryError) as error:
         if reservation is None:
             raise
-        raise NotPublishedError(f"spent, not published: {error.message}") from None
+        why = getattr(error, "message", "it needs more memory than it may use")
+        raise NotPublishedError(f"spent, not published: {why}") from None
     except KeyboardInterrupt:
         if reservation is None:
             raise
@@ -394,16 +409,9 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     return given
 
 
-@contextlib.contextmanager
-def _folder(runs: Path | str, spec: Spec) -> Iterator[Path]:
+def _folder(runs: Path | str, spec: Spec) -> contextlib.AbstractContextManager[Path]:
     """A new run folder, removed again if nothing was written to it."""
-    folder = new_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
-    try:
-        yield folder
-    except BaseException:
-        with contextlib.suppress(OSError):  # what was written stays for the operator to look at
-            folder.rmdir()
-        raise
+    return locked_folder(Path(runs), "spec" if spec.path is None else spec.path.stem)
 
 
 def _operator(

@@ -16,9 +16,6 @@ WRITTEN_APART = "each record was written into the CSV file by itself, as RFC 418
 """On which a run from a CSV file rests: a quote that another writer leaves open may move other
 records (`dpcore.sources.csv.frames`)."""
 
-DOOR_PREMISES = (HANDED_OVER, WRITTEN_APART)
-"""What the doors of dpcore take for granted: a published run may state each."""
-
 
 class Part(ABC):
     """A piece of a source: some row groups of a file, a range of its bytes, a query's result.

@@ -38,7 +38,7 @@ def _cells(ask: Ask) -> tuple[object, ...]:
         query.name,
         query.real_size,
         query.at_most,
-        str(query.distance),
+        str(sensitivity.distance),
         change,
         _describe_noise(ask.mechanism),
     )

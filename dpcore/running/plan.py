@@ -21,17 +21,18 @@ from dpcore.isolate.sealed_output import run_silenced
 from dpcore.learner import Published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.ask import failure_over_coins
-from dpcore.plan.cost_statement import Resources
+from dpcore.plan.cost_statement import Resources, require_disk
 from dpcore.plan.request import RELEASE, Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
+from dpcore.registry.distributions import distributions_of
 from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
-from dpcore.running.schedule import Schedule
+from dpcore.running.schedule import Handover, Schedule
 from dpcore.siblings import sibling
 from dpcore.sources.opening import Unopened
 
@@ -142,6 +143,7 @@ class Plan(Shown):
 
         Raises:
             SourceError: the table does not fit the domain: unspent, where types show it.
+            ResourceError: its disk has not enough room for a source's records.
             RequestError: a function release has no points, or more than are paid for; or a learner
                 needs all records in one memory, and the engine holds them in several.
             ContractError: the reservation is not for this plan, has been used, or cannot be: known
@@ -155,6 +157,9 @@ class Plan(Shown):
         records = admit(self.request, table)
         if engine is not None:
             self.require_fit(engine)
+        # A reservation that is not begun serves again, once there is room.
+        if isinstance(records, Source) and (engine is None or engine.is_local):
+            require_disk(None if engine is None else engine.spool, self.resources.disk)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -217,7 +222,7 @@ class Plan(Shown):
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers)
-        guarantee = attrs.evolve(self._guarantee(secret, table), replayed=retold.place)
+        guarantee = attrs.evolve(self._guarantee(secret, table, engine), replayed=retold.place)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -258,8 +263,7 @@ class Plan(Shown):
 
         Args:
             table: As for `run`.
-            secret: Known coins, for a rehearsal; an oracle for use draws its own, since two with
-                the same would answer different questions with the same noise.
+            secret: Known coins, for a rehearsal; an oracle for use draws its own.
             reservation: As for `run`; it pays for all answers of this oracle.
 
         Raises:
@@ -327,7 +331,7 @@ class Plan(Shown):
         from dpcore.ledger.charge import Charge
 
         asks = self.schedule.asks
-        events = tuple((ask.event(), ask.query.at_most) for ask in asks)
+        events = tuple((ask.event(), ask.charged) for ask in asks)
         domain = self.request.domain
         # Two charges against one ledger add up only if neighbours mean the same in both. By adding
         # or replacing records they do; other relations need the declared domain as their frame.
@@ -357,8 +361,7 @@ class Plan(Shown):
         return ledger.reserve(self.charge(), what, uncovered)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:
-        # A ledger's entries are claims about real releases. A rehearsal must not be recorded as
-        # one.
+        # A ledger's entries are claims about real releases, and a rehearsal is none.
         need(
             secret.secure and door is through_mechanism,
             ContractError,
@@ -366,9 +369,10 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(self, secret: SecretCoins, table: Table | Source) -> Guarantee:
+    def _guarantee(self, secret: SecretCoins, table: Table | Source, *engine: Engine) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
-        guarantee = self.guarantee.resting_on(*premises_of(table))
+        doors = distributions_of(map(type, (table, *engine)))  # by their classes: they hold records
+        guarantee = self.guarantee.resting_on(*premises_of(table), distributions=doors)
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
@@ -394,7 +398,10 @@ class Plan(Shown):
         Raises:
             ReplayError: the answers do not fit the plan.
         """
-        return {
-            scheduled.name: scheduled.rebuild(coins, answers.get(scheduled.name, ()))
-            for scheduled in self.schedule.releases
-        }
+        models: dict[str, Published] = {}
+        handover = Handover(self.schedule.releases)
+        for scheduled in self.schedule.releases:
+            values, inputs = answers.get(scheduled.name, ()), handover.inputs(scheduled)
+            model = models[scheduled.name] = scheduled.rebuild(coins, values, inputs)
+            handover.keep(scheduled.name, model)
+        return models

@@ -1,6 +1,7 @@
 """Conversation: what one release of a run holds while it is under way."""
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 import attrs
@@ -10,8 +11,9 @@ from numpy.typing import NDArray
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
+from dpcore.learner import Published
 from dpcore.plan.ask import Ask
-from dpcore.query import Query
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.reuse import Reuse
@@ -41,6 +43,34 @@ def do_nothing() -> None:
     """Do nothing, in the place of a function that tells the progress."""
 
 
+class PastSums:
+    """PRIVATE: the last sums of every query with bands, which die with the conversation."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, deque[Exact]] = {}
+
+    def weighted(self, query: Query, value: NDArray[Any] | Exact) -> NDArray[Any] | Exact:
+        """What the mechanism releases: the value, or the sum of it and its forerunners by bands.
+
+        Raises:
+            ContractError: a query with bands got no exact sum.
+        """
+        if not isinstance(query, SumQuery) or query.bands is None:
+            return value
+        if not isinstance(value, Exact):
+            raise ContractError(f"the bands of {query.name!r} are for exact sums")
+        # Every ask adds one sum, whatever it is: the theorem counts asks.
+        sums = self._sums.setdefault(query.name, deque(maxlen=len(query.bands)))
+        sums.appendleft(value)
+        total = Exact.zeros(value.shape, value.exponent)
+        for weight, past_sum in zip(query.bands, sums, strict=False):
+            total += past_sum.times(weight)
+        return total
+
+    def __reduce__(self) -> Any:
+        raise TypeError("past sums are private, and stay where they were added")
+
+
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class Conversation:
     """PRIVATE: one release's records, coins and door.
@@ -54,6 +84,7 @@ class Conversation:
         points: Encoded points that a function is asked about; None for other releases.
         reuse: What the run's releases computed before.
         progress: Called after every answer.
+        inputs: New copies of what the public part takes from earlier releases, at every call.
     """
 
     number: int
@@ -67,6 +98,7 @@ class Conversation:
     reuse: Reuse = attrs.field(factory=Reuse)
     door: Door = through_mechanism
     progress: Callable[[], None] = do_nothing
+    inputs: Callable[[], Mapping[str, Published]] = dict
 
     def own(self, query: Query, number: int) -> LearnerCoins:
         """The coins that the private function may use in one ask, by query and its number."""
@@ -86,15 +118,18 @@ class Conversation:
         # stream is named by release, query and number, and no learner sees it.
         if query.sampling is None:
             return self.records
+        # Asks count from 1: what a sampling draws once for all of them comes from number 0.
+        once = self.secret.sampling(self.number, query.name, 0)
+        sampling = query.sampling.at_ask(number, once)
         stream = self.secret.sampling(self.number, query.name, number)
         if isinstance(self.records, EngineRecords):
             engine_records: EngineRecords = self.records
             # Where a person is the unit, the scheme draws persons, and all records of a person come
             # or go together: the amplification theorem counts neighbours by the unit.
             if engine_records.used is not None:
-                persons = query.sampling.chosen_persons(stream.by_place, engine_records.used)
+                persons = sampling.chosen_persons(stream.by_place, engine_records.used)
                 return cast(Records, engine_records.sampled(persons))
-            selection = query.sampling.chosen(
+            selection = sampling.chosen(
                 stream.by_place, engine_records.places, len(engine_records), engine_records.split
             )
             return cast(Records, engine_records.sampled(selection))
@@ -105,4 +140,4 @@ class Conversation:
             ContractError,
             f"{type(query.sampling).__name__} draws no persons",
         )
-        return query.sampling.draw(self.records, stream)
+        return sampling.draw(self.records, stream)

@@ -33,7 +33,7 @@ from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, se
 from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description, describe
 from dpcore.randomness import PublicCoins
-from dpcore.running.schedule import Scheduled
+from dpcore.running.schedule import Handover, Scheduled
 from dpcore.single_use import SingleUse
 
 Answers = Sequence[Sequence[Answer]]
@@ -272,13 +272,16 @@ def _replay(
         ReleaseError: the public part asked, or asks, something else than the answers determine.
     """
     models, arrays, descriptions, digests = [], [], [], []
+    handover = Handover(releases)
     for scheduled, group in zip(releases, answers, strict=True):
         try:
             # Any exception counts as a difference, and its text stays here: it may quote an object
             # into which a private function put records.
-            model, asks = scheduled.retold(coins, [answer.value for answer in group])
+            values, inputs = [answer.value for answer in group], handover.inputs(scheduled)
+            model, asks = scheduled.retold(coins, values, inputs)
             digest = transcript(asks)
             is_same = digest == transcript(group)
+            handover.keep(scheduled.name, model)
         except Exception:
             is_same = False
         if not is_same:
@@ -332,10 +335,11 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
     except Exception as error:
         return f"unknown {type(error).__name__}"
     try:
-        digests = []
+        digests, handover = [], Handover(releases)
         for scheduled, group in zip(releases, values, strict=True):
-            model, asks = scheduled.retold(coins, group)
+            model, asks = scheduled.retold(coins, group, handover.inputs(scheduled))
             model = settled(model)
+            handover.keep(scheduled.name, model)
             model_digest = published(model, collect_arrays(model), describe(model))
             digests.append([model_digest, transcript(asks)])
         return f"told {json.dumps(digests)}"

@@ -7,9 +7,14 @@ What a claim averages over is drawn afresh for every ask, independent of the rec
 * `Order(kind, steps)`: all records, and a sequence of row numbers in `records.order`, for
   replacement relations. The price of an order is in the sensitivity: a worst case over orders, or a
   `HitLaw`.
+* `Cyclic(groups, probability)`: every record draws a group once, and is seen in every so-manieth
+  ask at most. A record then costs what those asks cost, and noise may span the others
+  (`SumQuery.bands`).
 
 The first two make the cost of an ask smaller, by the events of the same names.
 """
+
+from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
@@ -25,7 +30,7 @@ from dpcore.events.base import Event
 from dpcore.randomness import Stream, Words
 from dpcore.records.bounding import PersonCodes
 from dpcore.records.records import Records
-from dpcore.sampling.selection import Coins, OfPersons, Selection, Smallest
+from dpcore.sampling.selection import Coins, OfGroup, OfPersons, Selection, Smallest
 
 _NEARLY_TWICE = 1.9
 
@@ -58,6 +63,18 @@ class Sampling(ABC):
     @abstractmethod
     def draw(self, records: Records, stream: Stream) -> Records:
         """PRIVATE: what the private function sees."""
+
+    def charged(self, asks: int) -> int:
+        """In how many of so many asks a record takes part at most."""
+        return asks
+
+    def at_ask(self, number: int, groups: Stream) -> Sampling | Turn:
+        """PRIVATE: what draws ask `number`, counted from 1.
+
+        Args:
+            groups: The query's own stream for what is drawn once, apart from every ask's.
+        """
+        return self
 
     def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
         """PRIVATE: the same law for records that stay where they are, by words of their places.
@@ -170,6 +187,103 @@ class Poisson(Sampling):
     def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
         """All of them: every subset is possible, and the attack tries datasets of any size."""
         return records
+
+
+@attrs.frozen(kw_only=True)
+class Cyclic(Sampling):
+    r"""Every record draws one of `groups` once; ask t sees those of group t modulo `groups`, each
+    with `probability`, in (0, 1].
+
+    So a record takes part once in `groups` asks at most, in :math:`\lceil T/groups\rceil` of T in
+    all, and those alone are charged. With one group this is Poisson sampling, with a probability of
+    1 shuffled passes over the records.
+
+    Groups are drawn by coins of the records' own, apart from those of every ask, and never
+    published: where n is private, their sizes are too. Where a person is the unit, all records of a
+    person share group and coin.
+
+    Source: theorem T16 (docs/theorems.md).
+    """
+
+    by_person: ClassVar[bool] = True
+    replaces_in_sums: ClassVar[bool] = True
+    source: ClassVar[str] = (
+        "secret groups that take turns: Choquette-Choo et al. (2023), arXiv:2306.08153, and T16"
+    )
+
+    groups: int = attrs.field(validator=positive_integer)
+    probability: float = attrs.field(default=1.0, validator=probability)
+
+    def __attrs_post_init__(self) -> None:
+        need_field(self.probability > 0, self, "probability", "a probability in (0, 1]")
+
+    def refusal(self, adjacency: Adjacency) -> str:
+        """Empty for add/remove; for replacements, that only sums are for them."""
+        return "" if adjacency.membership else "Cyclic sampling is for add_remove"
+
+    def amplified(self, event: Event) -> Event:
+        """The event of the Poisson sample of a group; the event itself where all of it is taken."""
+        return event if self.probability == 1 else self._of_group.amplified(event)
+
+    def amplified_sum(self, event: Event, absent: Event) -> Event:
+        """As a Poisson sample: a replaced record draws the group and the coins of its place."""
+        return event if self.probability == 1 else self._of_group.amplified_sum(event, absent)
+
+    def charged(self, asks: int) -> int:
+        """Those of one group's turns."""
+        return -(-asks // self.groups)
+
+    def at_ask(self, number: int, groups: Stream) -> Turn:
+        """PRIVATE: the turn of one group."""
+        return Turn(scheme=self, turn=number % self.groups, groups=groups.by_place)
+
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """Refused with a `ContractError`: without its turn a record might be seen too often."""
+        raise ContractError("Cyclic is drawn by turns: take at_ask(number, groups)")
+
+    @property
+    def _of_group(self) -> Poisson:
+        return Poisson(probability=self.probability)
+
+    def attacked(self, records: Records, changed: int, stream: Stream) -> Records:
+        """All of them: all may have drawn one group."""
+        return records
+
+
+@attrs.frozen(kw_only=True, repr=False, eq=False)
+class Turn:
+    """PRIVATE: which records one ask of a `Cyclic` sees.
+
+    Args:
+        turn: Of which group. groups: Words that say who drew it, the same at every ask.
+    """
+
+    scheme: Cyclic
+    turn: int
+    groups: Words
+
+    def draw(self, records: Records, stream: Stream) -> Records:
+        """The group's records that are taken, in their order; there may be none."""
+        owners = records.persons
+        units = len(records) if owners is None else int(owners.max(initial=-1)) + 1
+        in_sample = self._taking(stream.by_place).kept(0, units)
+        return records.take(np.flatnonzero(in_sample if owners is None else in_sample[owners]))
+
+    def chosen(self, words: Words, places: int, records: int, among: Selection) -> Selection:
+        """The same, by the words of each place."""
+        return self._taking(words)
+
+    def chosen_persons(self, words: Words, used: PersonCodes) -> Selection:
+        """The same, by the words of each person."""
+        return OfPersons(used, self._taking(words).kept(0, used.persons))
+
+    def _taking(self, words: Words) -> Selection:
+        coins = Coins(words, int(self.scheme.probability * 2.0**63))
+        # Two words a record: one that groups and coins shared would make who is seen depend on
+        # who is in the group.
+        return OfGroup(
+            selection=coins, words=self.groups, groups=self.scheme.groups, turn=self.turn
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -95,6 +95,27 @@ class Coins(Selection):
         return self.words.at(first, count) >> np.uint64(1) < np.uint64(self.below)
 
 
+@attrs.frozen(repr=False, kw_only=True)
+class OfGroup(Selection):
+    """Those places of a selection that drew one group, by words apart from the selection's.
+
+    Args:
+        words: By which places draw their groups. groups: How many there are.
+        turn: The group, from 0.
+    """
+
+    selection: Selection
+    words: Words
+    groups: int
+    turn: int
+
+    def kept(self, first: int, count: int) -> NDArray[np.bool_]:
+        """By each place's own words."""
+        drawn_groups = self.words.at(first, count) % np.uint64(self.groups)
+        in_turn: NDArray[np.bool_] = drawn_groups == self.turn
+        return self.selection.kept(first, count) & in_turn
+
+
 @attrs.frozen(repr=False, eq=False)
 class OfPersons(Selection):
     """All used records of some persons, wherever they stand.

@@ -290,7 +290,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
 
     Args:
         learner: What is fitted: a component.
-        mechanism: The noise: one component for every query, or one for each by its name.
+        mechanism: The noise: one component for every query that it fits, or one for each by its
+            name; the usual one for others, and for all if left out.
         bound: The theorem that limits what one record changes; the learner's own if left out.
         name: Of the release, unique within the run.
         share: Part of the budget, relative to the other releases.
@@ -298,6 +299,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
             published.
         of: The name of an earlier release. This one is about its predictions on the hold-out: its
             learner, of statistics, reads the hold-out's declared columns and one more, `predicted`.
+        inputs: The names of earlier releases, from whose published results the learner starts.
     """
 
     learner: LearnerText
@@ -311,12 +313,13 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
                 "else": {"$ref": "#/$defs/mechanism"},
             }
         ),
-    ]
+    ] = None
     bound: BoundText = None
     name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
     of: Text | None = None
+    inputs: tuple[Text, ...] = ()
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,6 +1,6 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from typing import cast
+from typing import Any, cast
 
 import attrs
 
@@ -109,6 +109,7 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
                         point=dict(point.values),
                         # A release `of` another one follows that release's own point.
                         of=None if release.of is None else f"{release.of}-{number}",
+                        inputs=tuple(f"{name}-{number}" for name in release.inputs),
                     )
                 need(
                     release.name not in by_name,
@@ -136,8 +137,11 @@ def _release(node: Node, registry: Registry) -> Release:
                 owner_name = (owner and registry.name_of(LEARNER, owner)) or "another"
                 name = registry.name_of(LEARNER, type(learner))
                 raise SpecError(f"it is about learner {owner_name}, the learner is {name}")
-    with below("mechanism"):
-        mechanism, shares = _mechanism(parts["mechanism"], registry)
+    mechanism: Any = None
+    shares: dict[str, float] = {}
+    if "mechanism" in parts:
+        with below("mechanism"):
+            mechanism, shares = _mechanism(parts["mechanism"], registry)
     return Release(
         learner=learner,
         mechanism=mechanism,
@@ -147,6 +151,7 @@ def _release(node: Node, registry: Registry) -> Release:
         query_shares=shares,
         predictions_at=text.predictions_at,
         of=text.of,
+        inputs=text.inputs,
     )
 
 

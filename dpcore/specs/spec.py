@@ -132,12 +132,15 @@ def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec
 
 
 def spec_of_plain(data: Any, name: str, registry: Registry | None = None) -> Spec:
-    """Read and validate a spec from plain data, such as a lock's.
+    """Validate a spec that is plain data already, such as a lock's: no file is read for it.
 
     Raises:
-        SpecError: the data are no valid spec.
+        SpecError: the data are no valid spec; the keys that name a file to be put in their place
+            (`categories_from`), and rules, are no keys of one.
     """
-    return _spec(of_plain(data, name), None, registry)
+    node = of_plain(data, name)
+    with locate_errors(node):
+        return _with_components(declared(node), node, None, registry)
 
 
 def _spec(node: Node, path: Path | None, registry: Registry | None) -> Spec:

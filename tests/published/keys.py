@@ -12,6 +12,8 @@ from typing import Any
 import attrs
 import msgspec
 
+from dpcore.publish.folder import load_run
+from dpcore.publish.formats import FORMAT
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 
@@ -38,6 +40,23 @@ def parameters(kind: type[Any]) -> list[str]:
     return [field.alias for field in attrs.fields(kind) if field.init] if attrs.has(kind) else []
 
 
+def written() -> dict[str, list[str]]:
+    """The keys of what is written by a table of its own, in order."""
+    # What this version writes of a published run, and not what stands there.
+    files = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").files
+    guarantee, lock = (json.loads(files[name]) for name in ("guarantee.json", "spec.lock.json"))
+    tables = next(json.loads(files[name]) for name in files if name.endswith(".table.json"))
+    first = next(iter(tables.values()))
+    return {
+        "guarantee": [*guarantee],
+        "guarantee in a lock": [*lock["plan"]["guarantee"]],
+        "ask": [*guarantee["asks"][0]],
+        "plan": [*lock["plan"]],
+        "table": [*first],
+        "interval": [*first["intervals"][0]],
+    }
+
+
 def names_on_disk() -> dict[str, dict[str, list[str]]]:
     """Of this version, by what they belong to."""
     registry = Registry.default()
@@ -50,7 +69,7 @@ def names_on_disk() -> dict[str, dict[str, list[str]]]:
     }
     schemes = importlib.import_module("dpcore.sampling.schemes")
     names["sampling"] = {name: parameters(getattr(schemes, name)) for name in SCHEMES}
-    names["files"] = {}
+    names["files"] = {f"format {FORMAT}, {name}": keys for name, keys in written().items()}
     for path in STRUCTS:
         module, _, name = path.partition(":")
         struct = getattr(importlib.import_module(module), name)

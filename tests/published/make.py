@@ -1,6 +1,7 @@
 """Make the archive of published things, through the installed command `dpcore` alone.
 
-`python tests/published/make.py` writes it anew. It is made once for each format: what stands in
+`python tests/published/make.py` writes it anew; `python tests/published/make.py runs` adds runs of
+the present format beside those of earlier ones. Runs are made once for each format: what stands in
 `archive/` was published by an earlier version, and is read for as long as its format is.
 """
 
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 ARCHIVE = Path(__file__).parent / "archive"
@@ -40,6 +42,16 @@ CONSOLES = (
     "random_features.ridge",
     "statistics.basics",
     "statistics.persons",
+)
+OF_EACH_FORMAT = (
+    "best-of",
+    "kernel_ridge.huber_ridge",
+    "kernel_ridge.per_query",
+    "linear.sufficient_statistics",
+    "random_features.ridge",
+    "statistics.basics",
+    "statistics.persons",
+    "statistics.tables",
 )
 SECRET_SEED = "7"  # of the rehearsals whose consoles are kept
 PUBLIC_SEED = 20  # a spec's `coins: {public: INT}`
@@ -171,17 +183,31 @@ def make() -> None:
                 write(file, dpcore(folder, *words, "--help").stdout)
         for name in CONSOLES:
             write(f"consoles/{name}.txt", console(folder, name))
-        for name in names:
-            if name == "statistics.clinic":  # another plugin ships a patients.csv, too
-                make_visits(folder)
-            result = dpcore(folder, "run", f"{name}.yaml", *source_of(name))
-            print(name, result.returncode, *result.stderr.strip().splitlines()[-1:], flush=True)
-            if result.returncode == 0:
-                published = folder / "runs" / f"{name}-0001" / "public"
-                shutil.copytree(published, ARCHIVE / "runs" / name / "public")
+        make_runs(folder, names)
     import dpcore as package
 
     write("names.txt", "".join(f"{name}\n" for name in package.__all__))
+
+
+def make_runs(folder: Path, names: Iterable[str], end: str = "") -> None:
+    """The public folders of runs of examples that were copied; those that fail have none."""
+    for name in names:
+        if name == "statistics.clinic":  # another plugin ships a patients.csv, too
+            make_visits(folder)
+        result = dpcore(folder, "run", f"{name}.yaml", *source_of(name))
+        print(name, result.returncode, *result.stderr.strip().splitlines()[-1:], flush=True)
+        if result.returncode == 0:
+            published = folder / "runs" / f"{name}-0001" / "public"
+            shutil.copytree(published, ARCHIVE / "runs" / f"{name}{end}" / "public")
+
+
+def add_runs() -> None:
+    """Runs of the present format, one for each kind of arithmetic, unit and release."""
+    from dpcore.publish.formats import FORMAT
+
+    with tempfile.TemporaryDirectory() as scratch:
+        copy_examples(Path(scratch))
+        make_runs(Path(scratch), OF_EACH_FORMAT, f".format-{FORMAT}")
 
 
 def write(name: str, text: str) -> None:
@@ -192,4 +218,4 @@ def write(name: str, text: str) -> None:
 
 
 if __name__ == "__main__":
-    make()
+    add_runs() if sys.argv[1:] == ["runs"] else make()

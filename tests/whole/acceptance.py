@@ -118,10 +118,9 @@ names.
 * *conditional*: the guarantee holds if the spec accepts the named assumptions, which no run tests.
 * *refuted*: the claim is known to be false. `dpcore reproduce` alone runs it, marked not private.
 * *refused*: there is no claim, for the [reason](#reasons) with that number.
-* *does not fit*: the mechanism is for statistics that move in another norm, of another kind, or
-  with other values.
+* *does not fit*: the mechanism is for statistics of another kind, or with other values.
 
-Four notes:
+Notes:
 
 * For add/remove the plan knows a public upper bound on the number of records, and for replace-one
   the exact number.
@@ -136,8 +135,9 @@ Four notes:
   `statistics.group_errors`, `statistics.group_parity` and
   `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
   accept what the other statistics accept.
-* Statistics are asked here in l2, as under a budget with a delta; with `distance: l1` they take
-  `laplace` and, for counts, `discrete_laplace`.
+* Noise on every coordinate takes a bound in l1, l2 or linf, converted where it must be. So the
+  Laplace mechanisms fit statistics in l2, with more noise than Gaussian ones in many coordinates.
+* [Learners and mechanisms](matrix.md) says of every pair whether it has a price.
 
 `tests/whole/acceptance.py` writes this page, and a test compares it with the plan.
 """

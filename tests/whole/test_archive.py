@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 import dpcore
+from dpcore.publish.formats import FORMAT
 from dpcore.registry.index import Index
 from dpcore.strict_yaml.located import read
 
@@ -14,7 +15,14 @@ from published.keys import PATH as KEYS, names_on_disk
 from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
 RUNS = sorted(path.name for path in (ARCHIVE / "runs").iterdir())
-QUICK = ("linear.sufficient_statistics", "statistics.basics", "statistics.persons")
+QUICK = (
+    "linear.sufficient_statistics",
+    "linear.sufficient_statistics.format-3",
+    "statistics.basics",
+    "statistics.basics.format-3",
+    "statistics.persons",
+    "best-of.format-3",
+)
 LEDGERS = sorted(path.stem for path in (ARCHIVE / "ledgers").glob("*.ledger"))
 HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
 
@@ -23,7 +31,10 @@ HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())
 def test_a_published_run_replays_byte_for_byte(name):
     run = dpcore.replay(ARCHIVE / "runs" / name)
     kept = ARCHIVE / "runs" / name / "public"
-    assert run.guarantee.paragraph() in (kept / "guarantee.txt").read_text("utf-8")
+    assert run.files["guarantee.txt"] == (kept / "guarantee.txt").read_bytes()
+    assert (run.guarantee.paragraph().encode() in run.files["guarantee.txt"]) == (
+        run.lock.format == FORMAT
+    )
 
 
 @pytest.mark.slow

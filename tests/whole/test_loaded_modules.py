@@ -7,7 +7,7 @@ from pathlib import Path
 import dpcore
 
 PACKAGE = Path(dpcore.__file__).parent
-MOST_MODULES, MOST_LINES = 165, 21_000
+MOST_MODULES, MOST_LINES = 172, 22_500
 SPEC = """\
 dpcore: 1
 data:

@@ -7,6 +7,7 @@ from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, Status,
 from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.publish.folder import public_files
+from dpcore.publish.formats import FORMAT, format_of
 from dpcore.publish.lock import Lock, describe
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
@@ -42,7 +43,9 @@ def test_equal_answers_give_byte_identical_public_files(learner, bound):
     for records, secret in ((one, SecretCoins.draw()), (other, SecretCoins.draw())):
         outcome = plan.run(records, secret=secret, door=forced)
         assert outcome.guarantee.status is Status.NONE
-        lock = Lock(spec={}, versions={}, key=outcome.coins.key, plan=describe(plan))
+        lock = Lock(
+            spec={}, versions={}, key=outcome.coins.key, plan=describe(plan, format_of(FORMAT))
+        )
         files.append(
             public_files(lock, outcome.answers, outcome.models, outcome.arrays, outcome.guarantee)
         )

@@ -84,7 +84,7 @@ def clipped_sums(sums: NDArray[np.int64], query: SumQuery) -> NDArray[np.int64]:
         np.ldexp(sums.astype(np.float64), declaration.unit),
         declaration.person,
         declaration.unit,
-        query.distance,
+        query.clip_norm,
         positive=declaration.sign == "non_negative",
     )
 

@@ -81,7 +81,7 @@ class SummingLearner(Learner):
             rows.reshape(len(block), -1).astype(np.float64),
             query.sum.clip,
             query.sum.unit,
-            query.distance,
+            query.clip_norm,
             positive=query.sum.sign == "non_negative",
         )
 

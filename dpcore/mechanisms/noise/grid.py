@@ -14,6 +14,7 @@ steps; clamping moves no two values apart. Source: theorem T13, "Rounding".
 import math
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import attrs
 import numpy as np
@@ -28,6 +29,7 @@ _FINENESS = 1000  # rounding adds at most 1/1000 of the sensitivity
 _LOWEST, _HIGHEST = -960, 900  # exponents: every multiple up to 2^63 is a normal float
 LARGEST = 1 << 62
 """Rounded statistics are clamped to plus and minus this many steps."""
+_HALF = 1 << 61
 
 
 @attrs.frozen(kw_only=True)
@@ -38,20 +40,25 @@ class Grid:
         exponent: log2 of the step, in the units of the statistic.
         dimension: Number of real coordinates.
         distance: The norm of the sensitivities it is for: l1, l2 or linf.
+        wraps: Whether exact sums are taken modulo 2^62 steps instead of clamped: then a release,
+            modulo the same, is a function of the one without limits.
     """
 
     exponent: int
     dimension: int
     distance: Distance
+    wraps: bool = False
 
     @classmethod
-    def for_release(cls, unit: float, dimension: int, distance: Distance) -> "Grid":
-        """The coarsest grid whose rounding adds at most 1/1000 of the sensitivity `unit`.
+    def for_release(
+        cls, unit: float, dimension: int, distance: Distance, fineness: int = _FINENESS
+    ) -> "Grid":
+        """The coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity `unit`.
 
         Raises:
             ParameterError: `unit` is so small or so large that the grid would leave the floats.
         """
-        coarsest = Fraction(unit) / (_FINENESS * _rounding(dimension, distance))
+        coarsest = Fraction(unit) / (fineness * _rounding(dimension, distance))
         # the largest power of two that is not above the bound, in integers
         exponent = coarsest.numerator.bit_length() - coarsest.denominator.bit_length()
         if Fraction(2) ** exponent > coarsest:
@@ -92,6 +99,8 @@ class Grid:
         """
         if isinstance(coordinates, Exact):
             multiples = coordinates.in_units(self.exponent, weights)
+            if self.wraps:
+                return np.array([*map(wrapped, multiples)], dtype=np.int64)
             return np.array([max(-LARGEST, min(LARGEST, w)) for w in multiples], dtype=np.int64)
         with np.errstate(over="ignore", under="ignore"):
             steps = np.ldexp(coordinates, -self.exponent)
@@ -104,6 +113,11 @@ class Grid:
         Exact up to 2^52 steps; beyond, the nearest float of a number that is itself released.
         """
         return np.ldexp(steps.astype(np.float64) + 0.5 * halves, self.exponent)
+
+
+def wrapped(steps: Any) -> Any:
+    """Integers, an array or one, modulo 2^62: the nearest to 0 of all that differ by so much."""
+    return ((steps + _HALF) & (2 * _HALF - 1)) - _HALF
 
 
 def _rounding(dimension: int, distance: Distance) -> Fraction:

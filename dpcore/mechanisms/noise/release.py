@@ -26,8 +26,8 @@ from dpcore.mechanism import (
     integers,
     summed,
 )
-from dpcore.mechanisms.noise.grid import Grid
-from dpcore.query import Query
+from dpcore.mechanisms.noise.grid import Grid, wrapped
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import Stream
 from dpcore.sensitivity import AnySensitivity, Sensitivity
 
@@ -54,7 +54,12 @@ class Executed(Mechanism):
 
     def grid(self, query: Query, sensitivity: AnySensitivity) -> Grid:
         """The grid of one ask, for laws that round to one; the plan fixes it."""
-        return Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
+        grid = Grid.for_release(sensitivity.smallest, query.real_size, sensitivity.distance)
+        if not isinstance(query, SumQuery) or query.bands is None:
+            return grid
+        # Rounding or clamping would make what a record moves depend on earlier answers: sums of
+        # whole units are on this grid, and wrapping around is done to what is released.
+        return attrs.evolve(grid, exponent=min(grid.exponent, query.sum.unit), wraps=True)
 
     @abstractmethod
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
@@ -63,9 +68,10 @@ class Executed(Mechanism):
 
 @attrs.frozen(kw_only=True)
 class LaplaceNoise(Executed):
-    """Laplace noise of one kind or another, of scale `noise_scale` on every real coordinate."""
+    """Noise of scale `noise_scale` on every real coordinate, for l1: Laplace's, or by its law."""
 
     distance: ClassVar[Distance] = Distance.L1
+    additive: ClassVar[bool] = True
     by_person: ClassVar[bool] = True
     takes_integers: ClassVar[bool] = True
 
@@ -100,6 +106,7 @@ class OnGrid:
         # after the rounding all is in integers: no low bit depends on the unrounded value
         steps = self.grid.round(summed(value, query))
         steps += self.draw(steps.size, noise)
+        steps = wrapped(steps) if self.grid.wraps else steps
         return from_real(self.grid.values(steps, halves=self.halves), query)
 
 

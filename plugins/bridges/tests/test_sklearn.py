@@ -216,6 +216,7 @@ def test_parameters_are_stored_untouched_and_survive_cloning(made):
     assert clone(estimator).columns == options["columns"]
 
 
+@pytest.mark.filterwarnings("ignore::dpcore_bridges.sklearn.warnings.ConstantModelWarning")
 @pytest.mark.parametrize("made", REGRESSORS)
 def test_a_fit_is_one_release_with_a_guarantee(made):
     rows, y = numbers()

@@ -91,12 +91,14 @@ class Dask(Engine):
     Args:
         client: A `distributed.Client`. It is the caller's to close.
         spool: Where records that stay here are kept; the system's own folder if None.
+        is_local: Whether the workers keep theirs on this machine's disk.
         progress: PRIVATE: told how many bundles of how many have answered, whenever more have.
             A sealed run refuses it, for a cluster's pace may follow the records.
     """
 
     client: Any
     spool: Path | None = None
+    is_local: bool = False
     progress: Callable[[int, int], None] | None = None
     _bundles: list[_RemoteBundle] = attrs.field(factory=list, init=False)
     _futures: list[Any] = attrs.field(factory=list, init=False)

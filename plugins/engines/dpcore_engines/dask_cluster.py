@@ -15,6 +15,7 @@ from dpcore.errors import RequestError, need
 from dpcore_engines.dask import Dask
 
 _PATIENCE = "20s"
+_WORKER = 400_000_000  # bytes: twice a worker with its imports and some blocks
 _ANY_PORT = "127.0.0.1:0"  # Dask always opens one for HTTP, without TLS: 8787 if none is named
 _NO_PAGES: dict[str, list[str]] = {
     "distributed.scheduler.http.routes": [],
@@ -42,11 +43,20 @@ class DaskCluster(EngineChoice):
             RequestError,
             "dask needs the address of a scheduler, or a number of workers here",
         )
+        if self.memory is not None and self.workers is not None:
+            # Dask kills a worker above its limit, which would cost the budget.
+            need(
+                self.memory // self.workers >= _WORKER,
+                RequestError,
+                f"dask needs --memory of at least {_WORKER // 10**6} MB for each of its "
+                f"{self.workers} workers; no record was opened",
+            )
         _require_extra()
         # Closed in reverse: the client first, then the cluster, then its folder.
         with contextlib.ExitStack() as stack:
             client = stack.enter_context(_client(self.scheduler or self._start_local(stack, spool)))
-            with Dask(client, spool=spool) as engine:
+            is_local = self.scheduler is None
+            with Dask(client, spool=spool, is_local=is_local) as engine:
                 engine.ready()
                 yield engine
 
@@ -60,6 +70,7 @@ class DaskCluster(EngineChoice):
             cluster = LocalCluster(
                 n_workers=self.workers,
                 threads_per_worker=1,
+                memory_limit="auto" if self.memory is None else self.memory // (self.workers or 1),
                 dashboard_address=None,
                 scheduler_kwargs={"dashboard_address": _ANY_PORT},
                 local_directory=folder,

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from dpcore.errors import ReplayError
 from dpcore.learning.metrics.base import Curve
-from dpcore.publish.bounded_reading import read_bytes
+from dpcore.publish.bounded_reading import folder_inside, read_json
 from dpcore.publish.evaluation import CONSTANT, PRIVATE, WITHOUT_NOISE
 from dpcore.publish.folder import UNCOVERED
 from dpcore_report.pictures import PEN, drawn
@@ -78,7 +78,8 @@ def operators(folder: Path) -> Looked:
     """
     path = folder / FILE
     try:
-        file = msgspec.json.decode(read_bytes(path), type=_File)
+        inside = folder_inside(folder, FILE.parent.name) / FILE.name
+        file = msgspec.json.decode(read_json(inside), type=_File)
     # One message for every fault: a parser's own would quote the private file.
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError):
         raise ReplayError(f"{path}: no operator's file of a run that can be read") from None

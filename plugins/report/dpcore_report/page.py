@@ -18,11 +18,11 @@ from markupsafe import Markup
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
-from dpcore.guarantee import Status, rounded_up
+from dpcore.guarantee import Noise, Status, rounded_up
 from dpcore.learner import Model
 from dpcore.learning.models.description import Description
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import NOT_STATED, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.publish.folder import PUBLIC, Run
@@ -119,6 +119,7 @@ def _fill_page(
         factor=rounded_up(up(math.exp(claim.epsilon), roundings=4))
         if claim.epsilon < 700
         else "huge",
+        floats=any(ask.noise is Noise.FLOATS for ask in claim.asks),
         guarantee=claim,
         operator=operator_view,
         pictures=[
@@ -156,7 +157,9 @@ def _released(model: Any) -> str:
     """What a release published, in a few words."""
     if isinstance(model, Statistics):
         count = len(model.tables)
-        return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
+        stated = all(figures.stated for figures in model.tables.values())
+        bars = "with error bars" if stated else f"with error bars {NOT_STATED}"
+        return f"{count} {'table' if count == 1 else 'tables'} of numbers {bars}"
     if isinstance(model, Predictions):
         return f"predictions at {len(model.values)} points"
     if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
@@ -190,7 +193,7 @@ def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _table(figures: Figures) -> dict[str, Any]:
     """A table's headings and first rows as texts, and which columns hold numbers."""
-    rows = figures.shown_rows()
+    rows = figures.printed_rows()
     return {
         "headings": list(figures),
         "rows": [[_number(value) for value in row] for row in rows[:_MOST_ROWS]],

@@ -442,7 +442,8 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     text = text.split("release:")[0].replace("epsilon: 4", "epsilon: 1") + release
     text = text.replace("    norm: 1.5\n", "") + "evaluate: {holdout: 0.2, metrics: [mse]}\n"
     spec = spec_of_text(text, "insurance.yaml")
-    table = load_table("insurance.csv", Path(folder), spec.csv, spec.request.domain)
+    declared = spec.request.domain
+    table = declared.parse(load_table("insurance.csv", Path(folder), spec.csv, declared))
     plan = spec.price()
     errors = [
         evaluate(plan, plan.run(table), {"mse": MeanSquaredError()})["release"]["mse"]

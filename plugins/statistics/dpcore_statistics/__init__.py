@@ -31,6 +31,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
+            "statistics.running": ("dpcore_statistics.running", "Running"),
             "statistics.sum": ("dpcore_statistics.total", "Total"),
             "statistics.table": ("dpcore_statistics.tables", "Table"),
             "statistics.variance": ("dpcore_statistics.variance", "Variance"),
@@ -89,6 +90,7 @@ def dpcore_examples() -> Mapping[str, Path]:
         "persons",
         "quantiles",
         "replaced",
+        "running",
         "tables",
     )
     return {f"statistics.{name}": folder / f"{name}.yaml" for name in names}

@@ -44,6 +44,7 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, require_conditions, selected
 from dpcore_statistics.mean import default_weight, with_count
+from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 BOUND, MEAN = "bound", "mean"
@@ -107,6 +108,7 @@ class BoundedMean(Folding):
                 values="integers",
                 share=self.share,
                 reads=Reads.FOLDS,
+                usual=SparseVector(),
             ),
             SumQuery(
                 name=MEAN, shape=(2,), distance=norm, share=1 - self.share, sum=Sum(clip=clip)
@@ -181,7 +183,7 @@ class BoundedMean(Folding):
             ("count", weighted / w, *count),
             (f"bound on {self.column}", bound, bound, bound),
         ]
-        return Statistics.of(
+        tables = Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
                 estimate=np.array([row[1] for row in rows]),
@@ -192,6 +194,7 @@ class BoundedMean(Folding):
                 "that was found (itself released) and missing ones left out",
             )
         )
+        return tables if answer.spread is not None else tables.unstated()
 
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """In units of the bound that will be found."""

@@ -29,7 +29,7 @@ from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.group_differences import Estimated, gaps
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
-from dpcore_statistics.histogram import MOST_CELLS, counted, counts_moved, one_hot
+from dpcore_statistics.histogram import MOST_CELLS, ONE_CELL_NORMS, counted, counts_moved, one_hot
 
 SCORE = "score"
 ERROR, POSITIVE = "error", "positive rate"
@@ -87,6 +87,7 @@ class GroupRates(Grouped):
             name="rates",
             shape=(self.groups(public).size, 2, self.leanings(public)),
             distance=self.norm(public),
+            norms=ONE_CELL_NORMS,
             values="integers",
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )

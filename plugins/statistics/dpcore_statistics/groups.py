@@ -25,7 +25,14 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import number_column
-from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO, Cells, counted, one_hot
+from dpcore_statistics.histogram import (
+    MOST_CELLS,
+    ONE_CELL_NORMS,
+    ROOT_TWO,
+    Cells,
+    counted,
+    one_hot,
+)
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.tables import Marginal
@@ -135,6 +142,7 @@ class GroupBy(Paired):
                 name="groups",
                 shape=(size,),
                 distance=norm,
+                norms=ONE_CELL_NORMS,
                 values="integers",
                 sum=Sum(clip=1.0, sign="non_negative", exponent=0),
             )

@@ -106,6 +106,10 @@ def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
     return indicators
 
 
+ONE_CELL_NORMS = (Distance.L1, Distance.L2)
+"""Of counts in disjoint cells: one cell of a record is as long in either norm."""
+
+
 def counts_moved(norm: Distance) -> ByRelation:
     """What one record moves disjoint counts by: one cell, or one down and another up."""
     return ByRelation(add_remove=1.0, replace_one=2.0 if norm is Distance.L1 else ROOT_TWO)
@@ -148,6 +152,7 @@ class Histogram(Statistic):
             name="counts",
             shape=(len(self.cells(public).labels),),
             distance=self.norm(public),
+            norms=ONE_CELL_NORMS,
             values="integers",
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )

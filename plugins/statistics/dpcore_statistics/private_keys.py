@@ -31,7 +31,7 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
-from dpcore_statistics.mechanisms.thresholded import KeyedQuery
+from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded
 
 
 @attrs.frozen(kw_only=True)
@@ -87,7 +87,14 @@ class PrivateKeys(Conversation):
         """
         require_conditions(public.domain, self.where)
         width = self.texts(public)[0].width
-        return (KeyedQuery(name="keys", shape=(self.most, width + 1), distance=Distance.L2),)
+        return (
+            KeyedQuery(
+                name="keys",
+                shape=(self.most, width + 1),
+                distance=Distance.L2,
+                usual=Thresholded(),
+            ),
+        )
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins

@@ -136,6 +136,8 @@ class Statistic(SummingLearner, Conversation):
         """The same, with persons clipped; several integers become reals, since they are scaled."""
         from dpcore.learning.learners.by_person import of_whole_persons
 
+        # What a person's records add has another length in each norm: it is clipped in one.
+        query = attrs.evolve(query, norms=(query.distance,))
         query = of_whole_persons(query, self.counts_for, public.domain)
         if query.sum.person is None or query.values != "integers":
             return query
@@ -151,6 +153,9 @@ class Statistic(SummingLearner, Conversation):
         """The published tables, from the one answer and from public facts."""
         (answer,) = state.answers
         tables = self.tables(answer, state.public)
+        # Without the noise's law every number is possible: an interval would say nothing.
+        if answer.spread is None:
+            tables = tables.unstated()
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
         return tables if self.clip == "record" else tables.covering(self._clipping())
 

@@ -27,6 +27,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.errors import ContractError, ParameterError, SpecError
+from dpcore.guarantee import Noise
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -391,9 +392,13 @@ def test_a_run_sums_exactly_and_says_so():
 
 
 def test_floats_that_a_mechanism_takes_are_no_exact_sampling():
-    assert plan(Rows()).guarantee.sampler == "exact"
-    assert plan(Rows(), Gaussian(noise="float")).guarantee.sampler == "real"
-    assert plan(Rows(distance=Distance.L1), Laplace()).guarantee.sampler == "exact"
+    assert Noise.FLOATS not in {ask.noise for ask in plan(Rows()).guarantee.asks}
+    assert {ask.noise for ask in plan(Rows(), Gaussian(noise="float")).guarantee.asks} == {
+        Noise.FLOATS
+    }
+    assert Noise.FLOATS not in {
+        ask.noise for ask in plan(Rows(distance=Distance.L1), Laplace()).guarantee.asks
+    }
 
 
 def test_counts_go_through_discrete_noise():

@@ -5,6 +5,7 @@ import time
 import pytest
 
 from dpcore.errors import ParameterError, ResourceError
+from dpcore.plan.cost_statement import Resources
 from dpcore.pricing.cost_estimate import machine_memory, read_memory, read_work
 from dpcore.specs.spec import spec_of_text
 
@@ -23,6 +24,9 @@ release:
   learner: {learner}
   mechanism: {mechanism}
 """
+
+PROCESS = 120 * 10**6
+"""Bytes of a process that reads a file of a few records: `benchmarks/rooms.py` measures it."""
 
 LARGE = {
     "neurons": {
@@ -66,8 +70,8 @@ def test_a_small_run_states_its_price():
         learner="{name: random_features.ridge, regularization: 0.5, features: identity}",
         records=40, mechanism="gaussian",
     ).price()  # fmt: skip
-    assert 0 < plan.resources.memory < 10**6
-    assert "of memory" in plan.resources.describe()
+    assert PROCESS < plan.resources.memory < PROCESS + 10**6
+    assert "of memory in all" in plan.resources.describe()
 
 
 def test_a_private_count_is_neither_needed_nor_told():
@@ -75,6 +79,42 @@ def test_a_private_count_is_neither_needed_nor_told():
     given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
     plans = [spec(records=records, **given).price() for records in ("private", "{at_most: 90}")]
     assert plans[0].resources.memory < plans[1].resources.memory
+
+
+def test_an_expected_number_of_records_counts_as_a_limit_does_and_changes_no_price():
+    import attrs
+
+    learner = (
+        "{name: random_features.ball_ridge, features: identity, radius: 2, total_regularization: 1}"
+    )
+    given = {"adjacency": "add_remove", "learner": learner, "mechanism": "gaussian"}
+    private = spec(records="private", **given)
+    coins = private.price().coins
+    expected = attrs.evolve(private, request=attrs.evolve(private.request, expected=10**6))
+    limited = spec(records="{at_most: 1000000}", **given)
+    plan = expected.price(coins)
+    assert plan.resources == limited.price(coins).resources
+    assert plan.resources.disk >= 10**6 * 3 * 8 > 0 == private.price(coins).resources.disk
+    assert plan.guarantee == private.price(coins).guarantee
+    # A declared number is the better one: what is expected beside it changes nothing.
+    both = attrs.evolve(limited, request=attrs.evolve(limited.request, expected=10))
+    assert both.price(coins).resources == limited.price(coins).resources
+
+
+@pytest.mark.parametrize("count", [0, -1, 1.5])
+def test_what_is_no_number_of_records(count):
+    import attrs
+
+    learner = "{name: linear.clipped_gradient, features: identity, clip: 0.5}"
+    request = spec(learner=learner, records=40, mechanism="gaussian").request
+    with pytest.raises((ParameterError, TypeError)):
+        attrs.evolve(request, expected=count)
+
+
+def test_seconds_add_up_from_their_counts_whatever_their_size():
+    start = Resources().seconds
+    assert Resources(passes=1000).seconds > start + 1
+    assert Resources(work=10**5000, cells=10**5000).seconds > 10**200
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A run folder of format 2 is rebuilt from its lock: nothing is priced again, no edit is gained."""
+"""A run folder is rebuilt from its lock: nothing is priced again, no edit is gained."""
 
 import json
 import shutil
@@ -65,7 +65,7 @@ def asks(said):
 
 def test_a_folder_says_its_format(made):
     said = json.loads((made.kept / "spec.lock.json").read_text())
-    assert said["format"] == FORMAT == 2
+    assert said["format"] == FORMAT == 3
     assert dpcore.replay(made.folder).lock == made.lock
 
 
@@ -162,13 +162,45 @@ def test_nor_does_one_whose_digest_was_made_again(made, change):
         dpcore.replay(made.folder)
 
 
-def test_a_foreign_version_is_named(made):
-    def foreign(said):
-        said["versions"]["dpcore-linear"] = "99.1"
+def foreign(said):
+    said["versions"] |= {"dpcore-linear": "99.1", "numpy": "99.2", "not-of-this-world": "1"}
 
+
+def test_versions_alone_are_no_reason_to_refuse(made):
+    """Whoever has other versions and gets the same bytes has replayed the run."""
     edit(made, foreign)
-    with pytest.raises(ReplayError, match=r"versions\.dpcore-linear: '99\.1' was published"):
+    found = dpcore.replay(made.folder)
+    assert found.lock.versions["numpy"] == "99.2"
+    assert found.guarantee == made.guarantee
+
+
+@pytest.mark.parametrize("name", ["model.npz", "guarantee.txt"])
+def test_where_bytes_differ_versions_explain_it(made, name):
+    here = made.lock.versions["numpy"]
+    edit(made, foreign)
+    path = made.kept / name
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    with pytest.raises(ReplayError) as caught:
         dpcore.replay(made.folder)
+    message = str(caught.value)
+    assert f"{name} do not replay; versions differ: " in message
+    assert f"numpy '99.2' there, '{here}' here" in message
+    assert "'99.1' there" in message
+    assert "scipy" not in message  # it is the same
+
+
+@pytest.mark.parametrize("change", EDITS)
+def test_a_difference_is_named_by_its_key_and_never_by_its_value(made, change):
+    """What stands in a stranger's lock is not repeated to whoever reads it."""
+
+    def secret(said):
+        change(said)
+        said["plan"]["guarantee"]["accountant"] = "a-value-of-somebody"
+
+    edit(made, secret)
+    with pytest.raises(DpcoreError) as caught:
+        dpcore.replay(made.folder)
+    assert "a-value-of-somebody" not in str(caught.value)
 
 
 def test_a_folder_of_the_first_format_says_what_to_do(made):

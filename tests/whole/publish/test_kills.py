@@ -279,7 +279,8 @@ def require_nothing_lost(home, kills):
     folders = sorted(p.parent for p in home.folder.glob("runs/*/public"))
     for folder in folders[:: max(1, len(folders) // 10)]:
         whole_run.replay(folder)
-    home.run()  # and the next run goes on
+    home.run()  # and the next run goes on, and removes what killed ones left
+    assert all((folder / "public").exists() for folder in home.folder.glob("runs/*"))
 
 
 def test_1000_runs_killed_in_every_phase(home):

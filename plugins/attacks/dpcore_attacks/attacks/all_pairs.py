@@ -55,14 +55,14 @@ class Candidates:
         labels = rng.choice([-1.0, 1.0, 1.0, -1.0, 0.3], len(indices)) * rows.label_bound
         return cls(rows=rows, raw=raw[indices], labels=labels)
 
-    def farthest(self, case: Case, ask: Query) -> Iterator[Configuration]:
-        """The pairs that move the sum farthest as neighbours of whole datasets; none where the
-        query is no exact sum, or the relation fixes a part of a record."""
+    def farthest(self, case: Case, ask: Query, norm: Distance) -> Iterator[Configuration]:
+        """The pairs that move the sum farthest in a norm, as neighbours of whole datasets; none
+        where the query is no exact sum, or the relation fixes a part of a record."""
         relation = case.adjacency
         if not attackable(case, ask):
             return
         totals = self.totals(case, ask)
-        for old, new in farthest_pairs(totals, ask.distance, relation, _FIRED):
+        for old, new in farthest_pairs(totals, norm, relation, _FIRED):
             yield self._configuration(old, new, case)
 
     def totals(self, case: Case, ask: Query) -> NDArray[np.float64]:

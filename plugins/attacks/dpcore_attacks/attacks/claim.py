@@ -82,7 +82,7 @@ class Target:
         if before is None or after is None:
             return Shot(None, inside, 0.0, failure)
         before, after = self.ask.aligned(before, after)
-        distance = movement(self.ask.distance, before, after, pair.changed)
+        distance = movement(self.claim.distance, before, after, pair.changed)
         size = max(self._size(before), self._size(after))
         claimed = self._claimed(records_after, pair.changed)
         # a claim of 0 is broken by any movement; no ratio is finite then
@@ -120,7 +120,7 @@ class Target:
     def _size(self, value: Statistic) -> float:
         if not self.claim.covers_fallback:
             return length(value)
-        return movement(self.ask.distance, self.ask.nothing(), value, 0)
+        return movement(self.claim.distance, self.ask.nothing(), value, 0)
 
     def _inside(self, pair: Pair) -> bool | None:
         if not isinstance(self.claim.validity, Conditional):

@@ -35,6 +35,7 @@ class Counterexample(Shown):
         records: The part's count or limit in the domain. coins: The public key.
         claimed: What the bound allows. moved: What the statistic did.
         draw: Of the sample or order of the records, if the query has one.
+        norm: Of the claim, where it is a further one of the query's; else empty.
     """
 
     query: str
@@ -46,6 +47,7 @@ class Counterexample(Shown):
     moved: float
     origin: str
     draw: int = 0
+    norm: str = ""
 
     def sheet(self) -> Sheet:
         """What was claimed, what the statistic did, and the synthetic record that changed."""
@@ -87,9 +89,11 @@ class Counterexample(Shown):
         claims = case.claims()
         if isinstance(claims, Refused):
             raise ValueError(f"there is no claim: {claims.reason}")
+        planned_queries = {query.name: query for query in case.learner.queries(case.public)}
         for query, claim in claims:
-            if query.name == self.query:
-                ask = attrs.evolve(query, args=self.arguments)
+            if query.name == self.query and claim.distance == (self.norm or query.distance):
+                # the learner is asked as planned: the norm is the claim's alone
+                ask = attrs.evolve(planned_queries[query.name], args=self.arguments)
                 target = Target(case=case, ask=ask, claim=claim, draw=self.draw)
                 return target.fire(self.pair)
         raise ValueError(f"there is no query {self.query!r}")
@@ -126,6 +130,7 @@ class Counterexample(Shown):
             "moved": self.moved,
             "origin": self.origin,
             "draw": self.draw,
+            **({"norm": self.norm} if self.norm else {}),
         }
         with path.open("wb") as file:
             np.savez_compressed(file, facts=np.array(json.dumps(facts)), **arrays)
@@ -175,6 +180,7 @@ def load(path: Path) -> Counterexample:
         moved=facts["moved"],
         origin=facts["origin"],
         draw=facts["draw"],
+        norm=facts.get("norm", ""),
     )
 
 

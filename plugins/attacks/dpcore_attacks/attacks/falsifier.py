@@ -211,7 +211,7 @@ class _Search:
         for number, target in enumerate(targets):
             rng = np.random.default_rng([number, count])  # the other phases keep their numbers
             candidates = Candidates.drawn(self._rows, count, rng)
-            for start in candidates.farthest(self._case, target.ask):
+            for start in candidates.farthest(self._case, target.ask, self._claim.distance):
                 if self._is_broken():
                     return
                 self._limit += 1
@@ -386,6 +386,7 @@ class _Search:
             records=self._case.domain.at_most,
             coins=self._case.coins.key,
             draw=target.draw,
+            norm="" if self._claim.distance is target.ask.distance else str(self._claim.distance),
             claimed=shot.claimed,
             moved=ratio * shot.claimed,
             origin=configuration.origin,

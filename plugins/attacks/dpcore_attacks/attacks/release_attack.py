@@ -63,7 +63,7 @@ def attack_release(
     example, claims = finding.counterexample, case.safe_claims()
     if example is None or isinstance(claims, Refused):
         return None
-    ((query, claim),) = (entry for entry in claims if entry[0].name == finding.query)
+    query, claim = next(entry for entry in claims if entry[0].name == finding.query)
     mechanism = case.mechanisms.get(query.name)
     if (
         not isinstance(case.learner, FunctionLearner)

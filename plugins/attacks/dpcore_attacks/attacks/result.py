@@ -45,7 +45,10 @@ class Finding:
     def name(self) -> str:
         """Case, what of it was changed, and query, for messages."""
         case_name = f"{self.case.name} ({self.changed})" if self.changed else self.case.name
-        return f"{case_name}: {self.query}" if self.query else case_name
+        # a query that is bounded in several norms has a finding for each
+        norm = self.counterexample.norm if self.counterexample else ""
+        query = f"{self.query} in {norm}" if norm else self.query
+        return f"{case_name}: {query}" if query else case_name
 
     @property
     def broken(self) -> bool:

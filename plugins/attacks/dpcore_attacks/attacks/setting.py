@@ -58,7 +58,9 @@ def seen(query: Query, records: Records, seed: int = 0) -> Records:
     """What an ask's private function would see of made-up records, at known coins."""
     if query.sampling is None:
         return records
-    return query.sampling.draw(records, SecretCoins.rehearsal(seed).sampling(0, query.name, 1))
+    coins = SecretCoins.rehearsal(seed)
+    sampling = query.sampling.at_ask(1, coins.sampling(0, query.name, 0))
+    return sampling.draw(records, coins.sampling(0, query.name, 1))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -105,17 +107,24 @@ class Case:
         return f"{owners}, {self.adjacency}, n={size}"
 
     def claims(self) -> tuple[tuple[Query, AnySensitivity], ...] | Refused:
-        """Every planned query with its bound, or why there is none."""
+        """Every planned query in each of its norms, with its bound there; or why there is none.
+
+        A bound may refuse a further norm: the query's own distance alone is needed.
+        """
         planned_claims = []
         try:
             for query in self.learner.queries(self.public):
-                claim = self._claim(query)
-                if isinstance(claim, Refused):
-                    return claim
-                # pairs of this relation could not refute a claim about another one
-                if not claim.adjacency.covers(self.adjacency):
-                    return Refused(f"it holds for {claim.adjacency} only")
-                planned_claims.append((query, claim))
+                for norm in dict.fromkeys((query.distance, *query.norms)):
+                    stated_query = query.stated_in(norm)
+                    claim = self._claim(stated_query)
+                    if isinstance(claim, Refused) and norm is not query.distance:
+                        continue
+                    if isinstance(claim, Refused):
+                        return claim
+                    # pairs of this relation could not refute a claim about another one
+                    if not claim.adjacency.covers(self.adjacency):
+                        return Refused(f"it holds for {claim.adjacency} only")
+                    planned_claims.append((stated_query, claim))
         except UndeclaredError as error:
             return Refused(str(error))
         return tuple(planned_claims)
@@ -185,8 +194,9 @@ def _spreads(case: Case) -> dict[str, NoiseLaw]:
     spreads: dict[str, NoiseLaw] = {}
     for query, claim in () if isinstance(claims, Refused) else claims:
         mechanism = case.mechanisms.get(query.name)
-        if mechanism is not None and mechanism.calibrated:
-            spread = mechanism.spread(query, claim)
+        stated_claim = mechanism and claim.in_norm(mechanism.distance, query.real_size)
+        if mechanism is not None and mechanism.calibrated and stated_claim is not None:
+            spread = mechanism.spread(query, stated_claim)
             spreads |= {} if spread is None else {query.name: spread}
     return spreads
 

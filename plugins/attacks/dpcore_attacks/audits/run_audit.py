@@ -171,6 +171,6 @@ def plan_claims(plan: Plan) -> tuple[Claim, ...]:
     """
     asks = plan.schedule.asks
     # the claim is of all planned asks, and a run may make fewer
-    events = [(ask.event(), ask.query.at_most) for ask in asks]
+    events = [(ask.event(), ask.charged) for ask in asks]
     accountant = compose(asks, AutoAccountant(plan.request.adjacency))
     return claims_of(events, accountant, plan.guarantee.epsilon, plan.guarantee.delta)

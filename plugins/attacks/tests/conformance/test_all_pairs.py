@@ -58,7 +58,7 @@ def test_whole_datasets_move_as_far_as_their_two_records(adjacency):
     totals = found.totals(attacked, ask)
     (old, new), *_ = farthest_pairs(totals, ask.distance, adjacency, 1)
     step = totals[new] if adjacency.membership else totals[new] - totals[old]
-    start = next(found.farthest(attacked, ask))
+    start = next(found.farthest(attacked, ask, ask.distance))
     shot = Target(case=attacked, ask=ask, claim=claim).fire(pair_of(start, rows, adjacency))
     assert shot.ratio == pytest.approx(np.linalg.norm(step) / claim.unit, rel=1e-9)
     assert shot.ratio > 0.99

@@ -6,6 +6,7 @@ import pytest
 
 from dpcore import REPLACE_ONE
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.laplace import Laplace
@@ -14,6 +15,7 @@ from dpcore_attacks.laboratory.excess import Sample, excess
 from dpcore_attacks.laws.law import BrokenLawError
 from dpcore_attacks.laws.mechanisms.choices import CHOICES
 from dpcore_attacks.laws.mechanisms.laboratory import CHECKS, laboratory_verdicts, variants
+from dpcore_attacks.laws.mechanisms.lattice import LATTICE
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
 
@@ -25,6 +27,7 @@ from gallery.reported.noise import (
     noise_in_single_precision,
     same_seed_for_each_layer,
 )
+from gallery.wrong_parts import noise_with_memory
 
 
 def broken(mechanism, seed=0, draws=1000):
@@ -49,6 +52,21 @@ def test_wrong_noise_is_caught_by_its_law(single, law):
     (check,) = (check for found, check in CHECKS.items() if found.id == law)
     with pytest.raises(BrokenLawError):
         check(Trial(case=case, seed=0, effort=1 / 3))
+
+
+def told_by_low_digits(mechanism):
+    case = next(iter(mechanism_cases(mechanism)))
+    return CHECKS[LATTICE](Trial(case=case, seed=0, effort=1 / 3))
+
+
+def test_noise_with_memory_on_integers_is_told_by_a_parity():
+    with pytest.raises(BrokenLawError, match="modulo 4 in 64 of 64 releases"):
+        told_by_low_digits(noise_with_memory())
+
+
+def test_noise_on_a_grid_is_not_told_by_any_parity():
+    for mechanism in (Gaussian(), Laplace(), DiscreteGaussian()):
+        assert "releases of either value" in told_by_low_digits(mechanism)
 
 
 # Each statistical law errs with probability at most 1e-6.

@@ -14,7 +14,7 @@ from dpcore.errors import ContractError, DpcoreError, SpecError, below, need
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Model, Public, Transformer, describe_kinds, promises
 from dpcore.mechanism import AnyMechanism
-from dpcore.publish.session import usual_mechanism
+from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import MECHANISM, Kind
 from dpcore.registry.registry import Registry
@@ -102,9 +102,8 @@ def mechanisms(
         return _default_mechanism("gaussian", registry)  # pricing says what is missing
     if all(query.distance is Distance.L2 for query in queries):
         return _default_mechanism("gaussian", registry)
-    # mixed distances: the usual noise for each query; costs in zCDP need a delta
-    concentrated = budget.delta > 0
-    return {query.name: usual_mechanism(query, concentrated=concentrated) for query in queries}
+    # mixed distances: the usual noise for each query
+    return {query.name: usual_mechanism(query, has_delta=budget.delta > 0) for query in queries}
 
 
 def _default_mechanism(name: str, registry: Registry) -> AnyMechanism:

@@ -81,7 +81,7 @@ class _Sampled:
         stream = coins.sampling(0, self.ask.name, 1)
         # On pilots the changed row always takes part, so that its movement is seen at all.
         sample = (
-            self.sampling.draw(records, stream)
+            self.sampling.at_ask(1, coins.sampling(0, self.ask.name, 0)).draw(records, stream)
             if taking is None
             else self.sampling.attacked(records, taking, stream)
         )
@@ -115,6 +115,8 @@ def _asks(case: Case, seed: int) -> Iterator[_Sampled]:
             continue
         if not isinstance(claim, Sensitivity) or isinstance(mechanism, Interactive):
             continue
+        # In the norm of its mechanism, as it is priced.
+        claim = claim.in_norm(mechanism.distance, query.real_size) or claim
         # Other distances have no real direction to project the answers on.
         if query.distance not in (Distance.L1, Distance.L2, Distance.LINF):
             continue

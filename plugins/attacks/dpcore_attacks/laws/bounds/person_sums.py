@@ -141,7 +141,7 @@ def _clipped(trial: _Trial) -> str:
         limit = Fraction(clip) / Fraction(2) ** query.sum.unit
         for person in range(_PERSONS):
             integers = trial.sum_of_rows(query, np.flatnonzero(trial.persons == person)).integers()
-            ratio = exact_ratio(integers, query.distance, limit)
+            ratio = max(exact_ratio(integers, norm, limit) for norm in query.norms)
             fail_if(
                 ratio > 1,
                 f"{query.name!r}: a person's sum is longer than the clip ({float(ratio):.4g} "

@@ -141,18 +141,19 @@ def _small_universe(trial: _Sums) -> str:
         if isinstance(claims, Refused):
             continue
         related = _Sums(case, 0)
-        claimed = {query.name: claim for query, claim in claims}
         for query in related.asks:
             # A sum is additive, so that single records tell what any neighbour moves it by.
             rows = [related.total(query, record).floats().reshape(-1) for record in records.alone()]
-            movement = _farthest(np.array(rows), query.distance, adjacency.membership)
-            limit = claimed[query.name].largest
-            # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
-            fail_if(
-                movement > limit * (1 + ALLOWANCE),
-                f"{query.name!r} moves by {movement:.9g} under {adjacency}, {limit:.9g} is claimed",
-            )
-            shares.append(movement / limit)
+            for claim in (claim for planned, claim in claims if planned.name == query.name):
+                movement = _farthest(np.array(rows), claim.distance, adjacency.membership)
+                limit = claim.largest
+                # `ALLOWANCE` is for this comparison in floats; the claim itself has no slack.
+                fail_if(
+                    movement > limit * (1 + ALLOWANCE),
+                    f"{query.name!r} moves by {movement:.9g} in {claim.distance} under "
+                    f"{adjacency}, {limit:.9g} is claimed",
+                )
+                shares.append(movement / limit)
     skip_if(not shares, "it claims nothing of any relation")
     return f"{len(records)} records, up to {max(shares):.4g} of the claim"
 
@@ -232,7 +233,7 @@ def _clipped(trial: _Sums) -> str:
         limit = Fraction(query.sum.clip) / Fraction(2) ** query.sum.unit
         for record in trial.records().alone():
             integers = trial.total(query, record).integers()
-            ratio = exact_ratio(integers, query.distance, limit)
+            ratio = max(exact_ratio(integers, norm, limit) for norm in query.norms)
             fail_if(
                 ratio > 1,
                 f"{query.name!r}: a record's sum is longer than the clip ({float(ratio):.4g} "

@@ -1,0 +1,65 @@
+"""The usual mechanism of a query: what releases it where nobody names a mechanism.
+
+A run whose spec names none replays with these: a change here needs a new format of specs.
+"""
+
+from typing import cast
+
+from dpcore.distance import Distance
+from dpcore.errors import SpecError
+from dpcore.mechanism import AnyMechanism
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.exponential import Exponential
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore.mechanisms.gaussian_sampling import GaussianSampling
+from dpcore.mechanisms.laplace import Laplace
+from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.query import Query
+
+
+def usual_mechanism(
+    query: Query, *, has_delta: bool, concentrated: bool | None = None
+) -> AnyMechanism:
+    """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
+
+    At delta = 0 it is Laplace noise in l2 too. What the query itself names comes first.
+
+    Args:
+        has_delta: Whether the budget has a delta.
+        concentrated: Whether costs add up by Rényi divergences, as they do unless this is False;
+            else only Gaussian and pure events do. Never at delta = 0.
+
+    Raises:
+        SpecError: no mechanism is usual for such a query.
+    """
+    concentrated = has_delta and concentrated is not False
+    integer = query.values == "integers" and query.real_size == 1
+    # What the query names comes first; then its distance, values and the budget decide.
+    match query.distance:
+        case _ if query.usual is not None:
+            return cast(AnyMechanism, query.usual)
+        case Distance.L2 if has_delta and integer and concentrated:
+            return DiscreteGaussian()
+        case Distance.L2 if has_delta:
+            return Gaussian()
+        case Distance.L1 | Distance.L2 if integer:
+            return DiscreteLaplace()
+        case Distance.L1 | Distance.L2:
+            return Laplace()
+        case Distance.LINF if concentrated:
+            return Exponential()
+        case Distance.LINF:
+            return PermuteAndFlip()
+        case Distance.RKHS if has_delta:
+            return GaussianProcess()
+        case Distance.PSD_ROWS:
+            return GaussianSampling()
+        case Distance.HAMMING:
+            return RandomizedResponse()
+        case _:
+            raise SpecError(
+                f"the query {query.name!r} is bounded in {query.distance}: name a mechanism"
+            )

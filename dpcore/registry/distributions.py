@@ -1,0 +1,60 @@
+"""Distributions: whose code a guarantee rests on, in which versions."""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from importlib import metadata
+from typing import Any
+
+import attrs
+
+_SIBLING = re.compile(r"(dpcore[a-z-]*)(?![^;]*;.*\bextra\b)")
+_OUTSIDE = sys.stdlib_module_names - {"__main__"}
+UNKNOWN = "of no distribution"
+
+
+def distributions_of(
+    components: Iterable[Any], distributions: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The distributions that hold components, what is inside these, and what they derive from.
+
+    dpcore is always among them, and so is each sibling that one of them requires: what siblings
+    share is imported from there.
+
+    Args:
+        components: Frozen objects, or classes, which are not looked into.
+        distributions: Names by the package that each brings, where they are not alike.
+
+    Returns:
+        Versions by name, sorted; `of no distribution` of a program's own module.
+    """
+    packages = {package for part in components for package in _packages(part)} - _OUTSIDE
+    names = distributions or {}
+    return with_siblings({"dpcore", *(names.get(p, p.replace("_", "-")) for p in packages)})
+
+
+def with_siblings(names: Iterable[str]) -> dict[str, str]:
+    """Distributions and the siblings that they require: installed versions by name, sorted."""
+    versions: dict[str, str] = {}
+    pending = [*names]
+    for name in pending:  # it grows meanwhile
+        distribution = next(iter(metadata.distributions(name=name)), None)
+        versions[name] = UNKNOWN if distribution is None else distribution.version
+        matches = map(_SIBLING.match, (distribution and distribution.requires) or ())
+        pending += [match[1] for match in matches if match and match[1] not in pending]
+    return dict(sorted(versions.items()))
+
+
+def _packages(component: Any) -> Iterator[str]:
+    """The packages of a component's class and its bases, and of whatever its fields hold."""
+    kind = component if isinstance(component, type) else type(component)
+    yield from (base.__module__.partition(".")[0] for base in kind.__mro__)
+    parts: Iterable[Any] = component.values() if isinstance(component, Mapping) else ()
+    if isinstance(component, tuple | list):
+        parts = component
+    elif attrs.has(kind) and kind is not component:
+        parts = [getattr(component, field.name) for field in attrs.fields(kind)]
+    for part in parts:
+        # An array or a number that a field holds is no component.
+        if attrs.has(type(part)) or isinstance(part, Mapping | tuple | list):
+            yield from _packages(part)

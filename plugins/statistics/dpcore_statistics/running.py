@@ -1,0 +1,281 @@
+r"""Running: counts or sums by period, and their running totals, whose bars hardly grow.
+
+What is measured is y = K x + z, for x the periods' own sums and K the square root of running totals
+(`dpcore.learning.banded`): integers, lower triangular, the same along each diagonal. Everyone
+solves for :math:`\hat x=K^{-1}y`, whose noise :math:`K^{-1}z` all but cancels in totals: for noise
+of one law on all of y, the deviations are the row lengths of :math:`K^{-1}`, and of its totals.
+
+Theorem: a record counts in the period of its own date, and adds v times that period's column of K,
+for v in [lo, hi], a multiple of 2^-30. So a record that comes or goes moves y by at most
+:math:`\max|v|\max_t\|K_{\cdot t}\|`. One that is replaced moves it by
+:math:`\|vK_{\cdot t}-v'K_{\cdot t'}\|`, which is convex in v and v', so that ends decide; both
+ends' intervals hold 0, which is a record that does not count.
+Adaptivity costs nothing: all periods are one ask, and no contribution depends on an answer.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import positive_integer
+from dpcore.domain.columns import Dates
+from dpcore.errors import ParameterError, need
+from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.learning.banded import solved, square_root_bands
+from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.rounding import up
+from dpcore_statistics.bars import cut_count
+from dpcore_statistics.columns import number_column
+from dpcore_statistics.histogram import Cells
+from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.total import CLIPPED
+
+MOST_PERIODS = 1 << 10
+
+_UNIT = -30  # log2: values are multiples of it, so that times K they are whole numbers of units
+_STEPS = {"day": 1, "week": 7}
+
+
+@attrs.frozen(kw_only=True)
+class Running(Statistic):
+    """Counts or sums of every period of a date, and of all periods up to each.
+
+    Intervals of both tables hold together (Šidák 1967 for Gaussian noise of any correlation).
+
+    Total: as every statistic.
+
+    Args:
+        column: Of dates, or a range.
+        every: Length of a period: `day`, `week`, `month` or `year`, from the first date on.
+        edges: In place of `every`: of the periods, increasing; the last one is closed.
+        amount: A column to sum; None counts records.
+        bands: How many periods an answer adds up; by default all, which is best for totals. With
+            1 each period is measured by itself; with Laplace noise that is best, and the default.
+    """
+
+    column: str
+    every: Literal["day", "week", "month", "year"] | None = None
+    edges: tuple[Any, ...] | None = None
+    amount: str | None = None
+    bands: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+
+    def periods(self, public: Public) -> Cells:
+        """The periods, as cells of the column.
+
+        Raises:
+            ParameterError: neither or both of `every` and `edges`, or too many periods.
+        """
+        edges = self.edges
+        if self.every is not None:
+            need(edges is None, self.column, "either every or edges", "edges", edges)
+            edges = _calendar(number_column(public.domain, self.column).column, self.every)
+        cells = Cells.of(public.domain, self.column, edges, None)
+        count = len(cells.labels)
+        need(count <= MOST_PERIODS, self.column, f"{MOST_PERIODS} periods", "edges", count)
+        return cells
+
+    def weights(self, public: Public) -> tuple[int, ...]:
+        """k_0, k_1, ...: the first column of K."""
+        count = len(self.periods(public).labels)
+        is_laplace = self.norm(public) is Distance.L1
+        bands = self.bands or (1 if is_laplace else count)
+        return square_root_bands(min(bands, count))
+
+    def ends(self, public: Public) -> tuple[float, float, float]:
+        """(lo, hi, M): what a record counts for, in units of M of the summed column."""
+        if self.amount is None:
+            return 0.0, 1.0, 1.0
+        column = number_column(public.domain, self.amount).column
+        unit = max(abs(column.low), abs(column.high))
+        low, high = np.floor(np.ldexp([column.low / unit, -column.high / unit], -_UNIT))
+        # Rounded away from 0, and no farther than 1: no rounded value is outside.
+        ends = np.ldexp([min(low, 0.0), max(-high, 0.0)], _UNIT)
+        return max(-1.0, float(ends[0])), min(1.0, float(ends[1])), unit
+
+    def query(self, public: Public) -> SumQuery:
+        """One query for all of y, clipped to the longest column of K."""
+        is_count = self.amount is None
+        matrix = _matrix(self.weights(public), len(self.periods(public).labels))
+        return SumQuery(
+            name="measured",
+            shape=(len(matrix),),
+            distance=self.norm(public),
+            values="integers" if is_count else "reals",
+            sum=Sum(
+                clip=_longest(matrix, self.norm(public)),
+                sign="non_negative" if is_count else "any",
+                exponent=0 if is_count else _UNIT,
+            ),
+        )
+
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """The theorem above; in l1 a replacement by the triangle inequality."""
+        matrix = _matrix(self.weights(public), query.real_size)
+        longest = _longest(matrix, query.distance)
+        if query.distance is Distance.L1:
+            return ByRelation(add_remove=longest, replace_one=2 * longest)
+        low, high, _ = self.ends(public)
+        return ByRelation(add_remove=longest, replace_one=_farthest(matrix, low, high))
+
+    def _values(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+        """PRIVATE: every record's period, -1 for none, and what it counts for, in its unit."""
+        cells = np.where(self.chosen(block, public), self.periods(public).index(block), -1)
+        if self.amount is None:
+            return cells, np.ones(len(block), dtype=np.int64)
+        column, (low, high, unit) = number_column(public.domain, self.amount), self.ends(public)
+        values = np.clip(column.value(column.scaled(block)) / unit, low, high)
+        integers = np.rint(np.ldexp(values, -_UNIT)).astype(np.int64)
+        return cells, np.where(column.present(block), integers, 0)
+
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: the value times the column of the record's period."""
+        cells, integers = self._values(block, public)
+        matrix = _matrix(self.weights(public), query.real_size)
+        # The row of zeros at the end is what index -1 picks: no period, no contribution.
+        columns = np.vstack([matrix.T, np.zeros((1, query.real_size), dtype=np.int64)])
+        # In the values' own unit: where persons are clipped, the query's is a finer one.
+        rows = (columns[cells] * integers[:, None]).astype(np.float64)
+        return np.ldexp(rows, 0 if self.amount is None else _UNIT)
+
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum, period by period before it is multiplied: exact integers."""
+        cells, integers = self._values(block, public)
+        sums = np.zeros(query.real_size + 1, dtype=np.int64)
+        # 2^16 records of 2^30 units at most, times K whose rows add up to less than 2^12: 2^58.
+        np.add.at(sums, cells, integers)
+        matrix = _matrix(self.weights(public), query.real_size)
+        return Exact.of(matrix @ sums[:-1], query.sum.unit)
+
+    def half_widths(
+        self, spread: NoiseLaw | None, public: Public
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of every period and of every total, so that all hold together."""
+        count = len(self.periods(public).labels)
+        if spread is None:
+            return np.full(count, np.inf), np.full(count, np.inf)
+        impulse = np.zeros(count)
+        impulse[0] = 1.0
+        # K is the same along its diagonals: one column of its inverse determines all of them.
+        column = solved(self.weights(public), [*impulse])
+        singles, totals = (
+            _bars(weights, spread, self.miss) for weights in (column, np.cumsum(column))
+        )
+        return singles, totals
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """Two tables, `periods` and `totals`, each of one row a period."""
+        labels, unit = self.periods(public).labels, self.ends(public)[2]
+        single = solved(self.weights(public), [*np.asarray(answer.value, dtype=np.float64)])
+        halves = self.half_widths(answer.spread, public)
+        texts = (labels, tuple(f"up to {label}" for label in labels))
+        estimates = (single, np.cumsum(single))
+        names = ("periods", "totals")
+        return Statistics(
+            tables={
+                name: self._table(text, unit * estimate, unit * half, public)
+                for name, text, estimate, half in zip(names, texts, estimates, halves, strict=True)
+            }
+        )
+
+    def _table(
+        self,
+        labels: tuple[Any, ...],
+        estimate: NDArray[np.float64],
+        half: NDArray[np.float64],
+        public: Public,
+    ) -> Figures:
+        low, high, covers = estimate - half, estimate + half, CLIPPED
+        if self.amount is None:
+            ends = [cut_count(pair, public.domain) for pair in zip(low, high, strict=True)]
+            low, high = (np.array(side) for side in zip(*ends, strict=True))
+            covers = "noise only: where the exact counts lie"
+        return Figures(
+            about={self.column: labels},
+            estimate=estimate,
+            low=low,
+            high=high,
+            level=self.level,
+            joint=True,
+            covers=covers,
+        )
+
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """The largest half-width of either table, the same whatever the records."""
+        unit = self.ends(public)[2]
+        singles, totals = (unit * float(half.max()) for half in self.half_widths(spread, public))
+        return (
+            f"each period +- {singles:.6g} and each running total +- {totals:.6g}, all together",
+        )
+
+
+def _bars(weights: NDArray[np.float64], spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
+    """Half-widths of sums of the first 1, 2, ... noises, times `weights` from the last one back."""
+    count = len(weights)
+    sizes = np.cumsum(np.abs(weights))
+    if isinstance(spread, NormalSpread):
+        # Normal combinations: one Šidák quantile for both tables, times the length of each row.
+        lengths = np.sqrt(np.cumsum(weights * weights))
+        half = spread.quantile(apart(miss, 2 * count)) * lengths
+    else:
+        half = spread.quantile(miss / count) * sizes  # of all that is measured, together
+    return np.asarray(up(half + sizes * spread.rounding, roundings=32 * count))
+
+
+@lru_cache(maxsize=8)
+def _matrix(weights: tuple[int, ...], count: int) -> NDArray[np.int64]:
+    """K, shape (count, count); read-only."""
+    matrix = np.zeros((count, count), dtype=np.int64)
+    for distance, weight in enumerate(weights):
+        rows = np.arange(distance, count)
+        matrix[rows, rows - distance] = weight
+    matrix.flags.writeable = False
+    return matrix
+
+
+def _longest(matrix: NDArray[np.int64], norm: Distance) -> float:
+    """The longest column, rounded up."""
+    # Integers below 2^53: sums and squares are exact, and the root alone is rounded.
+    if norm is Distance.L1:
+        return float(matrix.sum(axis=0).max())
+    return up(float(np.sqrt((matrix * matrix).sum(axis=0).max())), roundings=1)
+
+
+def _farthest(matrix: NDArray[np.int64], low: float, high: float) -> float:
+    """The largest distance of two columns, each times a number in [low, high]; rounded up."""
+    products = (matrix.T @ matrix).astype(np.float64)
+    squares = np.diagonal(products)
+    farthest = max(
+        float((a * a * squares[:, None] + b * b * squares - 2 * a * b * products).max())
+        for a, b in ((low, low), (low, high), (high, high))
+    )
+    # A difference of squares may cancel: its error is a few roundings of what was added.
+    slack = up(4 * float(squares.max()), roundings=8) * 2.0**-47
+    return up(float(np.sqrt(farthest + slack)), roundings=8)
+
+
+def _calendar(column: Any, every: str) -> tuple[str, ...]:
+    """Edges of whole periods between the ends of a column of dates, both ends included.
+
+    Raises:
+        ParameterError: the column holds no dates, or no such period is known.
+    """
+    if not isinstance(column, Dates) or every not in ("day", "week", "month", "year"):
+        raise ParameterError("running", "a column of dates: day, week, month, year", "every", every)
+    first, last = (np.datetime64(int(day), "D") for day in (column.low, column.high))
+    if every in _STEPS:
+        inner = np.arange(first, last, np.timedelta64(_STEPS[every], "D"))
+    else:
+        unit = "M" if every == "month" else "Y"
+        starts = np.arange(first.astype(f"M8[{unit}]"), last.astype(f"M8[{unit}]") + 1)
+        inner = starts.astype("M8[D]")
+    inside = inner[(inner > first) & (inner < last)]
+    return tuple(str(day) for day in (first, *inside, last))

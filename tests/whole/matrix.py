@@ -1,0 +1,184 @@
+"""Writes docs/matrix.md: whether every learner takes every mechanism, and if not, why not.
+
+    python tests/whole/matrix.py
+
+Nothing here decides: each mark is what `price` answers to a small example of the two, with the
+noise left free, under replace-one and under add/remove.
+"""
+
+import re
+from pathlib import Path
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    PrivacyBudget,
+    Range,
+    Registry,
+    Release,
+    price,
+)
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories
+from dpcore.domain.texts import Texts
+from dpcore.errors import DpcoreError, NoClaimError
+from dpcore.learning.features.cos_sin import CosSin
+from dpcore.registry.kinds import LEARNER, MECHANISM
+
+from whole import acceptance
+
+PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
+RELATIONS = (REPLACE_ONE, ADD_REMOVE)
+BUDGET = PrivacyBudget(epsilon=3.0, delta=1e-5)
+NTK = {"regularization": 500.0, "neurons": 8}
+LEARNERS = {
+    "linear.chosen_ridge": {"features": CosSin(count=4)},
+    "ntk.printed": {**NTK, "eta_min": 0.1},
+    "ntk.regression": NTK,
+    "statistics.bounded_mean": {"column": "a"},
+    "statistics.group_errors": {"by": ("g",)},
+    "statistics.group_parity": {"by": ("g",)},
+    "statistics.group_rates": {"by": ("g",), "calibration": 4},
+    "statistics.private_groups": {"column": "town", "mean_of": "a"},
+    "statistics.private_keys": {"column": "town"},
+}
+MARKS = {(True, True): "yes", (True, False): "r", (False, True): "a", (False, False): ""}
+INTRODUCTION = """# Learners and mechanisms
+
+Look up here whether a learner takes a mechanism. A cell says what a plan answers to the two, at a
+budget of epsilon 3 and delta 1e-5, with the noise left for the plan to find:
+
+* `yes`: it has a price under replace-one and under add/remove.
+* `r`, `a`: it has a price under replace-one alone, or under add/remove alone.
+* `if`: the price rests on assumptions that the spec must accept.
+* A number: it has none, for the [reason](#why-not) with that number.
+
+In the column *left out* the release names no mechanism, so that each query has the usual one. A
+mechanism that fits some of a learner's queries answers those, and the usual ones answer the rest.
+[What is accepted](acceptance.md) says the same of each bound.
+
+`tests/whole/matrix.py` writes this page, and a test compares it with the plan.
+"""
+OF_A_MODEL = {"statistics.group_errors", "statistics.group_parity", "statistics.group_rates"}
+
+
+def example(name, registry):
+    """A small learner of a name."""
+    if name == "best_of":
+        candidate = registry.component(LEARNER, "linear.sufficient_statistics")
+        candidates = tuple(candidate(features=CosSin(count=n)) for n in (2, 4))
+        return registry.component(LEARNER, name)(candidates=candidates)
+    fields = {**acceptance.LEARNERS, **LEARNERS}[name]
+    return registry.component(LEARNER, name)(**fields)
+
+
+def domain(name, adjacency):
+    """The columns that the learner needs, and the number of records that the relation publishes."""
+    columns = {"a": Range(-1, 1), "b": Range(-1, 1)}
+    if name.startswith("statistics.private_"):
+        columns["town"] = Texts(12)
+    exact, limit = (None, 200) if adjacency is ADD_REMOVE else (200, None)
+    groups = {"g": Categories(("p", "q"))} if name in OF_A_MODEL else {}
+    labels = Classes(("no", "yes")) if name == "statistics.group_rates" else Range(-1, 1)
+    return Domain(
+        columns=columns, target="y", labels=labels, exact=exact, limit=limit, groups=groups
+    )
+
+
+def plan_of(name, mechanism, adjacency, registry, assumptions=()):
+    """The plan of the pair.
+
+    Raises:
+        DpcoreError: it has no price.
+    """
+    learner = example(name, registry)
+    releases = [Release(learner=learner, mechanism=mechanism)]
+    fields = {}
+    if name in OF_A_MODEL:
+        model = example("linear.sufficient_statistics", registry)
+        gaussian = registry.component(MECHANISM, "gaussian")()
+        releases = [
+            Release(learner=model, mechanism=gaussian, name="model"),
+            Release(learner=learner, mechanism=mechanism, of="model"),
+        ]
+        fields = {"holdout": 0.25}
+    return price(
+        domain=domain(name, adjacency),
+        adjacency=adjacency,
+        budget=BUDGET,
+        releases=releases,
+        accept_assumptions=assumptions,
+        registry=registry,
+        **fields,
+    )
+
+
+def answer(name, mechanism, adjacency, registry):
+    """(mark, reason): `yes`, `if` where an assumption must be accepted, or `no` and why."""
+    assumptions = []
+    while True:
+        try:
+            plan_of(name, mechanism, adjacency, registry, assumptions)
+        except NoClaimError as error:
+            assumption = re.search("rests on the assumption '(.*?)'", error.message)
+            if assumption is None:
+                return "no", error.message
+            assumptions.append(assumption[1])
+        except DpcoreError as error:
+            return "no", error.message
+        else:
+            return ("if" if assumptions else "yes"), ", ".join(assumptions)
+
+
+def rows(registry):
+    """(learner, {mechanism: mark}, {mechanism: reason}), "" where none is named."""
+    for name in registry.names(LEARNER):
+        marks, reasons = {}, {}
+        for title in ("", *registry.names(MECHANISM)):
+            mechanism = None
+            if title:
+                # what the learner's query says of this one fits it better than the page of bounds
+                fields = (
+                    {} if title == "gaussian_sampling" else acceptance.MECHANISMS.get(title, {})
+                )
+                mechanism = registry.component(MECHANISM, title)(**fields)
+            here, there = (answer(name, mechanism, each, registry) for each in RELATIONS)
+            marks[title] = MARKS[here[0] != "no", there[0] != "no"]
+            if "if" in (here[0], there[0]):
+                marks[title] += " if"
+            if marks[title] == "":
+                reasons[title] = general(here[1])
+        yield name, marks, reasons
+
+
+def general(reason):
+    """A reason without what differs from learner to learner."""
+    reason = re.sub(r"no bound of \w+ gives a claim: ", "no bound gives a claim: ", reason)
+    reason = re.sub(r"the query '[^']*'", "the query", reason)
+    return re.sub(r"epsilon=[0-9.e+-]+", "epsilon", reason).replace("\n", " ")
+
+
+def page(found):
+    """The page as text, from what `rows` yields."""
+    numbers, lines = {}, []
+    titles = list(found[0][1])
+    for number, title in enumerate(titles[1:], start=1):
+        lines.append(f"{number}. `{title}`")
+    columns = ["left out", *map(str, range(1, len(titles)))]
+    lines += ["", f"| learner | {' | '.join(columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for name, marks, reasons in found:
+        cells = [
+            mark or f"({numbers.setdefault(reasons[title], len(numbers) + 1)})"
+            for title, mark in marks.items()
+        ]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    priced = sum(bool(mark) for _, marks, _ in found for title, mark in marks.items() if title)
+    pairs = len(found) * (len(titles) - 1)
+    lines += ["", f"{priced} of {pairs} pairs have a price.", "", "## Why not", ""]
+    lines += [f"{number}. {reason}" for reason, number in numbers.items()]
+    return "\n".join([INTRODUCTION, *lines, ""])
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(list(rows(Registry.default()))))

@@ -1,0 +1,208 @@
+"""Asks with bands: who is seen when, what is released, and what stays behind the door."""
+
+import itertools
+import pickle
+
+import attrs
+import numpy as np
+import pytest
+from turns import Steps
+
+import dpcore
+from dpcore import ADD_REMOVE, PrivacyBudget, SecretCoins
+from dpcore.domain.people import People
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import ContractError
+from dpcore.exact import Exact
+from dpcore.learning.banded import solved, square_root_bands
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.publish.lock import describe
+from dpcore.query import Sum, SumQuery
+from dpcore.running.opening import open_table
+from dpcore.running.release_context import Conversation, PastSums, wide_open
+from dpcore.sampling.schemes import Cyclic
+
+from doubles import domain, table
+
+BANDS = (64, 32, 24)
+
+
+def planned(*, asks=7, people=None, probability=0.7, bands=BANDS, **fields):
+    """A plan of `Steps` over three groups."""
+    persons = None if people is None else People(column="id", records=people)
+    return dpcore.price(
+        learner=Steps(
+            asks=asks,
+            bands=bands,
+            sampling=Cyclic(groups=3, probability=probability),
+            **fields,
+        ),
+        mechanism=Gaussian(),
+        domain=attrs.evolve(domain(), exact=None, limit=2000, people=persons),
+        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
+        adjacency=ADD_REMOVE if people is None else ADD_REMOVE.of_persons(people),
+    )
+
+
+def rows(count=300, persons=None):
+    found = table(count)
+    return found if persons is None else {**found, "id": np.arange(count) % persons}
+
+
+def conversation(plan, records, **fields):
+    secret = SecretCoins.rehearsal(3)
+    train = open_table(plan.request, records, secret).train
+    coins = plan.coins or dpcore.PublicCoins(1)
+    return Conversation(number=0, records=train, coins=coins, secret=secret, **fields)
+
+
+@pytest.mark.parametrize("persons", [None, 100])
+def test_nobody_is_seen_twice_within_as_many_asks_as_there_are_groups(persons):
+    plan = planned(people=None if persons is None else 3)
+    (scheduled,) = plan.schedule.releases
+    query = scheduled.asks["steps"].query
+    held = conversation(plan, rows(persons=persons))
+    units = len(held.records) if persons is None else persons
+    key = (lambda seen: seen.features[:, 0]) if persons is None else (lambda seen: seen.persons)
+    seen = [set(key(held.seen(query, number)).tolist()) for number in range(1, 8)]
+    for first, second in itertools.combinations(range(7), 2):
+        if (second - first) % 3:
+            assert not seen[first] & seen[second]
+    # Coins of different turns are independent: .49 of a group is seen in two of its turns.
+    for turn in range(3):
+        group = set().union(*seen[turn::3])
+        assert len(seen[turn] & seen[turn + 3]) / len(group) == pytest.approx(0.5, abs=0.2)
+    assert len(set().union(*seen)) > 0.8 * units
+
+
+def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
+    sampling, counts, overlaps = Cyclic(groups=2, probability=0.5), [], []
+    for seed in range(30):
+        coins = SecretCoins.rehearsal(seed)
+        turns = [sampling.at_ask(number, coins.sampling(0, "q", 0)) for number in (1, 2, 3)]
+        words = [coins.sampling(0, "q", number).by_place for number in (1, 2, 3)]
+        first, second, third = (
+            turn.chosen(word, 1000, 1000, None).kept(0, 1000)
+            for turn, word in zip(turns, words, strict=True)
+        )
+        assert not (first & second).any()
+        counts.append(first.sum() + second.sum())
+        overlaps.append((first & third).sum())
+    # 1000 coins of 1/2 in each run, and 1000 of 1/8: five standard errors of the mean.
+    assert abs(np.mean(counts) - 500) < 5 * np.sqrt(250 / 30)
+    assert abs(np.mean(overlaps) - 125) < 5 * np.sqrt(110 / 30)
+
+
+def test_a_selection_in_blocks_is_that_in_one_piece_and_of_a_table():
+    plan = planned()
+    held = conversation(plan, rows())
+    coins, sampling = SecretCoins.rehearsal(3), Cyclic(groups=3, probability=0.7)
+    for number in range(1, 5):
+        turn = sampling.at_ask(number, coins.sampling(0, "steps", 0))
+        words = coins.sampling(0, "steps", number).by_place
+        chosen = turn.chosen(words, 300, 300, None)
+        in_blocks = np.concatenate([chosen.kept(start, 50) for start in range(0, 300, 50)])
+        query = SumQuery(
+            name="steps", shape=(1,), distance="l2", sampling=sampling, sum=Sum(clip=1.0)
+        )
+        seen = held.seen(query, number).features
+        assert np.array_equal(seen, held.records.features[in_blocks])
+
+
+def test_a_scheme_without_its_turn_draws_nothing():
+    held = conversation(planned(), rows())
+    with pytest.raises(ContractError, match="by turns"):
+        Cyclic(groups=2).draw(held.records, SecretCoins.rehearsal(1).sampling(0, "q", 1))
+
+
+def sums_of(held, plan, asks=7):
+    """x_t by hand: signs of the records that each ask sees."""
+    (scheduled,) = plan.schedule.releases
+    query = scheduled.asks["steps"].query
+    return [np.sign(held.seen(query, number).features[:, 0]).sum() for number in range(1, asks + 1)]
+
+
+def test_an_answer_is_the_weighted_sum_of_the_last_sums_plus_noise_on_the_grid():
+    plan = planned()
+    held = conversation(plan, rows())
+    (scheduled,) = plan.schedule.releases
+    (ask,) = plan.schedule.asks
+    sums = sums_of(held, plan)
+    weighted = [
+        sum(k * sums[t - i] for i, k in enumerate(BANDS) if i <= t) for t in range(len(sums))
+    ]
+    quiet = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))]
+    assert quiet == weighted
+    assert np.allclose(solved(BANDS, quiet), sums, atol=1e-9)
+    step = ask.mechanism.grid(ask.query, ask.taken).step
+    for number, answer in enumerate(scheduled.answers(held)):
+        noise = held.noise(ask.query, number + 1)
+        exact = Exact.of(np.array([weighted[number]], dtype=np.int64), 0)
+        alone = ask.release(exact, ask.query, noise)
+        assert answer.value == alone
+        assert (answer.value / step) % 1 == 0
+    # A second conversation of the same plan begins without past sums.
+    again = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))]
+    assert again == weighted
+
+
+def test_a_run_publishes_answers_from_which_anyone_solves_and_rebuilds():
+    plan = planned(adaptive=True)
+    outcome = plan.run(rows(), secret=SecretCoins.rehearsal(3))
+    (model,) = outcome.models.values()
+    assert np.allclose(model.estimates, solved(BANDS, model.answers))
+    with LocalEngine(rows=32) as engine:
+        other = plan.run(rows(), secret=SecretCoins.rehearsal(3), engine=engine)
+    (behind,) = other.models.values()
+    assert behind.answers.shape == model.answers.shape
+
+
+def test_past_sums_stay_in_their_process():
+    query = SumQuery(name="q", shape=(1,), distance="l2", sum=Sum(clip=1.0), bands=(2, 1))
+    sums = PastSums()
+    value = Exact.of(np.array([3], dtype=np.int64), query.sum.unit)
+    assert sums.weighted(query, value).integers() == [6]
+    assert sums.weighted(query, value.times(0)).integers() == [3]
+    assert sums.weighted(query, value.times(0)).integers() == [0]
+    with pytest.raises(TypeError, match="private"):
+        pickle.dumps(sums)
+    with pytest.raises(ContractError, match="exact sums"):
+        sums.weighted(query, np.zeros(1))
+
+
+def test_weights_stand_in_the_lock_of_a_query_that_has_some_and_in_no_other():
+    (entry,) = describe(planned())["releases"]["release"]
+    assert entry["bands"] == [*BANDS]
+    assert entry["sampling"] == {"class": "Cyclic", "groups": 3, "probability": 0.7}
+    (entry,) = describe(planned(bands=None))["releases"]["release"]
+    assert "bands" not in entry
+
+
+@pytest.mark.parametrize("factor", [0, 1, 7, -3, (1 << 20)])
+def test_a_sum_times_an_integer_is_that_of_python(factor):
+    numbers = [0, 1, -1, (1 << 62) + 12345, -(1 << 63), 987654321987654321]
+    product = Exact.of(np.array(numbers, dtype=np.int64), -3).times(factor)
+    assert product.integers() == [factor * number for number in numbers]
+    assert ((product.low >= 0) & (product.low < 2**32)).all()
+    huge = Exact.of(np.array([1], dtype=np.int64), 0)
+    for _ in range(4):
+        huge = huge.times(1 << 20)
+    with pytest.raises(OverflowError):
+        huge.times(1 << 20)
+
+
+def test_a_grid_for_bands_wraps_around_what_is_released():
+    grid = Grid(exponent=0, dimension=1, distance="l2", wraps=True)
+    for number in (0, 5, -5, 1 << 61, (1 << 61) - 1, -(1 << 61), 3 << 61):
+        value = Exact.of(np.array([number >> 3], dtype=np.int64), 3)
+        (steps,) = grid.round(value)
+        assert (int(steps) - (number >> 3 << 3)) % (1 << 62) == 0
+        assert -(1 << 61) <= steps < 1 << 61
+
+
+def test_the_square_root_is_that_of_running_totals():
+    bands = square_root_bands(6, bits=20)
+    root = np.array(bands) / 2**20
+    assert np.allclose(np.convolve(root, root)[:6], 1.0, atol=1e-5)
+    assert square_root_bands(4) == (64, 32, 24, 20)
