@@ -49,6 +49,7 @@ if TYPE_CHECKING:
         Published as Published,
         ScoringModel as ScoringModel,
         ScoringProbabilityModel as ScoringProbabilityModel,
+        Transformer as Transformer,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
     from dpcore.learning.learners.best_of import BestOf as BestOf
@@ -56,10 +57,23 @@ if TYPE_CHECKING:
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.learning.metrics.base import Held as Held, Metric as Metric
     from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
+    from dpcore.learning.models.description import (
+        Bars as Bars,
+        Described as Described,
+        Description as Description,
+        Lines as Lines,
+        Matrix as Matrix,
+        Points as Points,
+    )
+    from dpcore.learning.models.figures import Figures as Figures
     from dpcore.learning.models.linear import LinearModel as LinearModel
     from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
     from dpcore.ledger.charge import Charge as Charge
     from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.mechanisms.noise.additive import (
+        AdditiveNoise as AdditiveNoise,
+        IntegerLaw as IntegerLaw,
+    )
     from dpcore.plan.request import Release as Release, Request as Request
     from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run, load_run as load_run
@@ -107,16 +121,20 @@ if TYPE_CHECKING:
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
+    "AdditiveNoise": "mechanisms.noise.additive",
     "Adjacency": "adjacency",
     "Answer": "learner",
     "AnyLearner": "learner",
     "AnyMechanism": "mechanism",
     "AnySensitivity": "sensitivity",
+    "Bars": "learning.models.description",
     "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
+    "Described": "learning.models.description",
+    "Description": "learning.models.description",
     "Direction": "events.base",
     "Cyclic": "sampling.schemes",
     "Distance": "distance",
@@ -128,10 +146,12 @@ _HOME = {
     "Expansion": "functions.kernels.base",
     "FeatureMap": "learning.features.base",
     "Features": "learning.features.base",
+    "Figures": "learning.models.figures",
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
     "HitLaw": "sampling.hit_law",
+    "IntegerLaw": "mechanisms.noise.additive",
     "Interactive": "functions.interactive",
     "Held": "learning.metrics.base",
     "Interval": "interval",
@@ -142,6 +162,8 @@ _HOME = {
     "LinearModel": "learning.models.linear",
     "LinearNoiseModel": "learner",
     "LinearScoreModel": "learner",
+    "Lines": "learning.models.description",
+    "Matrix": "learning.models.description",
     "Mechanism": "mechanism",
     "Metric": "learning.metrics.base",
     "Model": "learner",
@@ -151,6 +173,7 @@ _HOME = {
     "OverCoins": "sensitivity",
     "Part": "records.source",
     "Plan": "running.plan",
+    "Points": "learning.models.description",
     "Poisson": "sampling.schemes",
     "PricedMetric": "learning.metrics.priced",
     "PrivacyBudget": "accounting.budget",
@@ -184,6 +207,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Transformer": "learner",
     "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",

@@ -291,6 +291,10 @@ class RequestError(SpecError, ContractError):
     """A run was asked for what its plan does not hold; no record was opened."""
 
 
+class NoModelError(RequestError, ValueError):
+    """A run was asked for its only model or release, and has none or several of them."""
+
+
 class ExhaustedError(DpcoreError):
     """An oracle has answered every question that was paid for; asking spends nothing more."""
 

@@ -6,6 +6,8 @@ from statistics import NormalDist
 from typing import Any, Self, cast
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.notebook_view import Sheet, Shown
@@ -138,6 +140,45 @@ class LaplaceSpread(NoiseLaw):
         steps = self.scale / self.step
         beyond = math.log(2 / (miss * (1 + math.exp(-1 / steps)))) * _ROUND_UP
         return self.step * max(0, math.ceil(steps * beyond - 1))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class TabulatedSpread(NoiseLaw):
+    """Noise on multiples of `step` whose tails are tabulated, and periodic beyond the table.
+
+    Args:
+        step: Of the grid.
+        beyond: Upper ends of P(|noise| > w steps) for w = 0, 1, ..., shape (k,), nonincreasing.
+        period: The last so many are repeated, each time exp(-decay) times as high.
+        decay: > 0.
+        deviation: The root of the noise's second moment, in steps, or a little more.
+    """
+
+    step: float
+    beyond: NDArray[np.float64] = attrs.field(repr=False)
+    period: int
+    decay: float
+    deviation: float
+    rounding: float = 0.0
+
+    @property
+    def std(self) -> float:
+        """`deviation` in the units of the number."""
+        return self.deviation * self.step
+
+    def quantile(self, miss: float) -> float:
+        """The least tabulated w with P(|noise| > w) <= miss, in its repetition of the last part."""
+        repeats = 0
+        if self.beyond[-1] > miss:
+            excess = math.log(self.beyond[-self.period] * _ROUND_UP / miss) / self.decay
+            repeats = max(0, math.floor(excess))
+        # of the last period, shrunk so often; one period more where rounding hides the first w
+        tail = self.beyond * (math.exp(-self.decay * repeats) * _ROUND_UP)
+        tail = tail[-self.period :] if repeats else tail
+        fits = np.flatnonzero(tail <= miss)
+        first = int(fits[0]) if fits.size else tail.size
+        start = self.beyond.size - self.period + repeats * self.period if repeats else 0
+        return self.step * (start + first)
 
 
 @attrs.frozen(kw_only=True)

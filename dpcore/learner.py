@@ -34,11 +34,16 @@ class Public:
         coins: The published coins.
         mu: The target budget as a Gaussian-DP parameter times sqrt(the release's share), or None
             for pure budgets: a hint for step counts and clips, on which no claim rests.
+        inputs: What earlier releases published, by name: of those that the release names, rebuilt
+            from their answers. `start` alone gets them. The private function, the plan of queries
+            and bounds have none: what the former needs of them, it gets in a query's `args`, so
+            that a bound that holds for all `args` holds whatever was published before.
     """
 
     domain: Domain
     coins: PublicCoins
     mu: float | None = None
+    inputs: Mapping[str, "Published"] = attrs.field(factory=dict, repr=False)
 
 
 def _read_only(value: NDArray[Any]) -> NDArray[Any]:
@@ -68,7 +73,8 @@ class Answer:
 
 
 class Published(Protocol):
-    """What a release publishes, a function of its answers: a model, or tables of numbers."""
+    """What a release publishes, a function of its answers: a model, tables, or an object of a
+    class of its own, whose arrays have names."""
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Everything fitted, by name; what `model.npz` holds."""
@@ -117,6 +123,23 @@ class ScoringProbabilityModel(ScoringModel, ProbabilityModel, Protocol):
     """A model of a number or of classes, with scores and probabilities."""
 
 
+@runtime_checkable
+class Transformer(Published, Protocol):
+    """A map of rows to new columns, such as principal components: it predicts no target."""
+
+    def transform(self, table: Table) -> NDArray[np.float64]:
+        """The new columns of each row, finite; shape (n, len(column_names()))."""
+
+    def column_names(self) -> tuple[str, ...]:
+        """Of the new columns, in order."""
+
+
+def published_kinds(learner: Any) -> tuple[type[Any], ...]:
+    """All that a learner, or its class, declares of what it publishes."""
+    kinds = learner.publishes
+    return kinds if isinstance(kinds, tuple) else (kinds,)
+
+
 class AnyLearner(ABC):
     """A learner of either kind: one that converses (`Learner`), or one of a function.
 
@@ -130,19 +153,21 @@ class AnyLearner(ABC):
     """Whether the private function returns a fitting value for every dataset in the domain; the
     reason stands in the class's docstring."""
 
-    publishes: ClassVar[type[Any]] = Model
-    """The most that holds of what it publishes: `Published` (tables of numbers), `Model`, or a
-    protocol that extends one of them. A `Model` needs a declared target, and only a
-    `ProbabilityModel` serves one of three or more classes, whose labels are codes, not sizes."""
+    publishes: ClassVar[type[Any] | tuple[type[Any], ...]] = Model
+    """The most that holds of what it publishes: `Published` (tables of numbers), `Model`, another
+    protocol that extends one of them, a class of its own that does, or several of these. A `Model`
+    needs a declared target, and only a `ProbabilityModel` serves one of three or more classes,
+    whose labels are codes, not sizes."""
 
     def __init_subclass__(cls, **fields: Any) -> None:
         super().__init_subclass__(**fields)
         # A class that merely has the methods of a protocol would promise none of them.
-        if isinstance(cls.publishes, type) and Published not in cls.publishes.__mro__:
-            raise ContractError(
-                f"{cls.__name__} publishes {cls.publishes.__name__}, which extends no protocol of "
-                f"dpcore.learner: name Published, Model, ScoringModel or another one of them"
-            )
+        for kind in published_kinds(cls):
+            if isinstance(kind, type) and Published not in kind.__mro__:
+                raise ContractError(
+                    f"{cls.__name__} publishes {kind.__name__}, which extends no protocol of "
+                    f"dpcore.learner: name Published, Model, ScoringModel or another one of them"
+                )
 
     @abstractmethod
     def queries(self, public: Public) -> tuple[Query, ...]:
@@ -192,4 +217,10 @@ def promises(learner: AnyLearner | type[AnyLearner], kind: type[Any]) -> bool:
         kind: A protocol of this module.
     """
     # By name: `issubclass` asks for the methods of a protocol, which a class may have by chance.
-    return kind in learner.publishes.__mro__
+    return any(kind in published.__mro__ for published in published_kinds(learner))
+
+
+def describe_kinds(learner: AnyLearner | type[AnyLearner]) -> str:
+    """What a learner declares that it publishes, in words: `tables`, or the names of classes."""
+    names = [kind.__name__ for kind in published_kinds(learner) if kind is not Published]
+    return " and ".join(names) or "tables"

@@ -10,7 +10,19 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import REPLACE_ONE, Learner, OneShot, Query, Sensitivity, SensitivityBound, hookimpl
+from dpcore import (
+    REPLACE_ONE,
+    Bars,
+    Described,
+    Description,
+    Figures,
+    Learner,
+    OneShot,
+    Query,
+    Sensitivity,
+    SensitivityBound,
+    hookimpl,
+)
 
 from doubles import Numbers
 
@@ -114,6 +126,41 @@ class ByClass(Mean):
 
     def shown(self, public):
         return type(self).seen
+
+
+class Labelled(Numbers, Described):
+    """Hands over a picture whose title holds what a global does; its arrays say nothing."""
+
+    def description(self):
+        return Description(pictures=(Bars(title=f"Labels {STORE}", at=("a",), values=[0]),))
+
+
+class ByTitle(ByGlobal):
+    """Writes labels into the title of a picture."""
+
+    def assemble(self, answers, public):
+        return Labelled(np.zeros(3))
+
+
+class Reworder(Numbers, Described):
+    """Describes itself honestly first, and afterwards by what a global holds."""
+
+    asked = 0
+
+    def description(self):
+        Reworder.asked += 1
+        label = "labels" if Reworder.asked == 1 or not STORE else f"labels {STORE}"
+        ends = np.array([0.0])
+        table = Figures(about={label: ("x",)}, estimate=ends, low=ends, high=ends, level=0.95)
+        return Description(tables={"": table}, pictures=(Bars(title=label, at=("a",), values=[0]),))
+
+
+class ByRewording(ByGlobal):
+    """Publishes an object that describes itself in other words when it is asked again."""
+
+    def assemble(self, answers, public):
+        Reworder.asked = 0
+        return Reworder(np.zeros(3))
 
 
 class Turncoat(Numbers):
@@ -244,6 +291,7 @@ LEARNERS = {
     "trespassers.by_global": ByGlobal,
     "trespassers.by_class": ByClass,
     "trespassers.by_asking": ByAsking,
+    "trespassers.by_rewording": ByRewording,
     "trespassers.by_telling": ByTelling,
     "trespassers.mean": Mean,
 }

@@ -277,7 +277,7 @@ class BasicFilter(Filter):
         claim = need_value(
             event.approximate_claim(),
             UnsupportedEventError,
-            f"{event.label} makes no (epsilon, delta) claim",
+            f"{event.label} has no pure epsilon, nor one (epsilon, delta) claim of its own",
         )
         epsilon = _sum(self.spent_epsilon, count, claim[0])
         delta = _sum(self.spent_delta, count, claim[1])

@@ -27,13 +27,30 @@ def list_examples(json: JsonOption = False) -> None:
     """Every example spec of the admitted plugins, with what its comment begins with."""
     with guarded():
         descriptions = {
-            name: _first_sentence(path.read_text("utf-8"))
-            for name, path in shipped(Registry.default(), "examples").items()
+            name: _describe(path) for name, path in shipped(Registry.default(), "examples").items()
         }
         if json:
             show_json([{"example": name, "shows": shows} for name, shows in descriptions.items()])
             return
         out().print(columns("example", "what it shows", rows=descriptions.items()))
+
+
+def _describe(path: Path) -> str:
+    """What an example shows, or why nobody can tell: each file is read by itself."""
+    try:
+        return _first_sentence(_read(path))
+    except SpecError as error:
+        return error.message
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        reason = error.strerror
+    except UnicodeError:
+        reason = "it is no UTF-8 text"
+    raise SpecError(f"its plugin ships no readable file ({reason})", place=str(path))
 
 
 def _first_sentence(text: str) -> str:
@@ -57,7 +74,7 @@ def _spec(name: str) -> Path:
 def show(name: Name) -> None:
     """Write an example spec to standard output."""
     with guarded():
-        typer.echo(_spec(name).read_text("utf-8"), nl=False)
+        typer.echo(_read(_spec(name)), nl=False)
 
 
 @examples.command()
@@ -74,7 +91,9 @@ def copy(
             "needs a folder, got the name of a spec",
             place=str(folder),
         )
-        files = beside(_spec(name))
+        spec = _spec(name)
+        _read(spec)  # which says what is wrong with it
+        files = beside(spec)
         # Checked for all files before the first is written, so a copy is complete or not begun.
         if clashes := [p.name for p in files if (folder / p.name).exists()]:
             raise SpecError(

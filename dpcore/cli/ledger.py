@@ -167,7 +167,7 @@ def plan(
             plans = allowances(remaining_budget, releases, _shares(share or []))
         if json:
             show_json(
-                {"left": attrs.asdict(remaining_budget), "allowances": [*map(attrs.asdict, plans)]}
+                {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
             )
             return
         out().print(f"left: {remaining_budget.describe()}", markup=False)
@@ -259,7 +259,7 @@ def _state(book: Ledger) -> dict[str, Any]:
         **total.claims(),
         "notion": total.notion,
         "left": {
-            **attrs.asdict(remaining_budget),
+            **remaining_budget.figures(),
             "largest": remaining_budget.largest,
             "told": remaining_budget.describe(),
         },

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from dpcore.cli.console import columns, note
 from dpcore.domain.columns import summary
-from dpcore.errors import DpcoreError, below
+from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
-from dpcore.learner import Published
+from dpcore.learner import Model, Published
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures
+from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
+from dpcore.publish.folder import MODEL
 from dpcore.publish.lock import Lock
 from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import ledger_of
@@ -25,6 +29,8 @@ from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+    from dpcore.publish.folder import Run
 
 _EDGES = (ESTIMATE, LOW, HIGH)
 _SHOWN = 60  # rows of a table; its file holds all
@@ -110,12 +116,28 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.rows(), [DISPLAY] if figures.display is not None else []
+        rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
         cells = [map(_number, row) for row in rows[:_SHOWN]]
         console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)
+
+
+def show_objects(console: Console, outcome: Run) -> None:
+    """What was published that is neither model nor tables, and the titles of all pictures."""
+    # As published: an object could tell other arrays now than those that were compared.
+    arrays = np.load(io.BytesIO(outcome.files[MODEL]))
+    for name, model in outcome.models.items():
+        if not isinstance(model, Model | Statistics):
+            keys = [key for key in arrays if key.startswith(f"{name}.")]
+            sizes = ", ".join(f"{key.removeprefix(f'{name}.')} {arrays[key].shape}" for key in keys)
+            line = one_line(f"{name}: {type(model).__name__}: {sizes}")
+            console.print(line, markup=False)
+    for name, description in outcome.descriptions.items():
+        if description.pictures:
+            titles = "; ".join(picture.title for picture in description.pictures)
+            console.print(f"{name}: `dpcore report` draws {one_line(titles)}", markup=False)
 
 
 def _number(value: Any) -> str:

@@ -136,6 +136,13 @@ def _components(provides: Names) -> None:
 def enable(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Consent without being asked.")] = False,
+    editable: Annotated[
+        bool,
+        typer.Option(
+            "--editable",
+            help="For development: its code may change, and guarantees that rest on it say so.",
+        ),
+    ] = False,
 ) -> None:
     """Show an installed plugin, import it in a process without data, ask, and admit it."""
     with guarded():
@@ -154,7 +161,7 @@ def enable(
             RegistryError,
             f"plugin {name} stays as it was",
         )
-        admit(plugin, provides)
+        admit(plugin, provides, editable=editable)
         out().print(f"{canonicalize_name(plugin.distribution)} {plugin.version} is admitted.")
 
 
@@ -191,7 +198,7 @@ def new(
         # The three steps to a plugin that runs; the second one asks for consent.
         steps = (
             f"pip install -e {folder}",
-            f"dpcore plugins enable {name}",
+            f"dpcore plugins enable --editable {name}",
             f"dpcore test {name}",
         )
         if json:

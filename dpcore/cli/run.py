@@ -71,7 +71,7 @@ def run(
         choice = engine_choice(engine, scheduler, local_cluster, bytes_allowed)
 
         # imported for a spec that is right
-        from dpcore.cli.plan_view import show_figures, show_noise, show_plan
+        from dpcore.cli.plan_view import show_figures, show_noise, show_objects, show_plan
         from dpcore.publish.folder import UNCOVERED
         from dpcore.publish.paid_metrics import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run
@@ -94,6 +94,7 @@ def run(
                 return
             console = out()
             show_plan(console, outcome.guarantee, outcome.lock)
+            show_objects(console, outcome)
             show_figures(console, outcome.tables)
             show_noise(console, outcome.models)
             for name, why in outcome.operator.get("stand-ins", {}).items():

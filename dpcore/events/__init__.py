@@ -5,6 +5,7 @@ from collections.abc import Mapping
 HOMES: Mapping[str, tuple[str, str]] = {
     "approximate": ("dpcore.events.randomized_response", "ApproximateEvent"),
     "composed": ("dpcore.events.composition", "ComposedEvent"),
+    "curve": ("dpcore.events.renyi_curve", "CurveEvent"),
     "discrete_gaussian": ("dpcore.events.discrete_gaussian", "DiscreteGaussianEvent"),
     "discrete_laplace": ("dpcore.events.discrete_laplace", "DiscreteLaplaceEvent"),
     "exponential_mechanism": ("dpcore.events.exponential", "ExponentialMechanismEvent"),

@@ -1,4 +1,8 @@
-r"""A Rényi claim as an event: any release whose divergences are at most given ones."""
+r"""Claims as events: any release whose Rényi divergences, or whose curve, are at most given ones.
+
+A curve is convex in :math:`e^\epsilon`, as a supremum of functions that are linear in it, so that
+the chords between points above a curve lie above it too.
+"""
 
 import itertools
 import math
@@ -11,7 +15,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
 from dpcore.events.base import Direction, VectorEvent
-from dpcore.rounding import up
+from dpcore.rounding import gamma, half_square, up
 
 _ALLOWED = 1e-13  # 450 ulps of the terms' sizes
 _LEAST = -690.0  # of a logarithm: no delta > 0 is rounded to 0
@@ -101,3 +105,75 @@ class RenyiEvent(VectorEvent):
         exact = inside & (knots[right_knot] == orders)
         value = np.where(exact, np.concatenate([[0.0], self.divergences])[right_knot], value)
         return np.where(inside & ~np.isnan(value), value, np.inf)
+
+
+@attrs.frozen(kw_only=True)
+class CurveEvent(VectorEvent):
+    """Any release whose curve lies at or below the given points, in both directions.
+
+    Between two points their chord over exp(epsilon) is claimed, beyond the last one its delta.
+
+    Args:
+        epsilons: Increasing and finite, from 0 on; at least two.
+        deltas: In [0, 1], none above the one before; as many.
+        adjacency: What the claim is about.
+    """
+
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # each epsilon may belong to a pair of its own
+
+    epsilons: tuple[float, ...] = attrs.field(converter=floats)
+    deltas: tuple[float, ...] = attrs.field(converter=floats)
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        epsilons, deltas = self.epsilons, self.deltas
+        rising = len(epsilons) > 1 and all(a < b for a, b in itertools.pairwise(epsilons))
+        need_field(
+            rising and epsilons[0] == 0 and math.isfinite(epsilons[-1]),
+            self,
+            "epsilons",
+            "increasing finite epsilons from 0 on",
+        )
+        falling = len(deltas) == len(epsilons) and all(
+            a >= b for a, b in itertools.pairwise(deltas)
+        )
+        need_field(
+            falling and deltas[0] <= 1 and deltas[-1] >= 0,
+            self,
+            "deltas",
+            "a delta in [0, 1] for each epsilon, none above the one before",
+        )
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The chords between the points at an array of epsilons >= 0, rounded up, shape (k,)."""
+        knots, deltas = np.array(self.epsilons), np.array(self.deltas)
+        right = np.clip(np.searchsorted(knots, epsilons, side="right"), 1, len(knots) - 1)
+        low, high = knots[right - 1], knots[right]
+        # (e^x - 1)/(e^y - 1) for 0 <= x <= y, without an overflow
+        x, y = np.clip(epsilons, low, high) - low, high - low
+        share = np.exp(x - y) * np.expm1(-x) / np.expm1(-y)
+        value = deltas[right - 1] * (1 - share) + deltas[right] * share
+        # a share that is rounded up would take the value below the chord: its exponent errs by 3 u
+        # of epsilon, and the rest by a few roundings
+        error = gamma(16) * (1 + high) * share
+        value = up(value + error * deltas[right - 1], roundings=20)
+        value = np.clip(value, deltas[right], deltas[right - 1])
+        return np.asarray(np.where(epsilons >= knots[-1], deltas[-1], value))
+
+    def anchor(self, direction: Direction) -> float:
+        """The last epsilon, beyond which no finite loss is claimed."""
+        return self.epsilons[-1]
+
+    def infinite_mass(self, direction: Direction) -> float:
+        """The last delta, which the curve keeps."""
+        return self.deltas[-1]
+
+    def pure_epsilon(self) -> float | None:
+        """The last epsilon where its delta is 0."""
+        return self.epsilons[-1] if self.deltas[-1] == 0 else None
+
+    def zcdp_rho(self) -> float | None:
+        """epsilon^2/2 of a pure one: Bun & Steinke (2016), Proposition 1.4."""
+        epsilon = self.pure_epsilon()
+        return None if epsilon is None else half_square(epsilon)

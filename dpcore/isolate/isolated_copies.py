@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learner import Answer, Published
+from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Statistics
 from dpcore.query import Query
 from dpcore.records.records import unwritable
@@ -82,17 +83,23 @@ def collect_arrays(model: Published) -> Arrays:
     return {str(name): np.array(array) for name, array in sorted(model.arrays().items())}
 
 
-def published(model: Published, arrays: Arrays) -> str:
+def published(model: Published, arrays: Arrays, description: Description | None = None) -> str:
     """A digest of a model's arrays: names, types, shapes and every byte; and of all tables' texts.
 
     Args:
         model: `settled`.
         arrays: What it told once.
+        description: Likewise, where it hands over one.
     """
     digest = hashlib.sha256()
     _tell(digest, {name: np.asarray(array) for name, array in arrays.items()})
     if isinstance(model, Statistics):
         _tell(digest, {name: figures.data() for name, figures in model.tables.items()})
+    # Names, labels and units are published too: a text can carry as much as a number.
+    if description is not None:
+        _tell(digest, type(model).__qualname__)  # people are shown it
+        _tell(digest, {name: figures.data() for name, figures in description.tables.items()})
+        _tell(digest, description.pictures)
     return digest.hexdigest()
 
 

@@ -28,6 +28,7 @@ from dpcore.errors import NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.claim_cover import claimed
 from dpcore.ledger.total import Spent
 from dpcore.rounding import up
 
@@ -62,11 +63,18 @@ def settled(spent: Spent, charge: Charge) -> tuple[Spent, Charge]:
     try:
         return spent.spend(charge), charge
     except BudgetExceededError as refusal:
-        raise BudgetExceededError(f"{_explain_refusal(spent, charge)}{refusal}") from None
+        # The sum of pure epsilons and leaks takes any charge as an (epsilon, delta) claim.
+        claim = claimed(charge, spent)
+        if claim != charge:
+            with contextlib.suppress(BudgetExceededError):
+                return spent.spend(claim), claim
+        raise BudgetExceededError(f"{_explain_refusal(spent, charge, claim)}{refusal}") from None
 
 
-def _explain_refusal(spent: Spent, charge: Charge) -> str:
-    """What a refusal should add on events that a Gaussian might have covered; or nothing."""
+def _explain_refusal(spent: Spent, charge: Charge, claim: Charge) -> str:
+    """What a refusal should add on events that a Gaussian or a claim might have covered."""
+    if spent.composed is None and spent.pure is not None:
+        return _explain_claim(spent, charge, claim)
     labels = {event.label for event, _ in charge.events if event.approximate_claim() is None}
     uncovered = sorted(labels - {event.label for event, _ in charge.events if event.gaussian_mu()})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
@@ -78,9 +86,35 @@ def _explain_refusal(spent: Spent, charge: Charge) -> str:
     )
 
 
+def _explain_claim(spent: Spent, charge: Charge, claim: Charge) -> str:
+    """Why a charge is no (epsilon, delta) claim that is left, and what to set; or nothing."""
+    if claim != charge:
+        event = claim.events[-1][0]
+        epsilon, delta = event.approximate_claim() or (math.inf, 0.0)
+        return (
+            f"as an (epsilon, delta) claim the charge needs epsilon={epsilon!r} at "
+            f"delta={delta!r}; "
+        )
+    if all(event.approximate_claim() is not None for event, _ in charge.events):
+        return ""
+    way_out = (
+        "a new ledger keeps more of it with the notion basic, or with more failures"
+        if spent.total.delta > 0
+        else "create a ledger with a delta > 0 for them"
+    )
+    return (
+        f"what has no pure epsilon is charged at a delta of its own, and none is left; {way_out}; "
+    )
+
+
 def covered(charge: Charge, spent: Spent) -> Charge:
-    """The charge as one Gaussian where that keeps the ledger's sum open; else the charge itself."""
+    """The charge as one Gaussian where that keeps the ledger's sum open; else the charge itself.
+
+    A ledger of the notion `basic` keeps its sum open by a claim instead.
+    """
     composed_filter = spent.composed
+    if spent.total.notion == "basic":
+        return claimed(charge, spent)
     adjacencies = {event.adjacency for event, _ in charge.events}
     if not isinstance(composed_filter, GaussianFilter) or len(adjacencies) > 1:
         return charge

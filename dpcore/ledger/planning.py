@@ -1,8 +1,9 @@
 """Planning: how what is left of a ledger may be shared, before anything is spent.
 
 Squares of mu add up, so n equal Gaussian releases may each have mu_left / sqrt(n); pure ones,
-epsilon_left / n. A label (an analyst, a project) with weight w of W in all gets the share w/W of
-what adds up. Figures are plans: the ledger holds nobody to them.
+epsilon_left / n. Where claims add up, each Gaussian has the mu of (epsilon_left / n, delta_left /
+n). A label (an analyst, a project) with weight w of W in all gets the share w/W of what adds up.
+Figures are plans: the ledger holds nobody to them.
 """
 
 import math
@@ -12,7 +13,7 @@ import attrs
 
 from dpcore.checks import positive_integer
 from dpcore.errors import need
-from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.ledger.remaining_budget import RemainingBudget
 
 _SAFE = 1 - 1e-9  # of a share: rounding of the others
@@ -65,6 +66,8 @@ def allowances(
         part = weight / total / releases * _SAFE
         # A part of the squares of mu is a Gaussian of its root; pure epsilons are just divided.
         mu = left.mu * math.sqrt(part)
+        if left.takes_claims:  # a share of what is left of both
+            mu = gaussian_mu(left.epsilon * part, left.failures * part)
         plans.append(
             Allowance(
                 label=label,

@@ -14,18 +14,26 @@ class RemainingBudget:
         mu: Of one further Gaussian release.
         failures: Of further failure probabilities.
         delta: The ledger's.
+        takes_claims: Whether any further release may be charged as an (epsilon, delta) claim, of
+            which the epsilons add up to `epsilon` and the deltas to `failures`.
     """
 
     epsilon: float
     mu: float
     failures: float
     delta: float
+    takes_claims: bool = False
 
     @property
     def largest(self) -> float:
         """About the epsilon, at the ledger's delta, of the largest single release that fits."""
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
+
+    def figures(self) -> dict[str, float]:
+        """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
+        names = ("epsilon", "mu", "failures", "delta")
+        return {name: getattr(self, name) for name in names}
 
     def most_taken_by(self, after: "RemainingBudget") -> str:
         """A warning where one charge takes most of what is left; empty where it does not."""
@@ -48,6 +56,11 @@ class RemainingBudget:
         if not parts:
             return "nothing"
         failures = shown_down(self.failures)
+        if self.takes_claims:
+            return (
+                f"releases whose (epsilon, delta) claims add up to ({shown_down(self.epsilon)}, "
+                f"{failures})"
+            )
         failures_clause = f", and {failures} of delta for failures" if self.failures > 0 else ""
         largest_clause = (
             f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"

@@ -7,12 +7,13 @@ one of these types:
   the likelihood ratio never exceeds :math:`e^\epsilon`: it costs no delta.
 * *composed*: the events pass one filter, the ledger's `notion`, at (epsilon, delta - failures).
 * *alone*: the first list passes neither way but is (epsilon, delta)-DP by itself, by the core's
-  accountants. Nothing may follow. The first list is chosen before any answer, so that a ledger
-  either has this one history or those above.
+  accountants. Nothing may follow. It is chosen before any answer: no history is of two types.
 
-An event that is known by an (epsilon_0, delta_0) claim only is, but for a leak of probability
-delta_0, an epsilon_0-DP event (Murtagh & Vadhan 2016, Lemma 3.2): it is charged as that, and
-delta_0 to `failures`, as is what a bound fails with over public coins.
+Any list is charged as an (epsilon_0, delta_0) claim where nothing else serves it, and first of all
+where the notion is `basic` (`dpcore.ledger.claim_cover`). An event that is known by an (epsilon_0,
+delta_0) claim only is, but for a leak of probability delta_0, an epsilon_0-DP event (Murtagh &
+Vadhan 2016, Lemma 3.2): it is charged as that, and delta_0 to `failures`, as is what a bound fails
+with over public coins.
 
 Together they are (epsilon, delta)-DP. Let S be any set of complete histories, w the probability of
 no leak along one, P and Q the laws without leaks. The excess :math:`\Pr[S]-e^\epsilon\Pr'[S]` is
@@ -82,7 +83,7 @@ class Total:
         adjacency: Which datasets are to be indistinguishable.
         notion: Which filter composes what is not pure: `gaussian` (exact; Gaussian and pure
             events), `renyi` (at one order; every event with Rényi divergences) or `basic` (none:
-            epsilons and deltas add up).
+            epsilons and deltas add up, of any events).
         failures: The part of delta that is kept for failure probabilities; all of it for `basic`.
         order: Of `renyi`; by default the one that admits the most Gaussian releases.
         tilted: The part of delta that is kept for tilted leaks; of `gaussian` alone.
@@ -354,7 +355,10 @@ class Spent:
         pure = 0.0 if self.pure is None else float(dyadic(epsilon) - self.pure.spent_epsilon)
         pure = pure if pure > 1e-12 * epsilon else 0.0  # what rounding left over
         failures = max(0.0, float(dyadic(self.total.failures) - self.failures))
-        return RemainingBudget(epsilon=pure, mu=mu, failures=failures, delta=self.total.delta)
+        return RemainingBudget(
+            epsilon=pure, mu=mu, failures=failures, delta=self.total.delta,
+            takes_claims=self.composed is None and min(pure, failures) > 0,
+        )  # fmt: skip
 
     def covered_by(self, stored: "Spent") -> bool:
         """Whether `stored` is at least as much, but for what its numbers were rounded by."""

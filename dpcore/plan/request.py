@@ -42,6 +42,7 @@ class Release:
             are what is published.
         of: An earlier release of the run. This one is about its predictions on the hold-out: its
             learner reads evaluated records (`dpcore.running.predictions_as_records`).
+        inputs: Earlier releases of the run, whose published objects the learner starts from.
     """
 
     learner: AnyLearner
@@ -53,6 +54,7 @@ class Release:
     point: Mapping[str, Any] = attrs.field(factory=dict)
     predictions_at: str | None = None
     of: str | None = None
+    inputs: tuple[str, ...] = ()
 
 
 def _as_tuple(items: Iterable[Any]) -> tuple[Any, ...]:

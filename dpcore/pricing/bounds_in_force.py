@@ -224,7 +224,11 @@ class Bounds:
         # A refuted bound is priced in a reproduction only, which carries no guarantee.
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
-        return result
+        # A lock says what was taken for granted when it was written.
+        if self.locked or self.registry is None:
+            return result
+        premises = dict.fromkeys((*result.premises, *self.registry.premises()))
+        return attrs.evolve(result, premises=tuple(premises))
 
 
 def _explain_unsampled(

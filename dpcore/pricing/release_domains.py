@@ -32,10 +32,11 @@ def seen(request: Request, release: Release) -> ReleaseView:
     """The learners' part; of a release `of` another one, evaluated records.
 
     Raises:
-        SpecError: that other one is none of the run's, stands later or publishes no model, or the
-            learner does not publish statistics.
+        SpecError: that other one, or an input, is none of the run's, stands later or publishes no
+            model; or the learner does not publish statistics, or takes no inputs.
         ParameterError: there is no hold-out.
     """
+    _require_inputs(request.releases, release)
     domain, adjacency, share = request.domain, request.adjacency, request.holdout
     if release.of is None:
         return ReleaseView(part=part_domain(domain, adjacency, share), adjacency=adjacency)
@@ -51,6 +52,28 @@ def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
         return ()
     names = tuple(scheduled.name for scheduled in group if promises(scheduled.learner, Model))
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)
+
+
+def _require_inputs(releases: Sequence[Release], release: Release) -> None:
+    """Raise `SpecError` unless all inputs are published before, and the learner can start there."""
+    names = [candidate.name for candidate in releases]
+    earlier = names[: names.index(release.name)]
+    for number, name in enumerate(release.inputs):
+        # Only what is published before: its answers are fixed, and have been paid for.
+        need(
+            name in earlier and name not in release.inputs[:number],
+            SpecError,
+            f"needs an earlier release, each once ({', '.join(earlier) or 'there is none'}), got "
+            f"{name!r}{near(name, earlier)}",
+            ("inputs", str(number)),
+        )
+    need(
+        not release.inputs or isinstance(release.learner, Learner),
+        SpecError,
+        f"{type(release.learner).__name__} is a function, which is fitted in one step: it has no "
+        f"public start that could take inputs",
+        "inputs",
+    )
 
 
 def _find_source(releases: Sequence[Release], release: Release) -> Release:

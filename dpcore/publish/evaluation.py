@@ -31,7 +31,7 @@ from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.release_context import Conversation
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Scheduled
+from dpcore.running.schedule import Handover, Scheduled
 
 _PLACES, _ROWS = -30, 4096
 
@@ -130,8 +130,9 @@ def evaluation(
     )
     figures: dict[str, Any] = {}
     curves: dict[str, Any] = {}
-    reuse = Reuse()
+    reuse, handover = Reuse(), Handover(plan.schedule.releases)
     for number, scheduled in enumerate(plan.schedule.releases):
+        handover.keep(scheduled.name, outcome.models[scheduled.name])
         if not promises(scheduled.learner, Model):
             continue
         # Secret coins of their own: stand-ins must not repeat the noise of the published answers.
@@ -141,14 +142,17 @@ def evaluation(
             coins=outcome.coins,
             secret=SecretCoins.draw(),
             reuse=reuse,
+            inputs=partial(handover.inputs, scheduled),
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        inputs = _collect_inputs(scheduled, metrics, conversation, cast(Model, model), opened.held)
+        measures = _collect_inputs(
+            scheduled, metrics, conversation, cast(Model, model), opened.held
+        )
         # The same metrics of all three: what the noise costs, and what the features bring.
         predictors = {
-            PRIVATE: attrs.evolve(baseline, **inputs[0]),
+            PRIVATE: attrs.evolve(baseline, **measures[0]),
             CONSTANT: baseline,
-            WITHOUT_NOISE: attrs.evolve(baseline, **inputs[1]),
+            WITHOUT_NOISE: attrs.evolve(baseline, **measures[1]),
         }
         told = {who: _measure(metrics, entry) for who, entry in predictors.items()}
         # A metric may have a group for one predictor and not for another: that figure is no number.

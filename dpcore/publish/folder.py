@@ -7,7 +7,7 @@ import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeGuard
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import attrs
 import msgspec
@@ -16,10 +16,16 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
-from dpcore.errors import LONGEST_MESSAGE, ReplayError, RequestError, need
-from dpcore.guarantee import Guarantee, Recorded
+from dpcore.errors import ReplayError, RequestError, need
+from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
+from dpcore.learning.models.description import (
+    Description,
+    describe,
+    only_model,
+    only_published,
+)
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
@@ -33,9 +39,9 @@ from dpcore.publish.bounded_reading import (
 from dpcore.publish.formats import format_of
 from dpcore.publish.lock import Lock, decoded, relocked, require_same
 from dpcore.publish.locked_terms import terms_of
+from dpcore.publish.published_statement import PublishedStatement
 from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
-from dpcore.records.source import HANDED_OVER
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec, spec_of_plain
@@ -69,19 +75,22 @@ def public_files(
     fitted: Mapping[str, Arrays],
     guarantee: Guarantee,
     evaluation: Mapping[str, Any] | None = None,
+    descriptions: Mapping[str, Description] | None = None,
 ) -> dict[str, bytes]:
     """Every file of `public/`, by name: a function of the lock, the answers and nothing else.
 
     Args:
         fitted: The arrays of each model, by its name.
         evaluation: The paid metrics, computed from the look's answers.
+        descriptions: Of models that hand over one, by name.
     """
     # Names and values alone. What else an answer carries is no part of the archive.
     transcripts = {
         name: Transcript([a.query.name for a in series], [np.asarray(a.value) for a in series])
         for name, series in answers.items()
     }
-    return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, guarantee)
+    tables = tables_of(models, descriptions or {})
+    return _files(lock, stacked(transcripts), evaluation or {}, models, fitted, tables, guarantee)
 
 
 def means(answers: Mapping[str, tuple[Answer, ...]]) -> dict[str, NDArray[Any]]:
@@ -95,6 +104,7 @@ def _files(
     paid_metrics: Mapping[str, Any],
     models: Mapping[str, Published],
     model_arrays: Mapping[str, Arrays],
+    tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
     style = format_of(lock.format)
@@ -111,14 +121,14 @@ def _files(
     }
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
-        for name, table in tables_of(models).items()
+        for name, table in by_name(tables).items()
     }
     statistics = {
         f"{name}.table.json": _json(
-            {key or name: style.table(content) for key, content in model.tables.items()}
+            {key or name: style.table(table) for key, table in group.items()}
         )
-        for name, model in models.items()
-        if isinstance(model, Statistics)
+        for name, group in tables.items()
+        if group
     }
     # These names are the format on disk: a replay compares each of them, byte for byte.
     return {
@@ -141,13 +151,27 @@ def _is_predictions(model: Published) -> TypeGuard[Predictions]:
     return type(model) is Predictions
 
 
-def tables_of(models: Mapping[str, Published]) -> dict[str, Figures]:
+def tables_of(
+    models: Mapping[str, Published], descriptions: Mapping[str, Description]
+) -> dict[str, Mapping[str, Figures]]:
+    """Every release's tables, published themselves or in the description of something else."""
+    nothing = Description()
+    return {
+        name: (
+            model.tables
+            if isinstance(model, Statistics)
+            else descriptions.get(name, nothing).tables
+        )
+        for name, model in models.items()
+    }
+
+
+def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     """Every table of a run: `RELEASE`, or `RELEASE.NAME` where a release has several."""
     return {
-        f"{name}.{key}".rstrip("."): figures
-        for name, model in models.items()
-        if isinstance(model, Statistics)
-        for key, figures in model.tables.items()
+        f"{name}.{key}".rstrip("."): table
+        for name, group in tables.items()
+        for key, table in group.items()
     }
 
 
@@ -174,6 +198,7 @@ class Run(Shown):
         channel: Where in it its files are: `public`, or what is below `operator` of a rehearsal or
             a reproduction.
         models: By release name, rebuilt from the answers.
+        descriptions: What models hand over to be shown, by release name.
         answers: By release name, released values in order of asking.
         evaluation: Paid hold-out metrics by release: covered by the guarantee, and published.
         files: What its channel must hold, byte for byte.
@@ -194,6 +219,7 @@ class Run(Shown):
     files: Mapping[str, bytes] = attrs.field(repr=False)
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     note: str = ""
+    descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
 
     @property
     def kept(self) -> Path:
@@ -205,16 +231,24 @@ class Run(Shown):
         """The model of a run that publishes exactly one.
 
         Raises:
-            ValueError: there are several, or none.
+            NoModelError: there are several, or none (a ValueError).
         """
-        (model,) = [candidate for candidate in self.models.values() if isinstance(candidate, Model)]
-        return model
+        return only_model(self.models)
+
+    @property
+    def published(self) -> Published:
+        """What the only release published, whatever it is.
+
+        Raises:
+            NoModelError: there are several releases.
+        """
+        return only_published(self.models)
 
     def sheet(self) -> Sheet:
         """What was published, its tables, and the guarantee in full."""
         from dpcore.running.notebook_views import released_sheet
 
-        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee)
+        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee, {})
         figures = tuple(table.sheet().tables[0] for table in self.tables.values())
         return attrs.evolve(page, tables=(*page.tables, *figures))
 
@@ -226,7 +260,7 @@ class Run(Shown):
                 some at a time.
 
         Raises:
-            ValueError: there are several models, or none.
+            NoModelError: there are several models, or none (a ValueError).
             SourceError: a column is missing.
         """
         return self.model.predict(table)
@@ -238,7 +272,7 @@ class Run(Shown):
     @property
     def tables(self) -> dict[str, Figures]:
         """Every published table: `RELEASE`, or `RELEASE.NAME` where a release has several."""
-        return tables_of(self.models)
+        return by_name(tables_of(self.models, self.descriptions))
 
     def table(self, name: str = "") -> Figures:
         """One published table: a mapping of columns, with `to_pandas` and `to_arrow`.
@@ -255,46 +289,6 @@ class Run(Shown):
         listing = ", ".join(tables) or "none"
         need(name in tables, RequestError, f"the run has no table {name!r}; it publishes {listing}")
         return tables[name]
-
-
-_Text = Annotated[str, msgspec.Meta(max_length=LONGEST_MESSAGE, pattern=r"\A[^\x00-\x1f\x7f]*\Z")]
-_Texts = Annotated[list[_Text], msgspec.Meta(max_length=100)]
-
-
-class _Statement(msgspec.Struct, frozen=True):
-    """What only the run itself can have added to the guarantee of its plan, in either format.
-
-    It may weaken the guarantee, and never strengthens it. Who replayed it, and the entry of a
-    ledger, are taken as they stand: the ledger itself can confirm the entry.
-    """
-
-    premises: list[str] = []
-    door: _Texts = []
-    distributions: Annotated[dict[_Text, _Text], msgspec.Meta(max_length=100)] = {}
-    replayed: _Text = ""
-    voided: _Text = msgspec.field(name="not private", default="")
-    # Integers stay integers: an entry of a ledger counts runs.
-    ledger: dict[str, int | float | _Text | _Texts] | None = None
-
-    def applied(self, guarantee: Guarantee) -> Guarantee:
-        """The plan's guarantee with all of it.
-
-        Raises:
-            ReplayError: the entry of a ledger is none.
-        """
-        # In format 2 the one premise of a door stands among the plan's.
-        handed_over = [HANDED_OVER] if HANDED_OVER in self.premises and not self.door else []
-        guarantee = attrs.evolve(guarantee, replayed=self.replayed).resting_on(
-            *handed_over, *self.door, distributions=self.distributions
-        )
-        if self.ledger is not None:
-            try:
-                msgspec.convert(self.ledger, type=Recorded)
-            except msgspec.ValidationError:
-                text = f"{GUARANTEE_JSON}: damaged (what it says of a ledger)"
-                raise ReplayError(text) from None
-            guarantee = guarantee.record(Recorded.of(self.ledger))
-        return guarantee.void(self.voided) if self.voided else guarantee
 
 
 def _channel(folder: Path) -> tuple[str, Path]:
@@ -339,7 +333,9 @@ def load_run(
     try:
         # The folder may be a stranger's: every file is bounded in size before it is decoded.
         lock = decoded(read_json(files_folder / LOCK))
-        statement = msgspec.json.decode(read_json(files_folder / GUARANTEE_JSON), type=_Statement)
+        statement = msgspec.json.decode(
+            read_json(files_folder / GUARANTEE_JSON), type=PublishedStatement
+        )
         _require_answers(lock, files_folder / ANSWERS)
     except OSError as error:
         raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
@@ -375,6 +371,8 @@ def load_run(
     # Models follow from answers and public coins alone: that is why they cost nothing more.
     models = plan.rebuild(values, coins)
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
+    descriptions = {name: describe(model) for name, model in models.items()}
+    tables = tables_of(models, descriptions)
     guarantee = statement.applied(plan.guarantee)
     return Run(
         folder=folder,
@@ -385,7 +383,8 @@ def load_run(
         models=models,
         answers=values,
         evaluation=paid_metrics,
-        files=_files(lock, arrays, paid_metrics, models, model_arrays, guarantee),
+        files=_files(lock, arrays, paid_metrics, models, model_arrays, tables, guarantee),
+        descriptions=descriptions,
     )
 
 

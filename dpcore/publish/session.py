@@ -19,7 +19,8 @@ from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.learner import AnyLearner, Learner, Model, Public, Published, promises
+from dpcore.learner import AnyLearner, Learner, Model, Public, Published, describe_kinds, promises
+from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
@@ -48,19 +49,22 @@ class PaidRelease(Shown):
 
     Args:
         name: What was asked, with its number.
-        published: The model or the tables.
+        published: The model, the tables or the object of another class.
         guarantee: Of this release alone; together they cost what the session says.
         left: What was left after it, in words.
+        description: What it hands over to be shown.
     """
 
     name: str
     published: Published
     guarantee: Guarantee
     left: str
+    description: Description = attrs.field(factory=Description)
 
     def sheet(self) -> Sheet:
         """What was published, and its guarantee in full."""
-        return released_sheet(self.name, {self.name: self.published}, self.guarantee)
+        models, descriptions = {self.name: self.published}, {self.name: self.description}
+        return released_sheet(self.name, models, self.guarantee, descriptions)
 
 
 class Session(SingleUse, Shown):
@@ -204,11 +208,12 @@ class Session(SingleUse, Shown):
         """Fit a learner that predicts, at this epsilon, and return its model.
 
         Raises:
-            ContractError: the learner publishes tables.
+            ContractError: the learner publishes no model.
         """
         require_learner(learner)
         if not promises(learner, Model):
-            raise ContractError(f"{type(learner).__name__} publishes tables: use `release`")
+            kinds = describe_kinds(learner)
+            raise ContractError(f"{type(learner).__name__} publishes {kinds}: use `release`")
         return cast(Model, self.release(learner, epsilon=epsilon, mechanism=mechanism))
 
     def release(
@@ -257,13 +262,14 @@ class Session(SingleUse, Shown):
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
-            (published,) = outcome.models.values()
+            (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
             self._releases.append(
                 PaidRelease(
                     name=entry_name,
                     published=published,
                     guarantee=outcome.guarantee,
                     left=self.left,
+                    description=description,
                 )
             )
         return published

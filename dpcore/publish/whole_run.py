@@ -270,8 +270,9 @@ class _Work:
         look = self.spec.request.look
         paid_metrics = {} if look is None else look.stated(means(outcome.answers))
         files = public_files(
-            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, paid_metrics
-        )
+            lock, outcome.answers, outcome.models, outcome.arrays, guarantee, paid_metrics,
+            outcome.descriptions,
+        )  # fmt: skip
         _publish(folder, channel, files)
         return Run(
             folder=folder,
@@ -285,6 +286,7 @@ class _Work:
             },
             evaluation=paid_metrics,
             files=files,
+            descriptions=outcome.descriptions,
         )
 
     def _records(self) -> Table | Source:

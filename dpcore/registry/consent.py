@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import cast
 
 import msgspec
@@ -12,8 +12,8 @@ import yaml
 from dpcore.errors import RegistryError, near, nearest, need
 from dpcore.registry.commands import COMMANDS
 from dpcore.registry.index import DISABLED, Entry, Index, Provides
-from dpcore.registry.installations import Installed, installed
-from dpcore.registry.kinds import COMMAND
+from dpcore.registry.installations import Installed, code_digest, installed
+from dpcore.registry.kinds import COMMAND, COMPONENTS, KINDS
 from dpcore.registry.loading import Names
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
@@ -79,8 +79,16 @@ def inspect(plugin: Installed) -> Names:
     return cast(Names, answer["provides"])
 
 
-def admit(plugin: Installed, provides: Names) -> None:
-    """Record consent to exactly this distribution, entry point, version and components."""
+def admit(plugin: Installed, provides: Names, *, editable: bool = False) -> None:
+    """Record consent to exactly this distribution, entry point, version, code and components.
+
+    Args:
+        editable: Whether the code may change under this version: for development.
+
+    Raises:
+        RegistryError: it takes a name that is not its own, or changes of its code could not be
+            seen and `editable` is not set.
+    """
     packaged = Index.packaged().entries.get(plugin.name)
     # Names in specs begin with the plugin's name, so a stranger under a packaged name would run in
     # the place of a component that somebody has reviewed.
@@ -92,27 +100,53 @@ def admit(plugin: Installed, provides: Names) -> None:
     user = Index.user()
     entries = dict(user.entries)
     if packaged is None:
-        _require_new_commands(plugin.name, [*provides.get(COMMAND.plural, ())])
+        _require_names(plugin.name, provides)
         entries[plugin.name] = Entry(
             distribution=plugin.distribution,
             entry_point=plugin.value,
             # Consent is to the version that was looked at: the next one has to be admitted again.
             version=f"=={plugin.version}",
             provides=msgspec.convert(provides, Provides),
+            digest="" if editable else _digest(plugin),
         )
     _write(entries, user.disabled - {plugin.name})
 
 
-def _require_new_commands(plugin: str, names: Sequence[str]) -> None:
-    """Refuse commands that the core or an admitted plugin has under the same name."""
-    entries = Registry.default().entries.items()
-    other_words = {word for n, e in entries if n != plugin for word in e.provides.commands}
-    clashes = {*COMMANDS, *other_words} & {*names}
+def _digest(plugin: Installed) -> str:
+    """Of its code; refused where there is none, since no change could be seen."""
+    digest = code_digest(plugin.name, plugin.distribution)
     need(
-        not clashes,
+        digest,
         RegistryError,
-        f"plugin {plugin} brings commands that dpcore has already: {', '.join(sorted(clashes))}",
+        f"plugin {plugin.name} has no record of its files, or is installed in place: changes of "
+        f"its code could not be seen; for development, use `dpcore plugins enable --editable "
+        f"{plugin.name}`",
     )
+    return digest
+
+
+def _require_names(plugin: str, provides: Names) -> None:
+    """Refuse components that are not named after their plugin, and any name that is in use."""
+    entries = [entry for n, entry in Registry.default().entries.items() if n != plugin]
+    core, prefix = Registry.of(), plugin.replace("-", "_")
+    for kind in KINDS:
+        names = sorted(provides.get(kind.plural, ()))
+        # Whoever reads a spec sees from a component's name which plugin it comes from.
+        foreign = [n for n in names if n != prefix and not n.startswith(f"{prefix}.")]
+        need(
+            kind not in COMPONENTS or not foreign,
+            RegistryError,
+            f"plugin {plugin} provides {kind.name} {', '.join(map(repr, foreign))}: its own names "
+            f"are {prefix!r} and those that begin with '{prefix}.'",
+        )
+        in_use = {name for entry in entries for name in entry.provides.of(kind)}
+        in_use |= {*core.names(kind), *(COMMANDS if kind is COMMAND else ())}
+        clashes = sorted(in_use & {*names})
+        need(
+            not clashes,
+            RegistryError,
+            f"plugin {plugin} brings {kind.plural} that dpcore has already: {', '.join(clashes)}",
+        )
 
 
 def withdraw(name: str) -> None:
@@ -140,6 +174,7 @@ def _write(entries: Mapping[str, Entry], disabled: frozenset[str]) -> None:
             "entry_point": entry.entry_point,
             "version": entry.version,
             **({"paper": entry.paper} if entry.paper else {}),
+            **({"digest": entry.digest} if entry.digest else {}),
             "provides": entry.provides.to_dict(),
         }
     path = user_file()

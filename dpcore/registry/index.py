@@ -55,6 +55,8 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     provides: Provides
     paper: str = ""
+    digest: str = ""
+    """Of the admitted code, as `code_digest` computes it; empty where the version alone counts."""
 
 
 @attrs.frozen

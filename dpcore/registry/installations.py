@@ -1,6 +1,9 @@
 """Installations: the plugins that distributions on this machine announce, and the gate to them."""
 
+import base64
+import hashlib
 from importlib import metadata
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -83,13 +86,23 @@ def _read_announcements(dist: metadata.Distribution, plugin: str | None) -> list
     return [Installed(point.name, point.value, name, version, origin) for point in points]
 
 
-def _origin(dist: metadata.Distribution) -> str:
-    """Where an installer says it took the distribution from (PEP 610), else who installed it."""
+def _direct_url(dist: metadata.Distribution) -> dict[str, Any]:
+    """What an installer says of where it took the distribution from (PEP 610)."""
     try:
-        direct = msgspec.json.decode(dist.read_text("direct_url.json") or "", type=dict[str, Any])
-        url = direct.get("url")
+        return msgspec.json.decode(dist.read_text("direct_url.json") or "", type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeError, OSError):
-        url = None  # none is written, or it is malformed: then only the installer is known
+        return {}  # none is written, or it is malformed: then only the installer is known
+
+
+def _is_editable(dist: metadata.Distribution) -> bool:
+    """Whether its code lies outside of what its RECORD lists: `pip install -e`."""
+    folder = _direct_url(dist).get("dir_info")
+    return isinstance(folder, dict) and bool(folder.get("editable"))
+
+
+def _origin(dist: metadata.Distribution) -> str:
+    """The place that it was taken from, else who installed it."""
+    url = _direct_url(dist).get("url")
     if isinstance(url, str) and url:
         return one_line(url)
     installer = one_line((dist.read_text("INSTALLER") or "").strip())
@@ -131,8 +144,45 @@ def find(plugin: str, entry: Entry) -> Installed:
         RegistryError,
         f"plugin {plugin}: version {entry.version} is admitted, {match.version} is installed",
     )
+    # What ships with dpcore has no digest: it is admitted by its version.
+    need(
+        not entry.digest or entry.digest == code_digest(plugin, match.distribution),
+        RegistryError,
+        f"plugin {plugin}: its code changed since version {match.version} was admitted; look at "
+        f"it, and admit it again with `dpcore plugins enable {plugin}`",
+    )
     _require_siblings(plugin, match.distribution)
     return match
+
+
+def code_digest(plugin: str, distribution: str) -> str:
+    """SHA-256 of a distribution's RECORD, after its files were held against the hashes in it.
+
+    Empty where no RECORD lists the code: none is written, or it is installed in place. Whoever can
+    write these files can write RECORD too: this finds accidents and updates, not an intruder.
+
+    Raises:
+        RegistryError: a file is not what RECORD says.
+    """
+    dist = metadata.distribution(distribution)
+    record = dist.read_text("RECORD")
+    if not record or _is_editable(dist):
+        return ""
+    for file in dist.files or ():
+        # Compiled files have no hash: installers and imports write them anew.
+        if file.hash is None:
+            continue
+        try:
+            digest = hashlib.new(file.hash.mode, Path(str(file.locate())).read_bytes()).digest()
+        except (OSError, ValueError):
+            digest = b""
+        need(
+            base64.urlsafe_b64encode(digest).decode().rstrip("=") == file.hash.value,
+            RegistryError,
+            f"plugin {plugin}: {one_line(str(file))} of {distribution} is not as it was installed; "
+            f"install it again, and admit it with `dpcore plugins enable {plugin}`",
+        )
+    return hashlib.sha256(record.encode()).hexdigest()
 
 
 def _require_siblings(plugin: str, distribution: str) -> None:

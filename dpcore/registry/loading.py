@@ -93,7 +93,14 @@ def _call(manager: pluggy.PluginManager, hook: str, plugin: str) -> Mapping[str,
 
 
 def _call_for_paths(manager: pluggy.PluginManager, hook: str, plugin: str) -> dict[str, Path]:
-    return {name: Path(path) for name, path in _call(manager, hook, plugin).items()}
+    paths = _call(manager, hook, plugin)
+    for name, path in paths.items():
+        need(
+            isinstance(name, str) and isinstance(path, str | Path),
+            RegistryError,
+            f"plugin {plugin}: {hook} must map names to paths, has a {type(path)}",
+        )
+    return {name: Path(path) for name, path in paths.items()}
 
 
 def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str, type[Any]]:

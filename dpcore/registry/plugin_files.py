@@ -5,17 +5,23 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dpcore.errors import RegistryError, unknown
+from dpcore.registry.index import Index
 from dpcore.registry.registry import Registry
 
 Shelf = Literal["examples", "experiments", "methods", "theory"]
 
 
 def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
-    """Everything on one shelf by name, sorted; plugins that cannot be loaded are passed over."""
+    """Everything on one shelf by name, sorted; plugins that cannot be loaded are passed over.
+
+    Where two plugins give one name, it is the one's that ships with dpcore, else the first one's.
+    """
     items: dict[str, Any] = {}
-    for plugin in sorted({*registry.modules, *registry.entries} - registry.disabled):
+    plugins = {*registry.modules, *registry.entries} - registry.disabled
+    packaged = Index.packaged().entries
+    for plugin in sorted(plugins, key=lambda plugin: (plugin not in packaged, plugin)):
         with suppress(RegistryError):  # told to whoever asks for one of its components by name
-            items.update(getattr(registry.load(plugin), shelf))
+            items = {**getattr(registry.load(plugin), shelf), **items}
     return dict(sorted(items.items()))
 
 

@@ -87,10 +87,12 @@ class Registry:
         if not owners:
             raise RegistryError(self._explain_unknown(kind, name))
         claimants = " and ".join(self._distribution(owner) for owner in owners)
+        way = " or ".join(f"`dpcore plugins disable {o}`" for o in owners if o in self.entries)
         need(
             len(owners) == 1,
             RegistryError,
-            f"{kind.name} {name!r} is provided by {claimants}: disable one of them",
+            f"{kind.name} {name!r} is provided by {claimants}: disable one of them"
+            + (f", with {way}" if way else ""),
         )
         return self.load(owners[0]).of(kind)[name]
 
@@ -125,6 +127,21 @@ class Registry:
         # Only plugins that were loaded are in here: these versions are what a run depended on.
         distributions = [self.entries[p].distribution for p in self._loaded if p in self.entries]
         return {name: metadata.version(name) for name in sorted(["dpcore", *distributions])}
+
+    def premises(self) -> tuple[str, ...]:
+        """What a guarantee takes for granted of plugins that were used: that their code is theirs.
+
+        One sentence for each that is admitted without a digest, and does not ship with dpcore.
+        """
+        packaged = Index.packaged().entries
+        used = [(plugin, self.entries.get(plugin)) for plugin in sorted(self._loaded)]
+        return tuple(
+            f"the code of plugin {plugin} is that of {entry.distribution} "
+            f"{metadata.version(entry.distribution)}, which is admitted for development: no change "
+            f"of it is seen"
+            for plugin, entry in used
+            if entry is not None and not entry.digest and packaged.get(plugin) != entry
+        )
 
     def provides(self, kind: Kind, name: str) -> bool:
         """Whether somebody admitted provides a component of this name, installed or not."""

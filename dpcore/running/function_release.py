@@ -21,7 +21,7 @@ from dpcore.plan.ask import Ask
 from dpcore.randomness import PublicCoins
 from dpcore.running.hold_out import HoldOut
 from dpcore.running.release_context import Conversation
-from dpcore.running.schedule import Scheduled
+from dpcore.running.schedule import NO_INPUTS, Inputs, Scheduled
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -156,7 +156,7 @@ class Serving(Scheduled):
         yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
 
     def retold(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
     ) -> tuple[Predictions, tuple[Answer, ...]]:
         """The published predictions, and the answer, from one array of (point, prediction) rows."""
         domain = self.part

@@ -25,7 +25,7 @@ from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.release_context import Conversation, PastSums, wide_open
-from dpcore.running.schedule import Private, Scheduled
+from dpcore.running.schedule import NO_INPUTS, Inputs, Private, Scheduled
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -65,7 +65,7 @@ class Conversing(Scheduled):
         # Two instances: the private function works on one copy, the state machine on another, so
         # nothing that the former stores in itself reaches the model.
         private, facts = self.private(held)
-        speaker, public = self._speaker(held.coins)
+        speaker, public = self._speaker(held.coins, held.inputs())
         asks, past_sums = _Asks(self.asks), PastSums()
         state: State = speaker.start(public)
         while (question := speaker.ask(state)) is not None:
@@ -95,10 +95,10 @@ class Conversing(Scheduled):
             yield answer
 
     def retold(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
     ) -> tuple[Published, tuple[Answer, ...]]:
         """The model and its asks, from the learner's state machine and the released values."""
-        learner, public = self._speaker(coins)
+        learner, public = self._speaker(coins, inputs)
         asks, queue = _Asks(self.asks), iter(values)
         answers: list[Answer] = []
         state: State = learner.start(public)
@@ -133,11 +133,14 @@ class Conversing(Scheduled):
     def without_noise(self, held: Conversation) -> Published:
         """PRIVATE: the model that the same learner builds from exact answers."""
         exact_values = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        return self.rebuild(held.coins, exact_values)
+        return self.rebuild(held.coins, exact_values, held.inputs())
 
-    def _speaker(self, coins: PublicCoins) -> tuple[Learner, Public]:
+    def _speaker(self, coins: PublicCoins, inputs: Inputs) -> tuple[Learner, Public]:
+        # The public part alone sees inputs: the private function gets of them what an ask's `args`
+        # say, for all of which its bound holds.
         learner, part = self.before.copy()
-        return cast(Learner, learner), Public(domain=part, coins=coins, mu=self.mu)
+        public = Public(domain=part, coins=coins, mu=self.mu, inputs=inputs)
+        return cast(Learner, learner), public
 
 
 def _answer(ask: Ask, query: Query, number: int, value: NDArray[Any]) -> Answer:

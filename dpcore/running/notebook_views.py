@@ -7,6 +7,7 @@ import attrs
 
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Published
+from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Statistics
 from dpcore.learning.models.predictions import Predictions
 from dpcore.mechanism import AnyMechanism
@@ -55,13 +56,22 @@ def _describe_noise(mechanism: AnyMechanism) -> str:
     return f"{kind.__name__}({inner})"
 
 
-def released_sheet(title: str, models: Mapping[str, Published], guarantee: Guarantee) -> Sheet:
-    """What was published by name, and the guarantee in full."""
+def released_sheet(
+    title: str,
+    models: Mapping[str, Published],
+    guarantee: Guarantee,
+    descriptions: Mapping[str, Description],
+) -> Sheet:
+    """What was published by name, the tables of descriptions, and the guarantee in full."""
     rows = [(name, described(model)) for name, model in models.items()]
+    sheets = [table.sheet() for entry in descriptions.values() for table in entry.tables.values()]
+    listings = tuple(listing for sheet in sheets for listing in sheet.tables)
+    # Tables of one release mostly share a sentence about their bars, which is said once.
+    sentences = dict.fromkeys(sentence for sheet in sheets for sentence in sheet.sentences)
     return Sheet(
         title=f"{title}: {guarantee.short}",
-        tables=(Listing.of(("release", "published"), rows),),
-        sentences=tuple(guarantee.paragraph().split("\n\n")),
+        tables=(Listing.of(("release", "published"), rows), *listings),
+        sentences=(*sentences, *guarantee.paragraph().split("\n\n")),
     )
 
 

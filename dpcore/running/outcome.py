@@ -10,6 +10,7 @@ from dpcore.errors import ContractError, need_value
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays
 from dpcore.learner import Answer, Model, Published
+from dpcore.learning.models.description import Description, only_model, only_published
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.randomness import PublicCoins
 from dpcore.running.opening import Opened
@@ -22,8 +23,10 @@ class Outcome(Shown):
     Copies and pickles hold what was published alone.
 
     Args:
-        models: By release name, rebuilt from the answers; tables where nothing is predicted.
+        models: By release name, rebuilt from the answers; tables, or an object of another class,
+            where nothing is predicted.
         arrays: Of the models, by release name: what the replay compared, and files are made of.
+        descriptions: What models hand over to be shown, by release name.
         answers: By release name, in order of asking; "evaluation" holds a private look's.
         guarantee: Of this run; `none` if its coins were known or its door was not private.
         coins: The published key.
@@ -37,6 +40,7 @@ class Outcome(Shown):
     guarantee: Guarantee
     coins: PublicCoins
     note: str = ""
+    descriptions: Mapping[str, Description] = attrs.field(factory=dict)
     _opened: Opened | None = attrs.field(default=None, repr=False)
 
     @property
@@ -58,10 +62,18 @@ class Outcome(Shown):
         """The only model.
 
         Raises:
-            ValueError: there are several, or none.
+            NoModelError: there are several, or none (a ValueError).
         """
-        (model,) = [published for published in self.models.values() if isinstance(published, Model)]
-        return model
+        return only_model(self.models)
+
+    @property
+    def published(self) -> Published:
+        """What the only release published, whatever it is.
+
+        Raises:
+            NoModelError: there are several releases.
+        """
+        return only_published(self.models)
 
     def __reduce__(self) -> Any:
         # `copy`, `deepcopy` and every pickler ask here; records refuse all of them.
@@ -72,4 +84,4 @@ class Outcome(Shown):
         """What was published, and the guarantee in full."""
         from dpcore.running.notebook_views import released_sheet
 
-        return released_sheet("Outcome", self.models, self.guarantee)
+        return released_sheet("Outcome", self.models, self.guarantee, self.descriptions)

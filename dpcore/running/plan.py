@@ -32,7 +32,7 @@ from dpcore.running.outcome import Outcome
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
-from dpcore.running.schedule import Schedule
+from dpcore.running.schedule import Handover, Schedule
 from dpcore.siblings import sibling
 from dpcore.sources.opening import Unopened
 
@@ -242,6 +242,7 @@ class Plan(Shown):
         return Outcome(
             models=dict(zip(names, retold.models, strict=True)),
             arrays=dict(zip(names, retold.arrays, strict=True)),
+            descriptions=dict(zip(names, retold.descriptions, strict=True)),
             answers=answers_by_release,
             guarantee=guarantee if reservation is None else reservation.commit(guarantee),
             coins=coins,
@@ -397,7 +398,10 @@ class Plan(Shown):
         Raises:
             ReplayError: the answers do not fit the plan.
         """
-        return {
-            scheduled.name: scheduled.rebuild(coins, answers.get(scheduled.name, ()))
-            for scheduled in self.schedule.releases
-        }
+        models: dict[str, Published] = {}
+        handover = Handover(self.schedule.releases)
+        for scheduled in self.schedule.releases:
+            values, inputs = answers.get(scheduled.name, ()), handover.inputs(scheduled)
+            model = models[scheduled.name] = scheduled.rebuild(coins, values, inputs)
+            handover.keep(scheduled.name, model)
+        return models

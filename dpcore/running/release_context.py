@@ -1,7 +1,7 @@
 """Conversation: what one release of a run holds while it is under way."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, cast
 
 import attrs
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
+from dpcore.learner import Published
 from dpcore.plan.ask import Ask
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
@@ -83,6 +84,7 @@ class Conversation:
         points: Encoded points that a function is asked about; None for other releases.
         reuse: What the run's releases computed before.
         progress: Called after every answer.
+        inputs: New copies of what the public part takes from earlier releases, at every call.
     """
 
     number: int
@@ -96,6 +98,7 @@ class Conversation:
     reuse: Reuse = attrs.field(factory=Reuse)
     door: Door = through_mechanism
     progress: Callable[[], None] = do_nothing
+    inputs: Callable[[], Mapping[str, Published]] = dict
 
     def own(self, query: Query, number: int) -> LearnerCoins:
         """The coins that the private function may use in one ask, by query and its number."""

@@ -31,8 +31,9 @@ import attrs
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, settled, transcript
 from dpcore.learner import Answer, Published
+from dpcore.learning.models.description import Description, describe
 from dpcore.randomness import PublicCoins
-from dpcore.running.schedule import Scheduled
+from dpcore.running.schedule import Handover, Scheduled
 from dpcore.single_use import SingleUse
 
 Answers = Sequence[Sequence[Answer]]
@@ -47,12 +48,14 @@ class Rebuilt:
         models: One for each release.
         arrays: Of each model, as they were when they were compared: a model that returns other
             arrays later would go unnoticed.
+        descriptions: Of each model, likewise; empty where it hands over none.
         place: Where the answers were replayed, as the guarantee says it.
         note: Why the answers were not replayed in a clean process, or empty.
     """
 
     models: tuple[Published, ...]
     arrays: tuple[Arrays, ...]
+    descriptions: tuple[Description, ...]
     place: str = ""
     note: str = ""
 
@@ -268,14 +271,17 @@ def _replay(
     Raises:
         ReleaseError: the public part asked, or asks, something else than the answers determine.
     """
-    models, arrays, digests = [], [], []
+    models, arrays, descriptions, digests = [], [], [], []
+    handover = Handover(releases)
     for scheduled, group in zip(releases, answers, strict=True):
         try:
             # Any exception counts as a difference, and its text stays here: it may quote an object
             # into which a private function put records.
-            model, asks = scheduled.retold(coins, [answer.value for answer in group])
+            values, inputs = [answer.value for answer in group], handover.inputs(scheduled)
+            model, asks = scheduled.retold(coins, values, inputs)
             digest = transcript(asks)
             is_same = digest == transcript(group)
+            handover.keep(scheduled.name, model)
         except Exception:
             is_same = False
         if not is_same:
@@ -287,8 +293,25 @@ def _replay(
         # Read each array once: a model that returns another one next time would pass the comparison
         # and publish something else.
         arrays.append(collect_arrays(models[-1]))
-        digests.append([published(models[-1], arrays[-1]), digest])
-    return Rebuilt(models=tuple(models), arrays=tuple(arrays)), digests
+        descriptions.append(_describe(models[-1], scheduled.name))
+        digests.append([published(models[-1], arrays[-1], descriptions[-1]), digest])
+    rebuilt = Rebuilt(models=tuple(models), arrays=tuple(arrays), descriptions=tuple(descriptions))
+    return rebuilt, digests
+
+
+def _describe(model: Published, name: str) -> Description:
+    """What a release hands over to be shown.
+
+    Raises:
+        ReleaseError: it fails; the error's own text may quote what a private function left.
+    """
+    try:
+        return describe(model)
+    except Exception as error:
+        raise ReleaseError(
+            f"the description of what the release {name!r} publishes failed "
+            f"({type(error).__name__}); nothing is released"
+        ) from None
 
 
 def serve() -> None:
@@ -312,11 +335,13 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
     except Exception as error:
         return f"unknown {type(error).__name__}"
     try:
-        digests = []
+        digests, handover = [], Handover(releases)
         for scheduled, group in zip(releases, values, strict=True):
-            model, asks = scheduled.retold(coins, group)
+            model, asks = scheduled.retold(coins, group, handover.inputs(scheduled))
             model = settled(model)
-            digests.append([published(model, collect_arrays(model)), transcript(asks)])
+            handover.keep(scheduled.name, model)
+            model_digest = published(model, collect_arrays(model), describe(model))
+            digests.append([model_digest, transcript(asks)])
         return f"told {json.dumps(digests)}"
     except Exception:
         return "failed"

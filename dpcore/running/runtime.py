@@ -4,6 +4,7 @@ Every answer passes a door; the only door whose answers a guarantee covers is `t
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import cast
 
 import attrs
@@ -14,7 +15,7 @@ from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.learner import Answer, Model
+from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
@@ -22,7 +23,7 @@ from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, through_mechanism
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Schedule
+from dpcore.running.schedule import Handover, Schedule
 
 
 def open_records(
@@ -76,15 +77,25 @@ def release(
         progress=progress,
     )
     answers: dict[str, tuple[Answer, ...]] = {}
+    handover = Handover(schedule.releases)
+
+    # Adaptive composition: a later release may depend on released answers, and on the earlier
+    # private side through nothing else. So what it gets is rebuilt from these values.
+    def rebuild(name: str) -> Published:
+        values, entry = [answer.value for answer in answers[name]], schedule.named(name)
+        return entry.rebuild(coins.again(), values, handover.inputs(entry))
+
     for number, scheduled in enumerate(schedule.releases):
         # The number names the streams of each release, so no two releases share coins or noise.
-        conversation = attrs.evolve(first, number=number, points=(points or {}).get(scheduled.name))
+        conversation = attrs.evolve(
+            first,
+            number=number,
+            points=(points or {}).get(scheduled.name),
+            inputs=partial(handover.inputs, scheduled),
+        )
         if (subject := scheduled.release.of) is not None:
             assert opened is not None, "a release of another one needs the hold-out"
-            # Adaptive composition: the later release may depend on released answers, and on the
-            # earlier private side through nothing else. So the model is rebuilt from these values.
-            values = [answer.value for answer in answers[subject]]
-            model = cast(Model, schedule.named(subject).rebuild(coins.again(), values))
+            model = cast(Model, rebuild(subject))
             # These are other records, so nothing that was computed before may be used again.
             conversation = attrs.evolve(
                 conversation,
@@ -92,4 +103,6 @@ def release(
                 reuse=Reuse(),
             )
         answers[scheduled.name] = tuple(scheduled.answers(conversation))
+        if handover.is_input(scheduled.name):
+            handover.keep(scheduled.name, rebuild(scheduled.name))
     return tuple(answers.values())

@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import attrs
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
-from dpcore.isolate.isolated_copies import Before
+from dpcore.isolate.isolated_copies import Before, settled
 from dpcore.learner import Answer, AnyLearner, Model, Public, Published
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release, Request
@@ -22,6 +23,11 @@ from dpcore.running.release_context import Conversation
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
+
+Inputs = Mapping[str, Published]
+"""What earlier releases published, by name."""
+
+NO_INPUTS: Inputs = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -97,21 +103,26 @@ class Scheduled(ABC):
 
     @abstractmethod
     def retold(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]]
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
     ) -> tuple[Published, tuple[Answer, ...]]:
         """The model and all asks, from released values in order: by the public part alone.
+
+        Args:
+            inputs: What the releases that it names published, copies for this call alone.
 
         Raises:
             ReplayError: the values do not fit.
         """
 
-    def rebuild(self, coins: PublicCoins, values: Sequence[NDArray[Any]]) -> Published:
+    def rebuild(
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
+    ) -> Published:
         """The model, from released values in order of asking.
 
         Raises:
             ReplayError: the values do not fit.
         """
-        return self.retold(coins, values)[0]
+        return self.retold(coins, values, inputs)[0]
 
     def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
@@ -129,6 +140,31 @@ class Scheduled(ABC):
         self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
+
+
+class Handover:
+    """What the releases of one run published, for later ones that name it as an input.
+
+    Every consumer gets a copy of its own, of the moment when the object was rebuilt from answers:
+    what one of them does to it reaches nobody else.
+    """
+
+    def __init__(self, releases: Sequence[Scheduled]) -> None:
+        self._names = {name for entry in releases for name in entry.release.inputs}
+        self._objects: dict[str, Before[Published]] = {}
+
+    def is_input(self, name: str) -> bool:
+        """Whether some release takes what the release `name` publishes."""
+        return name in self._names
+
+    def keep(self, name: str, published: Published) -> None:
+        """Keep what the release `name` published, rebuilt from its answers, if another takes it."""
+        if self.is_input(name):
+            self._objects[name] = Before(settled(published))
+
+    def inputs(self, scheduled: Scheduled) -> Inputs:
+        """New copies of what a release takes."""
+        return {name: self._objects[name].copy() for name in scheduled.release.inputs}
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, cast
 
 import attrs
 
 from dpcore.domain.domain import Domain
-from dpcore.errors import SpecError, below, need
+from dpcore.errors import RegistryError, SpecError, below, need
 from dpcore.learner import (
     AnyLearner,
     LinearNoiseModel,
@@ -123,7 +124,10 @@ def _require(
 
 def _hint(domain: Domain, registry: Registry) -> str:
     """The metrics that defaults can make and that are about the target."""
-    metrics = {name: registry.component(METRIC, name) for name in registry.names(METRIC)}
+    metrics = {}
+    for name in registry.names(METRIC):
+        with suppress(RegistryError):  # it cannot be used, so that it is no hint either
+            metrics[name] = registry.component(METRIC, name)
     names = [
         name
         for name, metric in metrics.items()

@@ -299,6 +299,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
             published.
         of: The name of an earlier release. This one is about its predictions on the hold-out: its
             learner, of statistics, reads the hold-out's declared columns and one more, `predicted`.
+        inputs: The names of earlier releases, from whose published results the learner starts.
     """
 
     learner: LearnerText
@@ -318,6 +319,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
     of: Text | None = None
+    inputs: tuple[Text, ...] = ()
 
 
 class CoinsText(Struct, frozen=True, forbid_unknown_fields=True):

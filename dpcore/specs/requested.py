@@ -109,6 +109,7 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
                         point=dict(point.values),
                         # A release `of` another one follows that release's own point.
                         of=None if release.of is None else f"{release.of}-{number}",
+                        inputs=tuple(f"{name}-{number}" for name in release.inputs),
                     )
                 need(
                     release.name not in by_name,
@@ -150,6 +151,7 @@ def _release(node: Node, registry: Registry) -> Release:
         query_shares=shares,
         predictions_at=text.predictions_at,
         of=text.of,
+        inputs=text.inputs,
     )
 
 

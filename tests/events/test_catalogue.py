@@ -42,7 +42,7 @@ from dpcore.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.events.relation_text import EventTextError, read_adjacency, write_adjacency
-from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
@@ -114,6 +114,12 @@ simple = st.one_of(
         adjacency=relations,
     ),
     st.builds(
+        CurveEvent,
+        epsilons=st.just((0.0, 0.7)),
+        deltas=st.tuples(st.floats(0.1, 1), st.floats(0, 0.1)),
+        adjacency=relations,
+    ),
+    st.builds(
         TruncatedLaplaceEvent,
         shift=st.floats(1e-3, 1.0),
         truncation=st.floats(1e-9, 0.5),
@@ -174,6 +180,7 @@ def test_every_event_of_the_core_has_one_name():
 A, R = ADD_REMOVE, REPLACE_ONE
 INNER = {"event": "gaussian", "mu": 0.9}
 LISTED = {
+    "curve": {"epsilons": [0.0, 0.4, 1.3], "deltas": [0.3, 0.1, 0.0]},
     "composed": {"events": [{"event": "gaussian", "mu": 0.1, "count": 3},
                             {"event": "laplace", "shift": 0.2}]},
     "hit_mixture": {"mus": [0.1, 0.2], "weights": [0.3, 0.4], "uncovered": 1e-9},
@@ -188,6 +195,9 @@ GIVEN = {  # one event of every kind: relation, fields as a file gives them, the
         A, LISTED["composed"],
         ComposedEvent(((GaussianEvent(mu=0.1, adjacency=A), 3),
                        (LaplaceEvent(shift=0.2, adjacency=A), 1)))),
+    "curve": (
+        A, LISTED["curve"],
+        CurveEvent(epsilons=(0.0, 0.4, 1.3), deltas=(0.3, 0.1, 0.0), adjacency=A)),
     "discrete_gaussian": (
         R, {"noise_width": 2.3, "shift": 2},
         DiscreteGaussianEvent(noise_width=2.3, shift=2, adjacency=R)),

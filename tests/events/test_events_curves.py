@@ -27,7 +27,7 @@ from dpcore.events.randomized_response import (
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 
@@ -250,6 +250,7 @@ def test_hit_mixture_covers_one_step_of_sampling_with_replacement():
         WithoutReplacementEvent(event=GaussianEvent(mu=2.0, adjacency=R), size=1, records=20),
         TruncatedLaplaceEvent(shift=0.5, truncation=1e-4, dimension=3, adjacency=R),
         RenyiEvent(orders=(2, 8), divergences=(1, 4), adjacency=R),
+        CurveEvent(epsilons=(0, 1), deltas=(0.5, 0), adjacency=R),
         repeated(LaplaceEvent(shift=0.3, adjacency=R), 4),
     ],
     ids=lambda event: event.label,

@@ -16,7 +16,7 @@ from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
-from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 
@@ -183,9 +183,26 @@ def of_renyi(rng):
     return event, 3 * bound + 1, truth
 
 
+def of_chords(rng):
+    """Chords between points, whose epsilons are near or far."""
+    knots = np.cumsum([0.0, *10 ** rng.uniform(-9, 2, 3)])
+    deltas = np.sort(10 ** rng.uniform(-12, 0, 4))[::-1]
+    event = CurveEvent(epsilons=knots, deltas=deltas, adjacency=REPLACE_ONE)
+
+    def truth(e):
+        if e >= exact(knots[-1]):
+            return exact(deltas[-1])
+        i = max(j for j in range(3) if exact(knots[j]) <= e)
+        low, high, x = (mpmath.exp(v) for v in (exact(knots[i]), exact(knots[i + 1]), e))
+        share = (x - low) / (high - low)
+        return exact(deltas[i]) * (1 - share) + exact(deltas[i + 1]) * share
+
+    return event, float(knots[-1]), truth
+
+
 KINDS = [of_gaussian, of_laplace, of_pure, of_discrete_laplace, of_discrete_gaussian]
 KINDS += [of_hit_mixture, of_randomized_response, of_exponential, of_poisson]
-KINDS += [of_without_replacement, of_truncated_laplace, of_renyi]
+KINDS += [of_without_replacement, of_truncated_laplace, of_renyi, of_chords]
 
 
 def worst(make, cases, seed=0):

@@ -236,7 +236,7 @@ class Stepping:
     def __init__(self, cost, scale=None, asked=None):
         self.cost, self.scale = cost, scale
         self.asked = [] if asked is None else asked
-        self.mechanism, self.query, self.at_most = self, self, 1
+        self.mechanism, self.query, self.at_most, self.charged = self, self, 1, 1
 
     def at(self, scale):
         return Stepping(self.cost, scale, self.asked)

@@ -73,6 +73,7 @@ LEARNERS = {
     "statistics.histogram": {"column": "a", "bins": 4},
     "statistics.mean": {"column": "a"},
     "statistics.quantiles": {"column": "a", "points": 5},
+    "statistics.running": {"column": "a", "edges": (-1.0, 0.0, 1.0)},
     "statistics.sum": {"column": "a"},
     "statistics.table": {"marginals": {"t": ("a", "b")}, "bins": {"a": 2, "b": 2}},
     "statistics.variance": {"column": "a"},

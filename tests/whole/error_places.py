@@ -205,14 +205,15 @@ SPECS = {
         f"{PROMISED}accept_assumptions: [§eta_mim]\n", ("did you mean 'eta_min'?",)
     ),
     "mechanism of another norm": Entry(
-        release(mechanism="§laplace"), ("release.mechanism", "'coefficients'", "l2")
+        release(mechanism="§exponential"), ("release.mechanism", "'coefficients'", "l2")
     ),
     "mechanism of the second release": Entry(
-        releases(STAGED, "{name: k, learner: linear.staged_gradient, mechanism: §laplace}"),
+        releases(STAGED, "{name: k, learner: linear.staged_gradient, mechanism: §exponential}"),
         ("releases.1.mechanism",),
     ),
     "mechanism in a sweep": Entry(
-        sweep("release.mechanism: [gaussian, §laplace]"), ("release.mechanism", "'coefficients'")
+        sweep("release.mechanism: [gaussian, §exponential]"),
+        ("release.mechanism", "'coefficients'"),
     ),
     "parameters by a process": Entry(
         release(mechanism="§gaussian_process"), ("release.mechanism", "'coefficients'")

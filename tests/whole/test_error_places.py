@@ -11,9 +11,9 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, DpcoreError, PrivacyBudget, Range, Release
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.learning.features.identity import Identity
+from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge
 
@@ -234,7 +234,7 @@ def one(**more):
 @pytest.mark.parametrize(
     ("changes", "step"),
     [
-        pytest.param({"mechanism": Laplace()}, "mechanism", id="norm"),
+        pytest.param({"mechanism": Exponential()}, "mechanism", id="norm"),
         pytest.param({"mechanism": {"coeficients": Gaussian()}}, "mechanism", id="query"),
         pytest.param({"mechanism": {}}, "mechanism", id="no mechanism"),
         pytest.param({"mechanism": GaussianProcess()}, "mechanism", id="process"),

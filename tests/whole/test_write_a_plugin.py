@@ -1,5 +1,6 @@
 """The tutorial, step by step, as its reader would: a plugin outside the tree, pip-installed."""
 
+import csv
 import os
 import re
 import subprocess
@@ -33,7 +34,7 @@ def test_every_step_of_the_page_works(workplace):
     environment = {
         **os.environ,
         "XDG_CONFIG_HOME": str(workplace / "config"),
-        "PYTHONPATH": str(site),
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(site), os.environ.get("PYTHONPATH")])),
         "COLUMNS": "160",
     }
 
@@ -59,9 +60,9 @@ def test_every_step_of_the_page_works(workplace):
 
     lines = re.findall(r"^\$ (.+)$", PAGE.read_text(), re.MULTILINE)
     assert [line.split()[1] for line in lines] == [
-        "install", "plugins", "plugins", "check", "run", "replay",
+        "install", "plugins", "plugins", "check", "run", "replay", "run", "replay",
     ]  # fmt: skip
-    install, listing, enable, check, run, replay = lines
+    install, listing, enable, check, run, replay, run_counts, replay_counts = lines
     command(install)
     assert "installed, not admitted" in command(listing)
     refused = command(check, code=2)
@@ -79,3 +80,21 @@ def test_every_step_of_the_page_works(workplace):
     assert "identical bytes" in command(replay)
     with np.load(workplace / "runs" / "both-0001" / "public" / "model.npz") as model:
         assert {"ridge.coefficients", "sums.coefficients"} <= {*model.files}
+    counted = command(run_counts)
+    assert "release: Counts: counts (5,)" in counted
+    assert "95 % intervals, all together" in counted
+    assert "identical bytes" in command(replay_counts)
+    with (workplace / "runs" / "counts-0001" / "public" / "release.csv").open() as table:
+        rows = list(csv.DictReader(table))
+    # Five bins of 14 cm, from 140: the heights are made above.
+    exact = np.histogram(heights_of(workplace), bins=5, range=(140, 210))[0]
+    assert [row["bin"] for row in rows] == [f"bin {number}" for number in range(5)]
+    assert all(
+        float(row["low"]) <= count <= float(row["high"])
+        for row, count in zip(rows, exact, strict=True)
+    )
+
+
+def heights_of(workplace):
+    with (workplace / "people.csv").open() as table:
+        return [float(row["height"]) for row in csv.DictReader(table)]

@@ -23,6 +23,9 @@ NOISE_ONLY = (
 )
 """What a bar covers, where a release does not say more."""
 
+NOT_STATED = "not stated"
+UNSTATED_NOISE = f"intervals are {NOT_STATED}: the mechanism does not say how wide its noise is"
+"""What stands in place of a bar, and of all bars of a table, where the noise is of unknown law."""
 NOISE = "noise"
 """The kind of an interval: where a number lies without the noise that was added to it."""
 
@@ -30,6 +33,7 @@ BY_LAW = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
+NOT_STATED = "not stated"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -82,7 +86,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
-        cells = [[*self.columns], *([_format_value(value) for value in row] for row in self.rows())]
+        rows = self.printed_rows()
+        cells = [[*self.columns], *([_format_value(value) for value in row] for row in rows)]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -93,6 +98,26 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def rows(self) -> list[tuple[Any, ...]]:
         """The table's rows, in order."""
         return list(zip(*self.columns.values(), strict=True))
+
+    @property
+    def stated(self) -> bool:
+        """Whether the intervals are stated: not where the law of the noise is unknown."""
+        return not self.covers.startswith(UNSTATED_NOISE)
+
+    def unstated(self) -> Figures:
+        """The same numbers without intervals, for noise whose law the mechanism does not state."""
+        nothing = np.full(self.estimate.shape, math.inf)
+        return attrs.evolve(self, low=-nothing, high=nothing, covers=UNSTATED_NOISE)
+
+    def printed_rows(self) -> list[tuple[Any, ...]]:
+        """The rows for readers: where nothing is known of a number's interval, it says so."""
+        columns = self.columns
+        low, high = columns[LOW], columns[HIGH]
+        unknown = [ends == (-math.inf, math.inf) for ends in zip(low, high, strict=True)]
+        for name in (LOW, HIGH):
+            pairs = zip(columns[name], unknown, strict=True)
+            columns[name] = tuple(NOT_STATED if nothing else end for end, nothing in pairs)
+        return list(zip(*columns.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -108,7 +133,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def sheet(self) -> Sheet:
         """The table, and what its intervals say."""
-        table = Listing.of(list(self), self.rows())
+        table = Listing.of(list(self), self.printed_rows())
         return Sheet(
             title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
         )
@@ -125,7 +150,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             "kind": NOISE,
             "of": ESTIMATE,
             "between": [LOW, HIGH],
-            "level": self.level,
+            "level": self.level if self.stated else None,
             "together": self.joint,
             "method": BY_LAW,
             "covers": self.covers,
@@ -150,6 +175,11 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     @property
     def bars(self) -> str:
         """What the intervals say, in one clause."""
+        if not self.stated:
+            return self.covers
+        # Where no number has an interval, no level holds.
+        if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
+            return f"intervals are {NOT_STATED}"
         together = ", all together" if self.joint and self.estimate.size > 1 else ""
         return f"{100 * self.level:g} % intervals{together}; {self.covers}"
 
@@ -191,6 +221,12 @@ class Statistics(Shown):
         """A copy that shares nothing with this one, and is made of plain values alone."""
         return Statistics(
             tables={str(name): figures.settled() for name, figures in self.tables.items()}
+        )
+
+    def unstated(self) -> Statistics:
+        """The same numbers without intervals, as `Figures.unstated` has it."""
+        return Statistics(
+            tables={name: figures.unstated() for name, figures in self.tables.items()}
         )
 
     def covering(self, more: str) -> Statistics:

@@ -50,13 +50,15 @@ class Grid:
     wraps: bool = False
 
     @classmethod
-    def for_release(cls, unit: float, dimension: int, distance: Distance) -> "Grid":
-        """The coarsest grid whose rounding adds at most 1/1000 of the sensitivity `unit`.
+    def for_release(
+        cls, unit: float, dimension: int, distance: Distance, fineness: int = _FINENESS
+    ) -> "Grid":
+        """The coarsest grid whose rounding adds at most 1/`fineness` of the sensitivity `unit`.
 
         Raises:
             ParameterError: `unit` is so small or so large that the grid would leave the floats.
         """
-        coarsest = Fraction(unit) / (_FINENESS * _rounding(dimension, distance))
+        coarsest = Fraction(unit) / (fineness * _rounding(dimension, distance))
         # the largest power of two that is not above the bound, in integers
         exponent = coarsest.numerator.bit_length() - coarsest.denominator.bit_length()
         if Fraction(2) ** exponent > coarsest:

@@ -68,7 +68,7 @@ class Executed(Mechanism):
 
 @attrs.frozen(kw_only=True)
 class LaplaceNoise(Executed):
-    """Laplace noise of one kind or another, of scale `noise_scale` on every real coordinate."""
+    """Noise of scale `noise_scale` on every real coordinate, for l1: Laplace's, or by its law."""
 
     distance: ClassVar[Distance] = Distance.L1
     additive: ClassVar[bool] = True

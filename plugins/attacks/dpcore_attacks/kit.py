@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import attrs
 
+from dpcore.errors import RegistryError, unknown
 from dpcore.registry.registry import Registry
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.budget import BUDGET
 from dpcore_attacks.effort import Effort
-from dpcore_attacks.examination import BOUNDED, EXAMPLES, TESTABLE, Examination
+from dpcore_attacks.examination import Examination
 from dpcore_attacks.laws.accountants import (
     accountants as accountant_laws,
     compositions as composition_laws,
@@ -20,6 +21,7 @@ from dpcore_attacks.laws.accountants import (
 from dpcore_attacks.laws.bounds import (
     amplified as amplified_laws,
     bounds as bound_laws,
+    person_sums as person_sum_laws,
     sums as sum_laws,
 )
 from dpcore_attacks.laws.law import Outcome, Verdict
@@ -30,6 +32,7 @@ from dpcore_attacks.laws.learners import (
     learners as learner_laws,
 )
 from dpcore_attacks.laws.mechanisms import (
+    integer_laws,
     laboratory as laboratory_laws,
     mechanisms as mechanism_laws,
     once as once_laws,
@@ -40,6 +43,8 @@ from dpcore_attacks.laws.oracles import (
     interactive as interactive_laws,
     oracle_words as oracle_words_laws,
 )
+from dpcore_attacks.promises import BOUNDED, EXAMPLES, TESTABLE
+from dpcore_attacks.stages import TESTED, Selection
 
 LAWS = (
     EXAMPLES,
@@ -48,10 +53,12 @@ LAWS = (
     *cell_laws.LAWS,
     *learner_laws.LAWS,
     *sum_laws.LAWS,
+    *person_sum_laws.LAWS,
     *bound_laws.LAWS,
     *amplified_laws.LAWS,
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
+    *integer_laws.LAWS,
     *interactive_laws.LAWS,
     *oracle_words_laws.LAWS,
     *answer_laws.LAWS,
@@ -119,6 +126,8 @@ def examine(
     *,
     until_broken: bool = False,
     known: Sequence[Counterexample] = (),
+    only: Sequence[str] = (),
+    show: Callable[[Sequence[Verdict]], None] = lambda verdicts: None,
 ) -> Report:
     """Put all that an admitted plugin provides to the test. Only made-up records are used.
 
@@ -127,15 +136,38 @@ def examine(
             on top.
         until_broken: End at the first verdict that the plugin does not pass with.
         known: Counterexamples of other claims, tried first on every claim that they fit.
+        only: Ids of laws and names of components; the rest is left out, and no verdict changes.
+        show: Called as soon as a verdict is no pass, with it alone, and at the end of every stage
+            of the examination with the others of that stage.
 
     Raises:
-        RegistryError: the plugin is not admitted, not installed or broken.
+        RegistryError: the plugin is not admitted, not installed or broken, or no law and no
+            component of it goes by a name of `only`.
     """
-    examination = Examination(plugin, registry, effort or Effort(), seed, known)
+    laws = {law.id for law in LAWS} & {*only}
+    loaded = registry.load(plugin).components
+    names = {name for kind in TESTED for name in loaded[kind]}
+    for name in only:
+        if name not in laws | names:
+            valid = {*names, *(law.id for law in LAWS)}
+            raise RegistryError(f"--only: {unknown('law or component', name, valid)}")
+    selection = Selection(laws=frozenset(laws), components=frozenset(names & {*only}))
+    examination = Examination(plugin, registry, effort or Effort(), seed, known, selection)
     verdicts: list[Verdict] = []
     # Verdicts come one by one, so that the rest of the work can be left out.
-    for verdict in examination.verdicts():
-        verdicts.append(verdict)
-        if until_broken and (verdict.failed or verdict.untested):
+    for stage in examination.stages():
+        passes: list[Verdict] = []
+        for verdict in stage:
+            verdicts.append(verdict)
+            is_broken = verdict.failed or verdict.untested
+            if is_broken:
+                show([verdict])
+            else:
+                passes.append(verdict)
+            if until_broken and is_broken:
+                break
+        if passes:
+            show(passes)
+        if until_broken and any(v.failed or v.untested for v in verdicts):
             break
     return Report(plugin=plugin, verdicts=tuple(verdicts), findings=tuple(examination.findings))

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
 from dpcore.accounting.certainty import Curve
 from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Noise, Status, rounded_up
+from dpcore.learner import Model
+from dpcore.learning.models.description import Description
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import NOT_STATED, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.publish.folder import PUBLIC, Run
@@ -27,14 +31,17 @@ from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import replay
 from dpcore.rounding import up
+from dpcore.running.notebook_views import described
 from dpcore.running.plan import Plan
 from dpcore_report.operators import Looked, operators
 from dpcore_report.pictures import PEN, drawn
 from dpcore_report.plots.curves import draw_curve, draw_trade_off
+from dpcore_report.plots.described import draw_picture, is_cut
 from dpcore_report.shapes import shapes_of
 from dpcore_report.templates import filled
 
 _MOST_ROWS = 200  # of one table; its file holds all
+_MOST_PICTURES = 12  # of one release
 _SMALL = 0.01  # deltas above it are drawn, and no line of a table
 _ACCUSED = (0.01, 0.05, 0.1)  # rates of false accusations that the page lists
 
@@ -92,6 +99,11 @@ def _fill_page(
         "page.html",
         accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
         attacks=attack_lines,
+        described={
+            name: _draw_pictures(name, description)
+            for name, description in run.descriptions.items()
+            if description.pictures
+        },
         conditional=claim.status is Status.CONDITIONAL,
         curve=[(rounded_up(d), rounded_up(e)) for d, e in _sample_curve(curve)],
         delta=rounded_up(claim.delta),
@@ -145,12 +157,26 @@ def _released(model: Any) -> str:
     """What a release published, in a few words."""
     if isinstance(model, Statistics):
         count = len(model.tables)
-        return f"{count} {'table' if count == 1 else 'tables'} of numbers with error bars"
+        stated = all(figures.stated for figures in model.tables.values())
+        bars = "with error bars" if stated else f"with error bars {NOT_STATED}"
+        return f"{count} {'table' if count == 1 else 'tables'} of numbers {bars}"
     if isinstance(model, Predictions):
         return f"predictions at {len(model.values)} points"
     if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
         return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
-    return "the parameters of a model"
+    return "the parameters of a model" if isinstance(model, Model) else described(model)
+
+
+def _draw_pictures(release: str, description: Description) -> list[tuple[str, Markup, bool]]:
+    """Titles and pictures of one release, and whether some of each is left out."""
+    return [
+        (
+            picture.title,
+            drawn(partial(draw_picture, picture=picture, pen=PEN), f"{release} described {number}"),
+            is_cut(picture),
+        )
+        for number, picture in enumerate(description.pictures[:_MOST_PICTURES])
+    ]
 
 
 def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
@@ -167,7 +193,7 @@ def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _table(figures: Figures) -> dict[str, Any]:
     """A table's headings and first rows as texts, and which columns hold numbers."""
-    rows = figures.rows()
+    rows = figures.printed_rows()
     return {
         "headings": list(figures),
         "rows": [[_number(value) for value in row] for row in rows[:_MOST_ROWS]],

@@ -183,7 +183,7 @@ class BoundedMean(Folding):
             ("count", weighted / w, *count),
             (f"bound on {self.column}", bound, bound, bound),
         ]
-        return Statistics.of(
+        tables = Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
                 estimate=np.array([row[1] for row in rows]),
@@ -194,6 +194,7 @@ class BoundedMean(Folding):
                 "that was found (itself released) and missing ones left out",
             )
         )
+        return tables if answer.spread is not None else tables.unstated()
 
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """In units of the bound that will be found."""

@@ -107,7 +107,8 @@ class Distinct(Folding):
     def model(self, state: Transcript) -> Statistics:
         """One table of one row: the number of distinct values with its interval."""
         (answer,) = state.answers
-        return self._table(float(answer.value[0]), answer.spread, state.public)
+        tables = self._table(float(answer.value[0]), answer.spread, state.public)
+        return tables if answer.spread is not None else tables.unstated()
 
     def _table(self, estimate: float, spread: NoiseLaw | None, public: Public) -> Statistics:
         largest = float(self.cells(public).size)

@@ -153,6 +153,9 @@ class Statistic(SummingLearner, Conversation):
         """The published tables, from the one answer and from public facts."""
         (answer,) = state.answers
         tables = self.tables(answer, state.public)
+        # Without the noise's law every number is possible: an interval would say nothing.
+        if answer.spread is None:
+            tables = tables.unstated()
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
         return tables if self.clip == "record" else tables.covering(self._clipping())
 

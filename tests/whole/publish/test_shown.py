@@ -227,5 +227,5 @@ def test_figures_are_shown_with_all_columns():
     assert [line.split() for line in figures.sheet().tables[0].text().splitlines()] == [
         ["ward", "estimate", "low", "high"],
         ["a", "1.5", "1", "2"],
-        ["b", "2", "-inf", "inf"],
+        ["b", "2", "not", "stated", "not", "stated"],
     ]

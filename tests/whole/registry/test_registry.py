@@ -1,5 +1,7 @@
 """The gate: what is admitted, what is imported, and how faults are told."""
 
+import base64
+import hashlib
 import subprocess
 import sys
 import textwrap
@@ -18,7 +20,10 @@ from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.index import Index
 from dpcore.registry.installations import find, installed
 from dpcore.registry.kinds import KINDS, LEARNER, MECHANISM
+from dpcore.registry.plugin_files import shipped
 from dpcore.registry.user_folder import user_file
+from dpcore.specs.schema import json_schema
+from dpcore.specs.spec import spec_of_text
 
 ROOT = Path(__file__).parents[3]
 
@@ -45,10 +50,21 @@ def plant(tmp_path, monkeypatch):
         )
         (info / "entry_points.txt").write_text(f"[dpcore.plugins]\n{name} = {module}\n")
         (site / f"{module}.py").write_text(textwrap.dedent(code))
+        write_record(site, info.name, f"{module}.py")
         monkeypatch.setenv("PYTHONPATH", str(site))
         return module
 
     return make
+
+
+def write_record(site, info, *files):
+    """List the files with their hashes, as an installer does."""
+    lines = [f"{info}/RECORD,,"]
+    for file in (f"{info}/METADATA", f"{info}/entry_points.txt", *files):
+        content = (site / file).read_bytes()
+        digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).decode().rstrip("=")
+        lines.append(f"{file},sha256={digest},{len(content)}")
+    (site / info / "RECORD").write_text("\n".join([*lines, ""]))
 
 
 GOOD = """
@@ -196,13 +212,176 @@ def test_another_entry_point_or_version_is_not_what_was_admitted(plant):
             Registry.default().component(MECHANISM, "stranger.gaussian")
 
 
+def write_by_hand(**provides):
+    """Admit planted plugins as a text editor would: no rule of `enable` is asked."""
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    entries = {
+        name: {
+            "distribution": f"dpcore-{name}",
+            "entry_point": f"{name}_module",
+            "version": "==1.2",
+            "provides": {"mechanisms": [provided]},
+        }
+        for name, provided in provides.items()
+    }
+    user_file().write_text(yaml.safe_dump(entries))
+
+
 def test_two_plugins_with_one_component_name_are_both_named(plant):
     plant(code=GOOD)
     plant("second", code=GOOD, module="second_module")
-    for name in ("stranger", "second"):
-        admit(candidate(name), {"mechanisms": ["stranger.gaussian"]})
-    with pytest.raises(RegistryError, match=r"dpcore-second and distribution dpcore-stranger"):
+    write_by_hand(stranger="stranger.gaussian", second="stranger.gaussian")
+    message = r"dpcore-second and distribution dpcore-stranger: .*`dpcore plugins disable second`"
+    with pytest.raises(RegistryError, match=message):
         Registry.default().component(MECHANISM, "stranger.gaussian")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "name", "message"),
+    [
+        ("stranger", "gaussian", "its own names are 'stranger' and those that begin with"),
+        ("stranger", "strangers.gaussian", "its own names are"),
+        ("stranger", "Stranger.gaussian", "its own names are"),
+        ("stranger", "random_features.ridge", "its own names are"),
+        ("gaussian", "gaussian", "mechanisms that dpcore has already: gaussian"),
+        ("my-noise", "my_noise", None),
+        ("my-noise", "my_noise.fine", None),
+    ],
+)
+def test_a_plugin_provides_its_own_name_or_names_under_it(plant, plugin, name, message):
+    plant(plugin, code=GOOD.replace("stranger.gaussian", name))
+    provides = {"mechanisms": [name]}
+    if message is None:
+        admit(candidate(plugin), provides)
+        assert plugin in Index.user().entries
+        return
+    with pytest.raises(RegistryError, match=message):
+        admit(candidate(plugin), provides)
+    assert plugin not in Index.user().entries
+
+
+def test_no_command_and_no_estimator_of_another_is_taken(plant):
+    plant(code=GOOD)
+    for kind, name in (("commands", "test"), ("commands", "run"), ("estimators", "KernelRidge")):
+        names = {name: "Help."} if kind == "commands" else [name]
+        with pytest.raises(RegistryError, match=f"dpcore has already: {name}"):
+            admit(candidate("stranger"), {kind: names})
+
+
+SPEC = """
+dpcore: 1
+data:
+  source: a.csv
+  target: y
+  domain: {{records: 40, columns: {{a: [-1, 1]}}, target: [-1, 1]}}
+adjacency: replace_one
+budget: {{epsilon: 1, delta: 1e-5}}
+release:
+  learner: {{name: random_features.ridge, regularization: 1.0, features: identity}}
+  {rest}
+"""
+
+
+def test_a_clash_that_was_admitted_by_hand_blocks_the_specs_that_name_it_alone(plant):
+    plant(code=GOOD.replace("stranger.gaussian", "laplace"), module="stranger_module")
+    write_by_hand(stranger="laplace")
+    price_of = lambda rest: spec_of_text(SPEC.format(rest=rest), "s.yaml").price()  # noqa: E731
+    assert price_of("mechanism: gaussian").guarantee.epsilon > 0
+    with pytest.raises(SpecError, match=r"'laplace' is provided by .*plugins disable stranger"):
+        price_of("mechanism: laplace")
+    assert json_schema(Registry.default())["title"] == "dpcore spec"
+
+
+def test_code_that_changed_under_its_version_is_seen(plant, tmp_path):
+    module = plant(code=GOOD)
+    admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]})
+    site, info = tmp_path / "site", "dpcore_stranger-1.2.dist-info"
+    entry = Index.user().entries["stranger"]
+    assert entry.digest == hashlib.sha256((site / info / "RECORD").read_bytes()).hexdigest()
+    assert find("stranger", entry)
+    # A file that was edited in place, then one that was installed anew with its hashes.
+    (site / f"{module}.py").write_text(textwrap.dedent(GOOD) + "changed = True\n")
+    with pytest.raises(RegistryError, match=rf"{module}.py .* is not as it was installed"):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+    with pytest.raises(RegistryError, match="is not as it was installed"):
+        admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]})
+    write_record(site, info, f"{module}.py")
+    with pytest.raises(RegistryError, match=r"changed since version 1\.2.*plugins enable stranger"):
+        Registry.default().component(MECHANISM, "stranger.gaussian")
+    admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]})
+    assert Registry.default().component(MECHANISM, "stranger.gaussian")
+    # A lost file is a change too.
+    (site / info / "RECORD").unlink()
+    with pytest.raises(RegistryError, match="changed since version"):
+        find("stranger", Index.user().entries["stranger"])
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_code_whose_changes_nobody_sees_is_admitted_for_development_alone(
+    plant, tmp_path, in_place
+):
+    plant(code=GOOD)
+    info = tmp_path / "site" / "dpcore_stranger-1.2.dist-info"
+    if in_place:  # as `pip install -e` leaves it
+        (info / "direct_url.json").write_text(
+            '{"url": "file:///x", "dir_info": {"editable": true}}'
+        )
+    else:
+        (info / "RECORD").unlink()
+    with pytest.raises(RegistryError, match="plugins enable --editable stranger"):
+        admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]})
+    told = CliRunner().invoke(app, ["plugins", "enable", "--editable", "--yes", "stranger"])
+    assert told.exit_code == 0, told.output
+    assert not Index.user().entries["stranger"].digest
+
+
+@pytest.mark.parametrize("editable", [False, True])
+def test_a_guarantee_says_that_it_rests_on_code_that_may_change(plant, editable):
+    module = plant(code=GOOD, module=f"marked_{editable}")
+    admit(candidate("stranger"), {"mechanisms": ["stranger.gaussian"]}, editable=editable)
+    spec = spec_of_text(SPEC.format(rest="mechanism: stranger.gaussian"), "s.yaml")
+    plan = spec.price()
+    marks = [text for text in plan.guarantee.premises if "plugin stranger" in text]
+    assert bool(marks) is editable, module
+    # Locks hold what a bound takes for granted: a replay says the same in any registry.
+    asks = [ask for release in plan.schedule.releases for ask in release.asks.values()]
+    assert all({*marks} <= {*ask.sensitivity.premises} for ask in asks)
+    unused = spec_of_text(SPEC.format(rest="mechanism: gaussian"), "s.yaml").price()
+    assert not any("plugin" in text for text in unused.guarantee.premises)
+
+
+def test_examples_of_each_plugin_are_read_by_themselves(plant, tmp_path):
+    good = tmp_path / "good.yaml"
+    good.write_text("# Shows that the others do no harm.\n")
+    binary = tmp_path / "binary.yaml"
+    binary.write_bytes(b"\xff\xfe\x00")
+    for name, path in (("missing", tmp_path / "none"), ("folder", tmp_path), ("binary", binary),
+                       ("good", good), ("number", 3)):  # fmt: skip
+        value = repr(path) if name == "number" else f"Path({str(path)!r})"
+        hook = f"@hookimpl\ndef dpcore_examples():\n    return {{'of_{name}': {value}}}\n"
+        plant(name, code=f"from pathlib import Path\nfrom dpcore import hookimpl\n{hook}")
+        admit(candidate(name), {})
+    told = CliRunner().invoke(app, ["examples", "list"], env={"COLUMNS": "300"})
+    assert told.exit_code == 0, told.output
+    lines = {line.split()[0]: line for line in told.output.splitlines() if line.strip()}
+    assert "Shows that the others do no harm." in lines["of_good"]
+    for name in ("missing", "folder", "binary"):
+        assert "its plugin ships no readable file" in lines[f"of_{name}"]
+        assert CliRunner().invoke(app, ["examples", "show", f"of_{name}"]).exit_code == 2
+    assert "linear.classification" in lines
+    assert "of_number" not in lines
+    with pytest.raises(RegistryError, match="must map names to paths"):
+        Registry.default().load("number")
+
+
+def test_an_example_of_a_stranger_replaces_none_that_ships_with_dpcore(plant, tmp_path):
+    examples = {"linear.classification": "/elsewhere.yaml"}
+    hook = f"@hookimpl\ndef dpcore_examples():\n    return {examples}\n"
+    plant("zzz", code=f"from dpcore import hookimpl\n{hook}")
+    plant("aaa", code=f"from dpcore import hookimpl\n{hook}")
+    for name in ("zzz", "aaa"):
+        admit(candidate(name), {})
+    assert "linear" in str(shipped(Registry.default(), "examples")["linear.classification"])
 
 
 def test_the_user_may_not_redirect_a_packaged_name():

@@ -66,7 +66,7 @@ def test_the_command_says_what_to_do_next(tmp_path):
         app, ["plugins", "new", "my-noise", "--kind", "mechanism", "--path", str(tmp_path)]
     )
     assert run.exit_code == 0
-    assert "dpcore plugins enable my-noise" in run.output
+    assert "dpcore plugins enable --editable my-noise" in run.output
     taken = CliRunner().invoke(
         app, ["plugins", "new", "random-features", "--kind", "learner", "--path", str(tmp_path)]
     )

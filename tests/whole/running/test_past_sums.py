@@ -17,6 +17,7 @@ from dpcore.exact import Exact
 from dpcore.learning.banded import solved, square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.noise.grid import Grid
+from dpcore.publish.formats import FORMAT, format_of
 from dpcore.publish.lock import describe
 from dpcore.query import Sum, SumQuery
 from dpcore.running.opening import open_table
@@ -172,10 +173,10 @@ def test_past_sums_stay_in_their_process():
 
 
 def test_weights_stand_in_the_lock_of_a_query_that_has_some_and_in_no_other():
-    (entry,) = describe(planned())["releases"]["release"]
+    (entry,) = describe(planned(), format_of(FORMAT))["releases"]["release"]
     assert entry["bands"] == [*BANDS]
     assert entry["sampling"] == {"class": "Cyclic", "groups": 3, "probability": 0.7}
-    (entry,) = describe(planned(bands=None))["releases"]["release"]
+    (entry,) = describe(planned(bands=None), format_of(FORMAT))["releases"]["release"]
     assert "bands" not in entry
 
 

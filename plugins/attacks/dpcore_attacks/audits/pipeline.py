@@ -67,10 +67,13 @@ class Pipeline:
         points: Mapping[str, NDArray[np.float64]] | None = None,
         seed: int = 0,
     ) -> None:
-        schedule = attrs.evolve(  # what is told of a hold-out has no records here
-            schedule,
-            releases=tuple(entry for entry in schedule.releases if entry.release.of is None),
-        )
+        # What is told of a hold-out has no records here, nor has what starts from it.
+        absent: set[str] = set()
+        for entry in schedule.releases:
+            if entry.release.of is not None or absent & {*entry.release.inputs}:
+                absent.add(entry.name)
+        releases = tuple(entry for entry in schedule.releases if entry.name not in absent)
+        schedule = attrs.evolve(schedule, releases=releases)
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [

@@ -42,6 +42,7 @@ def apart(
     patience: int = PATIENCE,
     *,
     waiting: Callable[[float], None] = lambda clock: None,
+    show: Callable[[str], None] | None = None,
 ) -> Ended:
     """Run `work` in a forked process with limits on memory and processor time.
 
@@ -53,10 +54,13 @@ def apart(
         seconds: Of processor time.
         patience: Seconds of sleep in a row, after which it is ended.
         waiting: Called once a second, once the process is there, with the seconds since then.
+        show: Gets what the work prints whenever it flushes its output; the rest is handed back.
     """
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=_run_child, args=(work, seconds, sender), daemon=False)
+    child = context.Process(
+        target=_run_child, args=(work, seconds, sender, show is not None), daemon=False
+    )
     child.start()
     sender.close()
     outcome: Ended | None = None
@@ -66,8 +70,14 @@ def apart(
     while outcome is None:
         waiting(time.monotonic() - began)
         if receiver.poll(1.0):
+            message = None
             with contextlib.suppress(EOFError, OSError):
-                outcome = Ended(*receiver.recv())
+                message = receiver.recv()
+            if show is not None and isinstance(message, str):
+                show(message)
+                idle = 0
+                continue
+            outcome = None if message is None else Ended(*message)
             break
         spent = _asleep(child.pid)
         # only a family that sleeps and uses no time is idle; a waiting or running one is not
@@ -85,11 +95,30 @@ def apart(
     return outcome or Ended(None, "", "", _reason(child.exitcode, seconds))
 
 
-def _run_child(work: Callable[[], int], seconds: int, sender: Connection) -> None:
+class _Sending(io.StringIO):
+    """Text that is sent to the parent whenever it is flushed."""
+
+    def __init__(self, sender: Connection) -> None:
+        super().__init__()
+        self._sender, self._process, self._lock = sender, os.getpid(), threading.Lock()
+
+    def flush(self) -> None:
+        # what a plugin forks holds this too: two writers would mix their messages
+        with self._lock:
+            if self.getvalue() and os.getpid() == self._process:
+                self._sender.send(self.getvalue())
+                self.seek(0)
+                self.truncate()
+
+
+def _run_child(
+    work: Callable[[], int], seconds: int, sender: Connection, sends: bool = False
+) -> None:
     _limit(seconds)
     threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
     # a plugin's prints travel as text: it never writes to the user's terminal
-    output, errors = io.StringIO(), io.StringIO()
+    output = _Sending(sender) if sends else io.StringIO()
+    errors = io.StringIO()
     code: int | None = None
     reason = ""
     try:

@@ -2,12 +2,14 @@
 
 import contextlib
 import os
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, out, show_json, tell
+from dpcore.cli.console import flush, guarded, out, show_json, tell
 from dpcore.cli.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
@@ -41,6 +43,17 @@ def examine_plugin(
     seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
     json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
     every: Annotated[bool, typer.Option("--all", help="A line for every verdict.")] = False,
+    only: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="LAW|COMPONENT",
+            help="Only this law, or the laws of this component. May be given several times.",
+            show_default=False,
+        ),
+    ] = None,
+    until_broken: Annotated[
+        bool, typer.Option("--until-broken", help="Stop at the first law that is not passed.")
+    ] = False,
     save: Annotated[
         Path | None,
         typer.Option(help="Where counterexamples go; the user's data folder if left out."),
@@ -54,6 +67,8 @@ def examine_plugin(
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
 
+    Verdicts are printed as they come, those that cost least first: what is broken at once, what
+    passed at the end of each stage, a line a law.
     Its code runs in a process of its own: where that exits, crashes, hangs or takes too much, the
     plugin is not tested, and the exit code is 1. A folder's code is run as it stands.
     """
@@ -65,7 +80,9 @@ def examine_plugin(
             os.environ |= {"COLUMNS": str(page.width), "FORCE_COLOR": "1"}  # it is shown here
         try:
             with guarded():
-                return _examine(plugin, effort, seed, json, every, save)
+                return _examine(
+                    plugin, effort, seed, json, every, save, only=only or (), until=until_broken
+                )
         except typer.Exit as end:
             return end.exit_code
 
@@ -76,8 +93,14 @@ def examine_plugin(
             if not bars:  # after the fork: a bar has a thread
                 bars.append(stack.enter_context(SlowProgress(None, f"testing {plugin}")))
 
+        def write(text: str) -> None:
+            stack.close()  # while a bar is there, it takes what is written to itself
+            typer.echo(text, nl=False)
+            flush()
+
         limit = round(_SECONDS * max(1.0, effort))
-        outcome = apart(work, limit, patience, waiting=waiting)
+        show = None if json else write
+        outcome = apart(work, limit, patience, waiting=waiting, show=show)
     typer.echo(outcome.output, nl=False)
     typer.echo(outcome.errors, nl=False, err=True)
     if outcome.code is None or outcome.told:
@@ -88,9 +111,17 @@ def examine_plugin(
 
 
 def _examine(
-    plugin: str, effort: float, seed: int, json: bool, every: bool, save: Path | None
+    plugin: str,
+    effort: float,
+    seed: int,
+    json: bool,
+    every: bool,
+    save: Path | None,
+    *,
+    only: Sequence[str],
+    until: bool,
 ) -> int:
-    """The report, printed; the exit code."""
+    """The report, printed as it comes; the exit code."""
     registry = Registry.default()
     name = plugin
     # a folder does not shadow an admitted plugin of its name, unless it is written as a path
@@ -100,13 +131,21 @@ def _examine(
         module = module_in(Path(plugin))
         registry, name = Registry.of(module), module.__name__
     known = saved(save or data_folder() / COUNTEREXAMPLES)
-    report = examine(name, registry, Effort().times(effort), seed, known=known)
+    console = out()
+    report = examine(
+        name,
+        registry,
+        Effort().times(effort),
+        seed,
+        until_broken=until,
+        known=known,
+        only=only,
+        show=(lambda _: None) if json else partial(show_verdicts, console, everything=every),
+    )
     files = keep(report.findings, registry, save)
     if json:
         show_json({**report.to_dict(), "counterexamples": [str(path) for path in files]})
     else:
-        console = out()
-        show_verdicts(console, report.verdicts, everything=every)
         show_findings(console, report.findings)
         for path in files:
             console.print(f"counterexample: {path}", markup=False)

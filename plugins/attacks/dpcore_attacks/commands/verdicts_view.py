@@ -20,26 +20,34 @@ if TYPE_CHECKING:
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
+_LAW, _OUTCOME = 36, 14  # characters, of the longest id and outcome
 NO_PROOF = "Passing these tests is no proof."
 
 
 def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
-    """A line per law, with its subjects counted; a line per broken subject; or every verdict."""
-    table = columns("law", "outcome", "subjects", "detail")
+    """A line per law, with its subjects counted; a line per broken subject; or every verdict.
+
+    Laws that are told in several parts get a line in each.
+    """
+
+    def show_row(*cells: str) -> None:
+        law, outcome, subjects, detail = cells
+        end = f": {detail}" if detail else ""
+        console.print(f"{law:<{_LAW}} {outcome:<{_OUTCOME}} {subjects}{end}", markup=False)
+
     for law in dict.fromkeys(verdict.law for verdict in verdicts):
         of_law = [verdict for verdict in verdicts if verdict.law == law]
         for verdict in of_law:
             if verdict.failed or verdict.untested or everything:
-                table.add_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
+                show_row(law.id, str(verdict.outcome), verdict.subject, verdict.detail)
         passed = [verdict for verdict in of_law if verdict.outcome is Outcome.PASSED]
         inapplicable = [verdict for verdict in of_law if verdict.outcome is Outcome.NOT_APPLICABLE]
         if passed and not everything:
             summary = passed[0].detail if len(passed) == 1 else ""
-            table.add_row(law.id, "passed", str(len(passed)), summary)
+            show_row(law.id, "passed", str(len(passed)), summary)
         if inapplicable and not everything:
             reasons = "; ".join(dict.fromkeys(verdict.detail for verdict in inapplicable))
-            table.add_row(law.id, "not applicable", str(len(inapplicable)), reasons)
-    console.print(table)
+            show_row(law.id, "not applicable", str(len(inapplicable)), reasons)
 
 
 def show_findings(console: Console, findings: Sequence[Finding]) -> None:

@@ -352,17 +352,17 @@ def test_every_wrong_component_has_a_law_of_the_kit():
 def test_a_bound_is_excused_for_refusing_one_learner_and_for_nothing_else():
     from types import SimpleNamespace
 
-    from dpcore_attacks.examination import _excused
     from dpcore_attacks.laws.bounds.bounds import FINITE_OR_REFUSED, HOLDS, REFUSED_EVERYWHERE
     from dpcore_attacks.laws.law import Outcome, Verdict
+    from dpcore_attacks.promises import excuse
 
     case, printed = SimpleNamespace(bound=3), {int}
     refusing = Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, REFUSED_EVERYWHERE)
-    assert not _excused(refusing, case, printed, set()).failed
-    assert not _excused(refusing, case, set(), {int}).failed  # it claims elsewhere
-    assert _excused(refusing, case, set(), set()).failed
+    assert not excuse(refusing, case, printed, set()).failed
+    assert not excuse(refusing, case, set(), {int}).failed  # it claims elsewhere
+    assert excuse(refusing, case, set(), set()).failed
     for other in (
         Verdict(FINITE_OR_REFUSED, "b", Outcome.FAILED, "replace_one, n=1: 'q' has nan"),
         Verdict(HOLDS, "b", Outcome.FAILED, REFUSED_EVERYWHERE),
     ):
-        assert _excused(other, case, printed, {int}).failed
+        assert excuse(other, case, printed, {int}).failed

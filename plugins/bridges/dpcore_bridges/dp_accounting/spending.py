@@ -1,6 +1,7 @@
 """Spending dpcore's events from dp-accounting's own accountants, around their known faults."""
 
 from dp_accounting import DpEvent, PrivacyAccountant, RandomizedResponseDpEvent, ZCDpEvent
+from dp_accounting.dp_event import DiscreteLaplaceDpEvent
 from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
@@ -9,6 +10,8 @@ from dpcore.events.base import Event
 from dpcore.rounding import up
 from dpcore_bridges.dp_accounting.relations import reach, relation_of
 from dpcore_bridges.dp_accounting.writing import write
+
+_MANY = 25.0  # 2 log(1/delta) at a delta of some 1e-6
 
 
 def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
@@ -22,6 +25,9 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
       factor is ever put right.
     * Its numerical accountant composes randomized response once whatever the count. There it is
       spent in as many calls.
+
+    Its Rényi accountant knows no pure release under add/remove. There one is spent as divergences
+    of its epsilon at all orders, or of its zCDP claim where that is about less in `count` uses.
 
     Raises:
         AdjacencyError: the accountant is about another relation than the event.
@@ -37,21 +43,31 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
         AdjacencyError,
         f"the accountant is about {accountant.neighboring_relation}, the event about {relation}",
     )
-    parts = [(_counterpart(part, accountant), times * count, part) for part, times in event.parts()]
+    parts = [
+        (_counterpart(part, times * count, accountant), times * count)
+        for part, times in event.parts()
+    ]
     # every part is asked about before any is spent, so that a refusal leaves nothing behind
-    for counterpart, _, _ in parts:
+    for counterpart, _ in parts:
         if not accountant.supports(counterpart):
             accountant.compose(counterpart)  # raises, and says why
-    for counterpart, times, _ in parts:
+    for counterpart, times in parts:
         _compose(accountant, counterpart, times)
 
 
-def _counterpart(event: Event, accountant: PrivacyAccountant) -> DpEvent:
+def _counterpart(event: Event, count: int, accountant: PrivacyAccountant) -> DpEvent:
     if not isinstance(accountant, RdpAccountant):
         return write(event, reach(event.adjacency))
     # a zCDP claim needs no relation: for a Gaussian it is exact, at rho = mu^2 / 2
-    mu = event.gaussian_mu()
-    return write(event, 1) if mu is None else ZCDpEvent(up(mu * mu / 2, roundings=3))
+    mu, epsilon, rho = event.gaussian_mu(), event.pure_epsilon(), event.zcdp_rho()
+    if mu is not None:
+        return ZCDpEvent(up(mu * mu / 2, roundings=3))
+    counterpart = write(event, 1)
+    if epsilon is None or not isinstance(counterpart, DiscreteLaplaceDpEvent):
+        return counterpart
+    # Either claim holds. Of many small ones the zCDP claim is the less: about where this says.
+    is_many = rho is not None and count * max(0.0, 1 - epsilon / 2) ** 2 > _MANY
+    return ZCDpEvent(rho) if is_many and rho is not None else ZCDpEvent(0.0, epsilon)
 
 
 def _compose(accountant: PrivacyAccountant, counterpart: DpEvent, count: int) -> None:

@@ -73,11 +73,10 @@ def _discrete_laplace(event: DiscreteLaplaceEvent, factor: int) -> DpEvent:
 
 
 def _response(event: Event, epsilon: float, classes: int) -> DpEvent:
+    # The peer has no randomized response where records come and go. Discrete Laplace noise of rate
+    # epsilon on one step has losses of +-epsilon alone: the curve of the worst epsilon-DP release.
     if event.adjacency.membership:
-        raise UnsupportedEventError(
-            f"{type(event).__name__} has no counterpart in dp_accounting under add/remove; its "
-            f"zCDP claim has one: ZcdpEvent(rho={event.zcdp_rho()!r}, ...)"
-        )
+        return dp.DiscreteLaplaceDpEvent(epsilon, 1)
     # divided by e^epsilon, which may overflow
     odds = math.exp(-epsilon)
     noise = classes * odds / (1 + (classes - 1) * odds)  # k / (e^epsilon + k - 1)

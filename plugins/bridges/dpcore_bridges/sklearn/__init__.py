@@ -21,12 +21,14 @@ from dpcore_bridges.sklearn.classifiers import PrivateClassifier
 from dpcore_bridges.sklearn.named_estimators import estimator_of
 from dpcore_bridges.sklearn.published import published
 from dpcore_bridges.sklearn.regressors import PrivateRegressor
+from dpcore_bridges.sklearn.transformers import PrivateTransformer
 from dpcore_bridges.sklearn.warnings import ConstantModelWarning, ReleaseWarning
 
 __all__ = [
     "ConstantModelWarning",
     "PrivateClassifier",
     "PrivateRegressor",
+    "PrivateTransformer",
     "ReleaseWarning",
     "published",
 ]

@@ -28,6 +28,7 @@ from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
+from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
@@ -42,6 +43,8 @@ from dpcore_bridges.sklearn.intake import (
     require_numbers,
 )
 from dpcore_bridges.sklearn.warnings import ReleaseWarning, warn_of_constant, warn_of_steps
+
+_FITTED = {"predictor_", "model_", "components_", "guarantee_", "domain_"}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -93,8 +96,20 @@ class PrivateEstimator(BaseEstimator):
     def _bound(self, registry: Registry) -> SensitivityBound | None:
         return None
 
-    def _labels(self) -> Range | Classes:
+    def _labels(self) -> Range | Classes | None:
+        """What is declared of y; None where nothing is predicted."""
         raise NotImplementedError
+
+    def _fitting(self, learner: AnyLearner) -> AnyLearner:
+        """The learner; raises where an estimator of this kind cannot use what it publishes."""
+        raise NotImplementedError
+
+    def _keep(self, outcome: Outcome) -> None:
+        """Take over what was published."""
+        raise NotImplementedError
+
+    def _warn_of_model(self) -> None:
+        """Warn of what was published, where that tells something; no record is looked at."""
 
     def _check_labels(self, labels: NDArray[Any]) -> None:
         """Raise `ValueError` where labels are plainly for another kind of estimator."""
@@ -121,13 +136,15 @@ class PrivateEstimator(BaseEstimator):
         X = collected(X)  # noqa: N806
         require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
-            labels = y if is_column(y) else None
+            # a column is checked as it is, and where nothing is predicted there is none to check
+            labels: Any = y if is_column(y) else None
+            is_alone = labels is not None or self._labels() is None
             if not is_frame(X):
-                arrays = self._checked(X, **({} if labels is not None else {"y": y, **options}))
-                rows, checked = (arrays, labels) if labels is not None else arrays
+                arrays = self._checked(X, **({} if is_alone else {"y": y, **options}))
+                rows, checked = (arrays, labels) if is_alone else arrays
                 columns = columns_of_array(rows, X, strict=self._strict)
             else:
-                checked = labels if labels is not None else validate_data(self, y=y, **options)
+                checked = labels if is_alone else validate_data(self, y=y, **options)
                 columns = checked_frame(self, X, reset=True)
             check_consistent_length(X, checked)
         if labels is None:
@@ -146,10 +163,11 @@ class PrivateEstimator(BaseEstimator):
         # priced from parameters, names and the number of rows: no value has a say
         registry = Registry.default() if self.registry is None else self.registry
         names = names_of(self.columns, getattr(self, "feature_names_in_", None), len(columns))
-        plan = self._priced(names, len(labels), registry)
+        plan = self._priced(names, len(columns[0] if labels is None else labels), registry)
         domain = plan.request.domain
         # a column of another type than is declared is refused before the budget is spent
-        table = {**dict(zip(names, columns, strict=True)), domain.target: labels}
+        table = dict(zip(names, columns, strict=True))
+        table |= {domain.target: labels} if domain.labelled else {}
         admit(plan.request, table)
         self._warn()
         book = self.ledger
@@ -163,7 +181,7 @@ class PrivateEstimator(BaseEstimator):
                 book.note(f"{name}: a rehearsal with known coins")
         elif book is not None:
             reservation = plan.reserve(book, name)
-        for stale in {"predictor_", "model_", "guarantee_", "domain_"} & {*vars(self)}:
+        for stale in _FITTED & {*vars(self)}:
             delattr(self, stale)  # a fit that fails leaves nothing of an earlier one
         # a function stays behind an oracle with its records; anything else is published at once
         if isinstance(plan.request.releases[0].learner, FunctionLearner):
@@ -172,9 +190,9 @@ class PrivateEstimator(BaseEstimator):
         else:
             place = HERE if self.replay == "here" else None
             outcome = plan.run(table, secret=secret, reservation=reservation, replaying=place)
-            self.model_, self.guarantee_ = outcome.model, outcome.guarantee
-            self.domain_ = domain
-            warn_of_constant(name, self._predicted, domain)
+            self._keep(outcome)
+            self.guarantee_, self.domain_ = outcome.guarantee, domain
+            self._warn_of_model()
         return self
 
     def _priced(self, names: tuple[str, ...], records: int, registry: Registry) -> Plan:
@@ -183,7 +201,7 @@ class PrivateEstimator(BaseEstimator):
         declared = columns_of(self.columns, names)
         domain = domain_of(declared, self._labels(), records, adjacency, self.norm)
         budget = PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta))
-        learner = predicting(self._learner(registry))
+        learner = self._fitting(self._learner(registry))
         # a rehearsal draws the same features again, too
         key = self.rehearsal if self.public_key is None else self.public_key
         return price(
@@ -228,34 +246,17 @@ class PrivateEstimator(BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
         """Names of the encoded columns, which `coef_` is about: see `encoded_names`."""
+        self._require_features(input_features)
+        return np.array(encoded_names(self.domain_), dtype=object)
+
+    def _require_features(self, input_features: Any) -> None:
+        """Raise where it is not fitted, or not with these features."""
         check_is_fitted(self)
         if input_features is not None and [*map(str, input_features)] != [*self.domain_.columns]:
             raise ParameterError(
                 "get_feature_names_out", "the features of the fit", "input_features",
                 list(input_features),
             )  # fmt: skip
-        return np.array(encoded_names(self.domain_), dtype=object)
-
-    def _line(self) -> Line:
-        check_is_fitted(self)
-        line = line_of(self.model_) if hasattr(self, "model_") else None
-        if line is None:
-            raise AttributeError(f"what {type(self).__name__} published is no line in its columns")
-        return line
-
-    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
-        """Predictions in the units of y, or classes; shape (n,).
-
-        Of a function they are its oracle's answers: a point asked again repeats its own.
-
-        Raises:
-            ExhaustedError: more different points than an oracle was paid for.
-        """
-        return self._predicted(self._table(X))
-
-    def _predicted(self, table: Mapping[str, Any]) -> NDArray[Any]:
-        oracle = hasattr(self, "predictor_")
-        return np.asarray(self.predictor_.ask(table) if oracle else self.model_.predict(table))
 
     def __getstate__(self) -> Any:
         # a second copy of the oracle would answer with the noise of the first
@@ -281,3 +282,38 @@ class PrivateEstimator(BaseEstimator):
         tags.input_tags.sparse = False
         tags.target_tags.required = True
         return tags
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Predictor(PrivateEstimator):
+    """An estimator whose release predicts."""
+
+    def _fitting(self, learner: AnyLearner) -> AnyLearner:
+        return predicting(learner)
+
+    def _keep(self, outcome: Outcome) -> None:
+        self.model_ = outcome.model
+
+    def _warn_of_model(self) -> None:
+        warn_of_constant(type(self).__name__, self._predicted, self.domain_)
+
+    def _line(self) -> Line:
+        check_is_fitted(self)
+        line = line_of(self.model_) if hasattr(self, "model_") else None
+        if line is None:
+            raise AttributeError(f"what {type(self).__name__} published is no line in its columns")
+        return line
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:  # noqa: N803
+        """Predictions in the units of y, or classes; shape (n,).
+
+        Of a function they are its oracle's answers: a point asked again repeats its own.
+
+        Raises:
+            ExhaustedError: more different points than an oracle was paid for.
+        """
+        return self._predicted(self._table(X))
+
+    def _predicted(self, table: Mapping[str, Any]) -> NDArray[Any]:
+        oracle = hasattr(self, "predictor_")
+        return np.asarray(self.predictor_.ask(table) if oracle else self.model_.predict(table))

@@ -17,7 +17,7 @@ from dpcore.domain.classes import Classes
 from dpcore.errors import ParameterError, need
 from dpcore.learning.probabilities import decision, of_scores, probabilities, scored
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
-from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.base import Predictor
 from dpcore_bridges.sklearn.domain import classes_of
 
 
@@ -29,7 +29,7 @@ def _scores(estimator: Classifier) -> bool:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Classifier(ClassifierMixin, PrivateEstimator):
+class Classifier(ClassifierMixin, Predictor):
     """A private classifier.
 
     Args:

@@ -10,9 +10,9 @@ import msgspec
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
-from dpcore.errors import ContractError, DpcoreError, SpecError, below
+from dpcore.errors import ContractError, DpcoreError, SpecError, below, need
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Model, Public, promises
+from dpcore.learner import AnyLearner, Model, Public, Transformer, describe_kinds, promises
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.randomness import PublicCoins
@@ -53,12 +53,30 @@ def predicting(learner: AnyLearner) -> AnyLearner:
     """A learner whose release predicts.
 
     Raises:
-        ContractError: it publishes tables.
+        ContractError: it publishes something else.
     """
     if not promises(learner, Model):
+        way = "PrivateTransformer" if promises(learner, Transformer) else "a Session"
         raise ContractError(
-            f"{type(learner).__name__} publishes tables and predicts nothing: use a Session"
+            f"{type(learner).__name__} publishes {describe_kinds(learner)} and predicts nothing: "
+            f"use {way}"
         )
+    return learner
+
+
+def transforming(learner: AnyLearner) -> AnyLearner:
+    """A learner whose release maps rows to new columns.
+
+    Raises:
+        ContractError: it publishes something else.
+    """
+    kinds = describe_kinds(learner)
+    need(
+        promises(learner, Transformer),
+        ContractError,
+        f"{type(learner).__name__} publishes {kinds}, which transforms no rows: use a Session, or "
+        f"PrivateRegressor or PrivateClassifier for what predicts",
+    )
     return learner
 
 

@@ -105,18 +105,22 @@ def classes_of(given: object) -> Classes:
 
 def domain_of(
     columns: Mapping[str, Column],
-    labels: Range | Classes,
+    labels: Range | Classes | None,
     records: int,
     adjacency: Adjacency,
     norm: float | None,
 ) -> Domain:
-    """The domain; the number of rows is part of it only where neighbours have equally many."""
+    """The domain; the number of rows is part of it only where neighbours have equally many.
+
+    Args:
+        labels: Of the target; None where nothing is predicted.
+    """
     target = "target"
     while target in columns:
         target += "_"
     return Domain(
         columns=columns,
-        target=target,
+        target=None if labels is None else target,
         labels=labels,
         exact=records if adjacency.replaces else None,
         norm=norm,

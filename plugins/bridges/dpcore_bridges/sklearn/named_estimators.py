@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.learner import Learner
+from dpcore.learner import Learner, Transformer as Transforming, promises
 from dpcore.learning.estimator import Estimator
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.kinds import LEARNER
@@ -18,6 +18,7 @@ from dpcore.registry.registry import Registry
 from dpcore_bridges.sklearn.base import PrivateEstimator
 from dpcore_bridges.sklearn.classifiers import Classifier
 from dpcore_bridges.sklearn.regressors import Regressor
+from dpcore_bridges.sklearn.transformers import Transformer
 
 _HOME = __name__.rpartition(".")[0]  # where pickle looks their classes up
 
@@ -76,5 +77,8 @@ def estimator_of(name: str, declared: type[Estimator]) -> type[PrivateEstimator]
         "_mechanism": _mechanism,
         **defaults,
     }
-    base = Classifier if declared.classifies else Regressor
+    base: type[PrivateEstimator] = Classifier if declared.classifies else Regressor
+    # A learner says itself that it predicts nothing.
+    if promises(declared.parts[0], Transforming):
+        base = Transformer
     return dataclass(kw_only=True, eq=False, repr=False)(type(name, (base,), body))

@@ -11,12 +11,12 @@ from sklearn.base import RegressorMixin
 
 from dpcore.domain.columns import Range
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
-from dpcore_bridges.sklearn.base import PrivateEstimator
+from dpcore_bridges.sklearn.base import Predictor
 from dpcore_bridges.sklearn.domain import range_of
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Regressor(RegressorMixin, PrivateEstimator):
+class Regressor(RegressorMixin, Predictor):
     """A private regressor.
 
     Args:

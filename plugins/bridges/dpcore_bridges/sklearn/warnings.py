@@ -88,7 +88,7 @@ def warn_of_constant(
             f"declared domain{advice}: the budget or the number of rows was too small for more, or "
             "the declared ranges are much wider than the data",
             ConstantModelWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

@@ -41,7 +41,7 @@ def draw_coefficients(
     places = np.arange(len(values), dtype=float)
     axes.barh(places, values, color=pen.line, height=0.6)
     axes.axvline(0, color=pen.ink, linewidth=0.8)
-    axes.set_yticks(places, [_text(name) for name in names])
+    axes.set_yticks(places, [plain_text(name) for name in names])
     axes.invert_yaxis()
     axes.set(xlabel="adds to the prediction, by one unit")
 
@@ -78,7 +78,7 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
             ls=style,
             label=name,
         )
-    axes.set(xlabel=_text(shape.columns[0]), ylabel="adds to the score")
+    axes.set(xlabel=plain_text(shape.columns[0]), ylabel="adds to the score")
     axes.locator_params(axis="x", nbins=6)
     if len(lines) > 1:
         axes.legend(frameon=False, fontsize=9)
@@ -96,7 +96,7 @@ def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
             label=_name_class(classes, number, len(lines)),
         )  # fmt: skip
     axes.axvline(0, color=pen.ink, linewidth=0.8)
-    axes.set_yticks(places, [_text(str(name)) for name in names])
+    axes.set_yticks(places, [plain_text(str(name)) for name in names])
     axes.invert_yaxis()
     axes.set(xlabel="adds to the score")
     if len(lines) > 1:
@@ -118,15 +118,15 @@ def _pair(axes: Any, shape: Shape) -> None:
         (axes.set_xticks, axes.set_yticks), shape.at, ticks, strict=True
     ):
         if grid.dtype.kind != "f":
-            set_ticks(place, [_text(str(name)) for name in grid])
-    axes.set(xlabel=_text(shape.columns[0]), ylabel=_text(shape.columns[1]))
+            set_ticks(place, [plain_text(str(name)) for name in grid])
+    axes.set(xlabel=plain_text(shape.columns[0]), ylabel=plain_text(shape.columns[1]))
 
 
 def _name_class(classes: tuple[str, ...], number: int, lines: int) -> str:
-    return _text(classes[number]) if lines == len(classes) else f"class {number + 1}"
+    return plain_text(classes[number]) if lines == len(classes) else f"class {number + 1}"
 
 
-def _text(text: str) -> str:
+def plain_text(text: str) -> str:
     """Short, and nothing that the drawing would take for a formula."""
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\u2026"
     return short.replace("$", r"\$")

@@ -12,7 +12,7 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.poisson_replaced import PoissonReplacedEvent
 from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.renyi_curve import RenyiEvent
+from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.events.truncated_batch import TruncatedBatchEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
 
@@ -24,6 +24,7 @@ def core_events() -> tuple[Event, ...]:
     half_replace = GaussianEvent(mu=0.45, adjacency=REPLACE_ONE)
     double_add_remove = GaussianEvent(mu=1.8, adjacency=ADD_REMOVE)
     return (
+        CurveEvent(epsilons=(0.0, 0.4, 1.0), deltas=(0.3, 0.1, 1e-7), adjacency=ADD_REMOVE),
         ComposedEvent(((add_remove, 3), (LaplaceEvent(shift=0.2, adjacency=ADD_REMOVE), 1))),
         GaussianMixtureEvent(shifts=(0.0, 0.6), weights=(0.75, 0.25), adjacency=ADD_REMOVE),
         HitMixtureEvent(mus=(0.1, 0.2), weights=(0.3, 0.4), uncovered=1e-9, adjacency=REPLACE_ONE),

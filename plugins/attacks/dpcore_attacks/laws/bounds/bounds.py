@@ -110,34 +110,63 @@ def bound_verdicts(
     known: Sequence[Counterexample] = (),
     rate: float = RATE,
 ) -> tuple[list[Verdict], tuple[Finding, ...]]:
-    """All laws of one bound at one case's parameters, and the findings of its attacks.
+    """All laws of one bound at one case's parameters, and the findings of its attacks."""
+    verdicts = bound_rules(case, seed)
+    findings: list[Finding] = []
+    for new_verdicts, new_findings in bound_attacks(case, effort, seed, known, rate):
+        verdicts += new_verdicts
+        findings += new_findings
+    return verdicts, tuple(findings)
 
-    Half of the effort goes to the relations the bound covers at the case's own size, a quarter to
-    sizes 1 and 2, a quarter to changed parameters.
-    """
-    subject = f"{type(case.bound).__name__} of {type(case.learner).__name__}"
+
+def subject_of(case: Case) -> str:
+    """The bound and its learner, as verdicts name them."""
+    return f"{type(case.bound).__name__} of {type(case.learner).__name__}"
+
+
+def bound_rules(case: Case, seed: int = 0) -> list[Verdict]:
+    """The laws on the values of one bound: no statistic is computed."""
     checks: dict[Law, Callable[..., str]] = {
         FINITE_OR_REFUSED: _finite_or_refused,
         PURE: _pure,
         FITS_QUERY: _fits_query,
         MONOTONE: _monotone,
         ANY_ARGS: partial(_any_args, seed=seed),
-        LAW_COVERS_ORDERS: partial(_law_covers_orders, seed=seed, rate=rate),
     }
-    verdicts = judge_all(checks, subject, case)
-    findings = _attack_relations(case, effort, seed, known)
+    return judge_all(checks, subject_of(case), case)
+
+
+def bound_attacks(
+    case: Case,
+    effort: Effort,
+    seed: int = 0,
+    known: Sequence[Counterexample] = (),
+    rate: float = RATE,
+) -> Iterator[tuple[list[Verdict], tuple[Finding, ...]]]:
+    """The laws that attacks decide, attack by attack, each with its findings.
+
+    A quarter of the effort goes to sizes 1 and 2, which come first, half to the relations that the
+    bound covers at the case's own size, a quarter to changed parameters.
+    """
+    subject = subject_of(case)
+    findings: list[Finding] = []
+    for target, part in _attacked(case, effort):
+        new_findings = _attack_keys(target, part, seed, known)
+        findings += new_findings
+        yield [Verdict(HOLDS, f.name, *_outcome(f)) for f in new_findings], new_findings
+    orders = partial(_law_covers_orders, case, seed, rate)
+    verdicts = [judge(LAW_COVERS_ORDERS, subject, orders)]
     # A search in which nothing ever moved is no test: say so instead of passing it.
     applicable = [f for f in findings if f.pairs and not f.reason]
     if applicable and not any(f.worst > 0 for f in applicable):
         reason = f"the statistic never moved in {sum(f.pairs for f in applicable)} pairs"
         verdicts.append(Verdict(HOLDS, subject, Outcome.NOT_TESTED, reason))
-    verdicts += [Verdict(HOLDS, finding.name, *_outcome(finding)) for finding in findings]
     verdicts += _covers_fallback(findings, subject)
     # A bound that copies a number goes wrong only where the number changes.
     variant_findings = _attack_variants(case, effort.share(4), seed, known)
     verdicts += _failures([*findings, *(finding for _, finding in variant_findings)])
     verdicts.append(judge(READS_PARAMETERS, subject, lambda: _reads_parameters(variant_findings)))
-    return verdicts, findings + tuple(finding for _, finding in variant_findings)
+    yield verdicts, tuple(finding for _, finding in variant_findings)
 
 
 def covered(case: Case) -> Iterator[Case]:
@@ -288,10 +317,11 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
     return f"closest {closest:.3g} of a stated tail"
 
 
-def _attack_relations(
-    case: Case, effort: Effort, seed: int, known: Sequence[Counterexample]
-) -> tuple[Finding, ...]:
-    """The case's own size under every relation, then sizes 1 and 2; over coins, several keys."""
+def _attacked(case: Case, effort: Effort) -> Iterator[tuple[Case, Effort]]:
+    """Sizes 1 and 2, then the case's own, under every relation; each with its part of the effort.
+
+    Pairs of few records cost least, and most wrong factors show there.
+    """
     relations = list(covered(case))
     # With one or two records an average moves most: constants in n show there.
     small = [
@@ -300,12 +330,8 @@ def _attack_relations(
         for target in relations
         if not isinstance((sized := target.at_size(size)).safe_claims(), Refused)
     ]
-    return tuple(
-        finding
-        for cases, part in ((relations, effort.share(2)), (small, effort.share(4)))
-        for target in cases
-        for finding in _attack_keys(target, part.share(len(cases)), seed, known)
-    )
+    for cases, part in ((small, effort.share(4)), (relations, effort.share(2))):
+        yield from ((target, part.share(len(cases))) for target in cases)
 
 
 def _attack_keys(

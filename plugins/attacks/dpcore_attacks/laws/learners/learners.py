@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -13,7 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.learner import FunctionLearner
-from dpcore.learner import AnyLearner, Learner, Model, ScoringModel, promises
+from dpcore.isolate.isolated_copies import published, settled
+from dpcore.learner import (
+    AnyLearner,
+    Learner,
+    Model,
+    Published,
+    ScoringModel,
+    Transformer,
+    promises,
+)
+from dpcore.learning.models.description import Described, describe
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
@@ -324,6 +334,14 @@ def _model_replays(trial: _Trial) -> str:
         first.keys() != second.keys() or not all(same(first[k], second[k]) for k in first),
         "equal answers gave models with different arrays",
     )
+    # What people are shown follows from the answers as the arrays do.
+    shown = [published(settled(model), {}, describe(model)) for model in models]
+    fail_if(shown[0] != shown[1], "equal answers gave objects that describe themselves differently")
+    fail_if(
+        promises(trial.case.learner, Described) and Described not in type(models[0]).__mro__,
+        "it says that it publishes a description, and its object does not extend Described",
+    )
+    _same_rows(trial, table, models)
     predicting = [model for model in models if isinstance(model, Model)]
     # `predicts` is declared beforehand: what is published must agree with it.
     fail_if(
@@ -341,6 +359,23 @@ def _model_replays(trial: _Trial) -> str:
     )
     _one_by_one(trial, table, *predicting)
     return f"{len(first)} arrays"
+
+
+def _same_rows(trial: _Trial, table: dict[str, Any], models: Sequence[Published]) -> None:
+    """What a learner says that it publishes maps rows, maps them alike and to finite columns."""
+    if not promises(trial.case.learner, Transformer):
+        return
+    transformers = [model for model in models if isinstance(model, Transformer)]
+    fail_if(
+        len(transformers) != len(models), "it says that it publishes a map of rows, and does not"
+    )
+    columns = [np.asarray(model.transform(table)) for model in transformers]
+    names = transformers[0].column_names()
+    fail_if(not same(*columns), "equal answers gave maps of rows that differ")
+    fail_if(
+        columns[0].shape != (7, len(names)) or not np.isfinite(columns[0]).all(),
+        f"a map of 7 rows to {len(names)} columns gave {columns[0].shape}, or no finite numbers",
+    )
 
 
 def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:

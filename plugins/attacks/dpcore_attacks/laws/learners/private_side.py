@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore.learner import Learner
+from dpcore.learning.models.description import describe
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -109,7 +110,7 @@ def _digest_conversation(
         answers.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
     model = settled(learner.model(state))
-    return transcript(answers), published(model, collect_arrays(model))
+    return transcript(answers), published(model, collect_arrays(model), describe(model))
 
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from typing import Any, cast
 
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism
+from dpcore.mechanisms.noise.additive import AdditiveNoise
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.draws import Bench, groups
 from dpcore_attacks.laboratory.excess import Sample
@@ -27,6 +28,7 @@ from dpcore_attacks.laws.attack_by_draws import (
 )
 from dpcore_attacks.laws.law import RATE, Law, Verdict, fail_if, judge, skip_if
 from dpcore_attacks.laws.mechanisms.choices import CHOICES, choices
+from dpcore_attacks.laws.mechanisms.integer_laws import FOLLOWS, follows_law
 from dpcore_attacks.laws.mechanisms.joint_moves import TOGETHER, together
 from dpcore_attacks.laws.mechanisms.lattice import LATTICE, lattice
 from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
@@ -60,7 +62,10 @@ NOT_AS_IT_IS = Law(
     "mechanism.value-not-released",
     "No coordinate comes out exactly as it went in, now and then, where its neighbour never does.",
 )
-LAWS = (ENTROPY, LATTICE, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER)
+LAWS = (
+    *(ENTROPY, LATTICE, NOT_SHARED, TAILS, LOW_BITS, NOT_AS_IT_IS, ANY_VALUE, CHOICES, TOGETHER),
+    FOLLOWS,
+)
 
 _BASES = (0.0, 1.0)  # a sum in floats takes the grid of its size: its last digit would tell
 _WIDE = 4096  # coordinates of one release
@@ -77,28 +82,34 @@ def laboratory_verdicts(
     seed: int = 0,
     draws: int | None = None,
     rate: float = RATE,
-) -> list[Verdict]:
+    laws: Container[Law] = LAWS,
+) -> Iterator[Verdict]:
     """All laws of one mechanism, in every variant of its integer fields, to the first broken one.
 
     Args:
         case: One that it accepts.
         draws: As `mechanism_verdicts` takes them; pooled draws are many times as many.
         rate: Chance that a right mechanism fails any one of them.
+        laws: Those to judge; all if left out.
     """
     effort = (draws or Effort().draws) / Effort().draws
-    verdicts = []
     for name, variant in variants(mechanism, case):
         trial = Trial(
             case=attrs.evolve(case, mechanism=variant), seed=seed, effort=effort, rate=rate
         )
         # The law of all coordinates costs most draws: it is tried at the mechanism's own fields
         # alone.
-        checks = {law: CHECKS[law] for law in LAWS if law != TOGETHER or variant is mechanism}
-        for law, check in checks.items():
-            verdicts.append(judge(law, name, partial(check, trial)))
-            if verdicts[-1].failed:
-                return verdicts
-    return verdicts
+        for law in LAWS:
+            if law not in laws or law not in CHECKS:
+                continue
+            if law == TOGETHER and variant is not mechanism:
+                continue
+            verdict = judge(law, name, partial(CHECKS[law], trial))
+            yield verdict
+            if verdict.failed:
+                return
+    if isinstance(mechanism, AdditiveNoise) and FOLLOWS in laws:
+        yield follows_law(case, seed, draws, rate)
 
 
 def variants(mechanism: Mechanism, case: MechanismCase) -> Iterator[tuple[str, Mechanism]]:

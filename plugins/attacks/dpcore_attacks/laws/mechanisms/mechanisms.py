@@ -23,7 +23,16 @@ from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
 from dpcore_attacks.laboratory.noise_streams import asks
-from dpcore_attacks.laws.law import RATE, BrokenLawError, Law, Verdict, fail_if, judge_all, skip_if
+from dpcore_attacks.laws.law import (
+    RATE,
+    BrokenLawError,
+    Law,
+    Verdict,
+    fail_if,
+    judge,
+    judge_all,
+    skip_if,
+)
 
 SHAPE = Law("mechanism.shape", "A release has the query's shape and is real where the query is.")
 FINITE = Law("mechanism.finite", "A release of finite values is finite, for values of any size.")
@@ -63,6 +72,7 @@ LAWS = (
 )
 
 _REPLICATES = 200
+_CATEGORIES = 10  # at most, of a query that states them
 _EPSILONS = (0.0, 0.3, 1.0, 2.0)
 _SCALES = (0.3, 1.0, 3.0, 30.0)
 
@@ -90,7 +100,8 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     """Queries of several shapes, real and complex, with and without a solver error; of matrices,
     claims of 1 and of 0.01.
 
-    Combinations that the mechanism refuses are left out.
+    Combinations that the mechanism refuses are left out. Where it is unable to release reals, the
+    query is one of whole numbers, or of a few categories; no plan asks what it is unable to.
     """
     if mechanism.answers is not Query:
         return  # queries of a kind of its own, which its plugin tests
@@ -99,7 +110,10 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     queries = [Query(name="law", shape=s, distance=mechanism.distance) for s in shapes]
     if not matrix:
         queries.append(Query(name="law", shape=(3,), distance=mechanism.distance, field="complex"))
-    for number, query in enumerate(queries):
+    for number, plain in enumerate(queries):
+        query = next((q for q in _with_values(plain) if not unable(mechanism, q)), None)
+        if query is None:
+            continue
         claim = Sensitivity(
             value=1.0, distance=mechanism.distance, adjacency=REPLACE_ONE, source="made up"
         )
@@ -118,6 +132,22 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
             yield case  # no refusal: the laws will say what it raised
         else:
             yield case
+
+
+def _with_values(query: Query) -> Iterator[Query]:
+    """A query of reals, of whole numbers, and of so many categories, from ten down to two."""
+    yield query
+    ranges = (None, *((0, largest) for largest in range(_CATEGORIES - 1, 0, -1)))
+    for within in ranges if query.field == "real" else ():
+        yield attrs.evolve(query, values="integers", within=within)
+
+
+def unable(mechanism: Mechanism, query: Query) -> str:
+    """Why no plan asks this query of a mechanism, or empty; what it raises, the laws tell."""
+    try:
+        return mechanism.unable(query)
+    except Exception:
+        return ""
 
 
 def _takes_fractions(case: MechanismCase) -> bool:
@@ -139,21 +169,28 @@ def mechanism_verdicts(
             if None.
         rate: Chance that a right mechanism fails the law of its event.
     """
-    verdicts = judge_all(
-        {
-            SHAPE: _shape,
-            FINITE: _finite,
-            NOISE_ONLY: _noise_only,
-            PREPARED: _prepared,
-            EVERY_COORDINATE: _every_coordinate,
-            ASKS_INDEPENDENT: _asks_independent,
-            EVENT_MATCHES: partial(_event_matches, draws=draws or Effort().draws, rate=rate),
-        },
-        case.name,
-        case,
-        seed,
-    )
-    return verdicts + priced_verdicts(case, seed)
+    return [*release_verdicts(case, seed), event_matches_verdict(case, seed, draws, rate)]
+
+
+def release_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:
+    """The laws that a few releases and prices decide."""
+    checks = {
+        SHAPE: _shape,
+        FINITE: _finite,
+        NOISE_ONLY: _noise_only,
+        PREPARED: _prepared,
+        EVERY_COORDINATE: _every_coordinate,
+        ASKS_INDEPENDENT: _asks_independent,
+    }
+    return judge_all(checks, case.name, case, seed) + priced_verdicts(case, seed)
+
+
+def event_matches_verdict(
+    case: MechanismCase, seed: int = 0, draws: int | None = None, rate: float = RATE
+) -> Verdict:
+    """The law of its event, by draws; arguments as for `mechanism_verdicts`."""
+    check = partial(_event_matches, case, seed, draws or Effort().draws, rate)
+    return judge(EVENT_MATCHES, case.name, check)
 
 
 def priced_verdicts(case: MechanismCase, seed: int = 0) -> list[Verdict]:

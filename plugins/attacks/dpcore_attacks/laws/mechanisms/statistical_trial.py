@@ -16,7 +16,7 @@ from dpcore.events.base import Direction, Event
 from dpcore_attacks.laboratory.draws import Bench, bases
 from dpcore_attacks.laboratory.excess import EPSILONS
 from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if
-from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase
+from dpcore_attacks.laws.mechanisms.mechanisms import MechanismCase, unable
 
 SCALES = (1.0, 0.27, 3.9, 49.7)
 """Not round, so that what rounds a scale is seen."""
@@ -58,8 +58,14 @@ class Trial:
         return self.case.query.distance
 
     def bench(self, size: int, scale: float) -> Bench:
-        """The mechanism at a scale, with so many real coordinates and a claim of 1."""
+        """The mechanism at a scale, with so many real coordinates and a claim of 1.
+
+        Raises:
+            NotApplicableError: it is unable to answer a query of so many.
+        """
         query = attrs.evolve(self.case.query, shape=(size,), field="real")
+        reason = unable(self.case.mechanism, query)
+        skip_if(reason, f"no run asks it for {size} coordinates: {reason}")
         claim = attrs.evolve(self.case.sensitivity, value=1.0, solver_error=0.0)
         case = attrs.evolve(self.case, query=query, sensitivity=claim)
         # Some claims carry a solver's error: value and error together are still a claim of 1.
