@@ -151,7 +151,8 @@ def test_bars_of_noise_without_a_law_are_not_stated(staircase):
         assert "inf" not in page
         assert "95 %" not in page
     data = json.loads(json.dumps(figures.data()))
-    assert data["intervals"]["level"] is None
+    (interval,) = data["intervals"]
+    assert interval["level"] is None
     assert data["columns"]["low"] == data["columns"]["high"] == [None]
 
 

@@ -32,7 +32,6 @@ from dpcore_attacks.laws.learners import (
     learners as learner_laws,
 )
 from dpcore_attacks.laws.mechanisms import (
-    integer_laws,
     laboratory as laboratory_laws,
     mechanisms as mechanism_laws,
     once as once_laws,
@@ -58,7 +57,6 @@ LAWS = (
     *amplified_laws.LAWS,
     *mechanism_laws.LAWS,
     *laboratory_laws.LAWS,
-    *integer_laws.LAWS,
     *interactive_laws.LAWS,
     *oracle_words_laws.LAWS,
     *answer_laws.LAWS,
