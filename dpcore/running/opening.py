@@ -260,7 +260,9 @@ def in_memory(source: Source, domain: Domain) -> Table:
     Raises:
         SourceError: it cannot be read.
     """
-    return _gather(_bound_parts(source.parts(), domain))
+    table = _gather(_bound_parts(source.parts(), domain))
+    # A source without records has no batch that could name its columns, and is a dataset too.
+    return table or {name: [] for name in domain.read}
 
 
 def _gather(parts: Sequence[Part]) -> Table:
