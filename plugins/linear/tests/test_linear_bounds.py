@@ -304,6 +304,14 @@ def test_each_learner_composes_to_one_gaussian_at_the_target(make):
     assert len(priced.run(table()).answers["release"]) == spent.query.at_most
 
 
+def test_units_in_which_sums_could_overflow_are_refused():
+    with pytest.raises(ParameterError, match="another unit"):
+        dpcore.Range(-1e200, 1e200)
+    facts = attrs.evolve(domain(norm=1.0), labels=dpcore.Range(-1e150, 1e150))
+    with pytest.raises(NoClaimError, match="overflow"):
+        plan(statistics(), domain=facts)
+
+
 @pytest.mark.parametrize("make", [gradient, statistics, output])
 @pytest.mark.parametrize("limit", [None, 60])
 def test_a_private_number_of_records_is_enough_where_promised(make, limit):
