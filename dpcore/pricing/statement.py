@@ -61,7 +61,9 @@ def statement(
         gamma,
         epsilon=composed.epsilon(delta).upper,
         accountant=composed.explain(delta) + _target(schedule.request.budget),
-        distributions=distributions_of(*_components(schedule, accountant)),
+        distributions=distributions_of(
+            _components(schedule, accountant), schedule.request.registry
+        ),
     )
 
 
@@ -269,20 +271,15 @@ def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     return () if is_plain else (premise,)
 
 
-def _components(
-    schedule: Schedule, accountant: Accountant
-) -> tuple[Iterable[Any], Mapping[str, str]]:
-    """Whatever a claim rests on, and which admitted distribution holds which package."""
+def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
+    """Whatever a claim rests on."""
     request = schedule.request
     components = [
         (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
         for item in schedule.releases
     ]
     look = () if request.look is None else (request.look.metrics,)
-    entries = {} if request.registry is None else request.registry.entries
-    return (*components, accountant, *look), {
-        entry.entry_point.partition(".")[0]: entry.distribution for entry in entries.values()
-    }
+    return (*components, accountant, *look)
 
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:

@@ -106,7 +106,7 @@ class Session(SingleUse, Shown):
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        records = admitted(budget, domain, table, adjacency, on_invalid)
+        records, self._code = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -261,7 +261,12 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
+            outcome = plan.run(
+                self._records,
+                reservation=reservation,
+                replaying=self._replayer,
+                code=self._code,
+            )
             (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
             self._releases.append(
                 PaidRelease(

@@ -7,6 +7,7 @@ opened, and a run folder that ends up empty is removed.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -127,7 +128,9 @@ def run(
     limit(plan)
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     records = None if table is None else admit(spec.request, table)
-    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
+    place = spec.source if table is None and source is None else None
+    code = (engine, table.location if isinstance(table, Unopened) else place)
+    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress, code)
     book = ledger_of(spec, ledger)
     forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
@@ -237,30 +240,26 @@ class _Work:
     table: Table | Source | None
     source: str | None
     progress: Progress | None
+    code: tuple[Any, ...] = ()
     engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        records, count, limit = self._records(), 0, self.plan.most_asks
+        records, limit, counts = self._records(), self.plan.most_asks, itertools.count(1)
         progress = None if self.spec.request.sealed else self.progress
         tell = progress or (lambda so_far, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
-
-        def step() -> None:
-            nonlocal count
-            count += 1
-            tell(count, limit)
-
         with CleanProcess() as replayer:
             return self.plan.run(
                 records,
                 engine=self.engine,
                 secret=self.secret,
-                progress=step,
+                progress=lambda: tell(next(counts), limit),
                 points=self.points,
                 reservation=reservation,
                 replaying=replayer,
+                code=self.code,
             )
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
