@@ -140,7 +140,8 @@ def run(
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
         plan.require_fit(live_engine)
         disk = plan.resources.disk if live_engine.is_local else 0
-        require_disk(folder, disk + plan.resources.published)
+        size, memory = disk + plan.resources.published, plan.resources.memory
+        require_disk(folder, size, memory, plan.request.memory)
         work = attrs.evolve(work, engine=live_engine)
         # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
         # would be private about it: the ledger notes the look and charges nothing.

@@ -162,7 +162,8 @@ class Plan(Shown):
             self.require_fit(engine)
         # A reservation that is not begun serves again, once there is room.
         if isinstance(records, Source) and (engine is None or engine.is_local):
-            require_disk(None if engine is None else engine.spool, self.resources.disk)
+            spool, needs = None if engine is None else engine.spool, self.resources
+            require_disk(spool, needs.disk, needs.memory, self.request.memory)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)

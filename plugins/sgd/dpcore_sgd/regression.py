@@ -92,6 +92,16 @@ class Regression(OneShot):
     radius: float | None = attrs.field(default=None, validator=_optional(positive))
     ridge: float = attrs.field(default=0.0, validator=non_negative)
 
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """Features of all records, as they are made and as they are kept, and every step's rows."""
+        records, width = domain.at_most or 0, int(self.map(domain).width(domain))
+        block = self.block(width)
+        rows = (self.steps or 0) * self.batch or math.ceil(self.passes * records)
+        # A map that a field holds is counted once already, with what it takes to draw it.
+        copies, drawing = (1, 0) if self.features else (2, width * domain.width)
+        memory = 8 * (width * (copies * records + block) + drawing + 3 * rows)
+        return memory, rows * width * (2 + block) + records * drawing
+
     def map(self, domain: Domain) -> FeatureMap:
         """The feature map in use."""
         if self.features is not None:
