@@ -32,8 +32,12 @@ def replay(
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
-            paths = dict(pair.partition("=")[::2] for pair in public or [])
-            result = rebuilt(run, memory=in_bytes(memory), work=in_number(work), public=paths)
+            result = rebuilt(
+                run,
+                memory=in_bytes(memory),
+                work=in_number(work),
+                public=dict(pair.partition("=")[::2] for pair in public or []),
+            )
         if json:
             show_json({"guarantee": result.guarantee.to_dict(), "replayed": sorted(result.files)})
             return

@@ -33,7 +33,8 @@ class PublicInput:
     Args:
         copy: Makes a new copy of the object as it was when it was handed over.
         premises: What a guarantee takes for granted that rests on it.
-        digest: SHA-256 of public records; empty of what a session published.
+        digest: SHA-256 of public records, before any scaling by the domain's norm; empty of what a
+            session published.
     """
 
     copy: Callable[[], Published]

@@ -58,7 +58,7 @@ def _require_inputs(request: Request, release: Release) -> None:
     """Raise `SpecError` unless all inputs are published before, and the learner can start there."""
     names = [candidate.name for candidate in request.releases]
     need(
-        release.name not in request.public,
+        release.name not in request.public or len(names) == 1,
         SpecError,
         f"public records are called {release.name!r}: give the release another name",
         "name",

@@ -199,24 +199,25 @@ class Locked:
 
 
 def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The public records that a locked spec names, handed over as tables or paths; no others.
+    """The public records that a locked spec names, of those handed over as tables or paths.
 
     Raises:
-        ReplayError: there are others, or some are missing.
+        ReplayError: some are missing.
     """
     names = spec.request.public
     # No path of the lock is opened: a stranger may have written it.
-    for name in sorted({*names} ^ {*public}):
-        need(name in names, ReplayError, f"the lock names no public records {shown(name)}")
-        raise ReplayError(
+    for name in names:
+        need(
+            name in public,
+            ReplayError,
             f"needs the public records {name!r} whose SHA-256 the lock states: hand them over with "
-            f"--public {name}=PATH, or public={{NAME: PATH}} in Python"
+            f"--public {name}=PATH, or public={{NAME: PATH}} in Python",
         )
     return {
-        name: attrs.evolve(cast(Unopened, names[name]), location=location(item), folder=None)
-        if isinstance(item, str)
-        else item
-        for name, item in public.items()
+        name: attrs.evolve(cast(Unopened, item), location=location(public[name]), folder=None)
+        if isinstance(public[name], str)
+        else public[name]
+        for name, item in names.items()
     }
 
 
@@ -243,9 +244,12 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
     plan = spec.price()
     locked_digests = {} if old_lock is None or renew else old_lock.plan.get("public_records", {})
     for name, digest in plan.schedule.public_digests.items():
-        message = f"not the records that {path} names: `dpcore check` locks these anew"
-        is_same = locked_digests.get(name, digest) == digest
-        need(is_same, SpecError, message, ("data", "public", name))
+        need(
+            locked_digests.get(name, digest) == digest,
+            SpecError,
+            f"not the records that {path} names: `dpcore check` locks these anew",
+            ("data", "public", name),
+        )
     lock = lock_of(spec, plan, plan.coins)
     try:
         if write and path is not None:

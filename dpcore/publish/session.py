@@ -249,8 +249,6 @@ class Session(SingleUse, Shown):
         self._require_here(ContractError)
         require_learner(learner)
         budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
-        names = ", ".join(entry for entry in inputs if entry not in self._inputs)
-        need(not names, SpecError, f"neither public records nor an earlier release: {names}")
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
@@ -265,7 +263,7 @@ class Session(SingleUse, Shown):
                     inputs=tuple(inputs),
                 ),
             ),
-            public={entry: self._inputs[entry] for entry in inputs},
+            public=self._inputs if inputs else {},
             on_invalid=self._on_invalid,
             registry=self._registry,
             expected=self._expected,
@@ -283,10 +281,14 @@ class Session(SingleUse, Shown):
             outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
             (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
             # As it is now: what the caller does to the object reaches no later release.
-            copy, (scheduled,) = Before(published).copy, plan.schedule.releases
-            paid = f"the input {entry_name!r} is a release of the same session, paid for by itself"
-            paid_input = PublicInput(copy=copy, premises=(paid, *scheduled.premises))
-            self._inputs.setdefault(entry_name, paid_input)
+            paid_input = PublicInput(
+                copy=Before(published).copy,
+                premises=(
+                    f"the input {entry_name!r} is a release of this session, paid for by itself",
+                    *plan.schedule.releases[0].premises,
+                ),
+            )
+            self._inputs = {entry_name: paid_input, **self._inputs}
             self._releases.append(
                 PaidRelease(
                     name=entry_name,

@@ -48,11 +48,9 @@ class PublicRecords:
 
     Args:
         records: Encoded features and centred labels, as `Domain.project` gives them.
-        digest: SHA-256 of both, before any scaling by the domain's norm.
     """
 
     records: "Records"
-    digest: str
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """`features` of shape (n, width), and `labels` of shape (n,)."""

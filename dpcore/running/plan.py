@@ -287,7 +287,6 @@ class Plan(Shown):
             "an oracle draws secret coins of its own: give none",
         )
         records = admit(self.request, table)
-        require_apart(self.schedule, records)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)

@@ -38,12 +38,14 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
     size, limit = records.features.size, f"one record or more, of {_MOST} encoded numbers at most"
     need(0 < size <= _MOST, SourceError, f"the public records {name!r} must be {limit}, not {size}")
     digest = _digest(plain, columns)
-    premise = (
-        f"none of the public records {name!r} (SHA-256 {digest}) is about a person of the private "
-        f"records"
+    return PublicInput(
+        copy=Before(PublicRecords(records=records)).copy,
+        premises=(
+            f"none of the public records {name!r} (SHA-256 {digest}) is about a person of the "
+            f"private records",
+        ),
+        digest=digest,
     )
-    copy = Before(PublicRecords(records=records, digest=digest)).copy
-    return PublicInput(copy=copy, premises=(premise,), digest=digest)
 
 
 def with_inputs(request: Request, releases: Sequence[Scheduled]) -> tuple[Scheduled, ...]:
@@ -55,14 +57,16 @@ def with_inputs(request: Request, releases: Sequence[Scheduled]) -> tuple[Schedu
     inputs, premises = {}, {}
     for name, item in request.public.items():
         with below("data", "public", name):
-            is_ready = isinstance(item, PublicInput)
-            inputs[name] = item if is_ready else read_public(request.domain, name, item)
+            inputs[name] = (
+                item if isinstance(item, PublicInput) else read_public(request.domain, name, item)
+            )
             premises[name] = inputs[name].premises
     # Whoever starts from a release, or is about it, rests on what that one rests on.
     for entry in releases:
         origins = (*entry.release.inputs, *filter(None, (entry.release.of,)))
-        texts = (text for name in origins for text in premises[name])
-        premises[entry.name] = tuple(dict.fromkeys(texts))
+        premises[entry.name] = tuple(
+            dict.fromkeys(text for name in origins for text in premises[name])
+        )
     return tuple(
         attrs.evolve(entry, inputs=inputs, premises=premises[entry.name]) for entry in releases
     )
@@ -82,15 +86,18 @@ def require_apart(schedule: Schedule, table: Table | Source) -> None:
     is_table = digests and not isinstance(columns, Source) and not request.sealed
     digest = _digest(request.domain, columns) if is_table else ""
     for name, public_digest in digests.items():
-        same = digest == public_digest or _share_file(request, table, request.public[name])
-        message = "the private records themselves: declare as public what is about nobody in them"
-        need(not same, SpecError, message, ("data", "public", name))
+        need(
+            digest != public_digest and not _share_file(request, table, request.public[name]),
+            SpecError,
+            "the private records themselves: declare as public what is about nobody in them",
+            ("data", "public", name),
+        )
 
 
 def _digest(domain: Domain, table: Table) -> str:
     # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
     plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={})
-    unscaled = PublicRecords(records=Encoding(domain=plain, refuse=False)(table), digest="")
+    unscaled = PublicRecords(records=Encoding(domain=plain, refuse=False)(table))
     return published(unscaled, unscaled.arrays())
 
 
@@ -103,6 +110,12 @@ def _share_file(request: Request, private: Table | Source, public: object) -> bo
     # A file that is not there is refused by whoever reads it.
     with contextlib.suppress(OSError):
         if file is not None and other is not None:
-            inside = other.resolve().is_relative_to(file.resolve()) or other.samefile(file)
-            return inside or (not request.sealed and filecmp.cmp(file, other, shallow=False))
+            # A folder holds what is in it.
+            place, other_place = file.resolve(), other.resolve()
+            return (
+                other_place.is_relative_to(place)
+                or place.is_relative_to(other_place)
+                or file.samefile(other)
+                or (not request.sealed and filecmp.cmp(file, other, shallow=False))
+            )
     return False

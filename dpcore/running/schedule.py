@@ -208,8 +208,12 @@ class Schedule:
     @property
     def public_digests(self) -> dict[str, str]:
         """SHA-256 of all public records, by name."""
-        inputs = self.releases[0].inputs  # every release has all of them
-        return {name: item.digest for name, item in sorted(inputs.items()) if item.digest}
+        # Every release has all of them.
+        return {
+            name: item.digest
+            for name, item in sorted(self.releases[0].inputs.items())
+            if item.digest
+        }
 
     @property
     def asks(self) -> tuple[Ask, ...]:

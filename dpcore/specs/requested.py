@@ -1,6 +1,5 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
-from collections.abc import Container
 from pathlib import Path
 from typing import Any, cast
 
@@ -102,7 +101,7 @@ def location_of(node: Node, registry: Registry) -> Location | str:
 
 
 def _releases(
-    points: tuple[Point, ...], registry: Registry, public: Container[str]
+    points: tuple[Point, ...], registry: Registry, public: dict[str, str]
 ) -> tuple[Release, ...]:
     """Every release of every point; the points of a sweep are numbered in their names.
 
