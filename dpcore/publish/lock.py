@@ -204,9 +204,8 @@ def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
     Raises:
         ReplayError: some are missing.
     """
-    names = spec.request.public
     # No path of the lock is opened: a stranger may have written it.
-    for name in names:
+    for name in spec.request.public:
         need(
             name in public,
             ReplayError,
@@ -217,7 +216,7 @@ def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
         name: attrs.evolve(cast(Unopened, item), location=location(public[name]), folder=None)
         if isinstance(public[name], str)
         else public[name]
-        for name, item in names.items()
+        for name, item in spec.request.public.items()
     }
 
 

@@ -126,8 +126,7 @@ def run(
     records = None if table is None else admit(spec.request, table)
     work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
     if spec.request.public:
-        with spec.locate_errors():
-            require_apart(plan.schedule, work.records())
+        require_apart(plan.schedule, work.records())
     book = ledger_of(spec, ledger)
     forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:

@@ -35,8 +35,12 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
     admitted = admit_to(plain, table, "refuse")
     columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
     records = Encoding(domain=plain, refuse=True)(columns)
-    size, limit = records.features.size, f"one record or more, of {_MOST} encoded numbers at most"
-    need(0 < size <= _MOST, SourceError, f"the public records {name!r} must be {limit}, not {size}")
+    need(
+        0 < records.features.size <= _MOST,
+        SourceError,
+        f"the public records {name!r} must be one record or more, of {_MOST} encoded numbers at "
+        f"most, not {records.features.size}",
+    )
     digest = _digest(plain, columns)
     return PublicInput(
         copy=Before(PublicRecords(records=records)).copy,
@@ -83,8 +87,8 @@ def require_apart(schedule: Schedule, table: Table | Source) -> None:
     """
     request, digests = schedule.request, schedule.public_digests
     columns = table.table if isinstance(table, TableSource) else table
-    is_table = digests and not isinstance(columns, Source) and not request.sealed
-    digest = _digest(request.domain, columns) if is_table else ""
+    can_compare = not (isinstance(columns, Source) or request.sealed)
+    digest = _digest(request.domain, columns) if digests and can_compare else ""
     for name, public_digest in digests.items():
         need(
             digest != public_digest and not _share_file(request, table, request.public[name]),
@@ -103,18 +107,17 @@ def _digest(domain: Domain, table: Table) -> str:
 
 def _share_file(request: Request, private: Table | Source, public: object) -> bool:
     """Whether two sources are one file, or of a run that is not sealed, files of equal bytes."""
-    if not (isinstance(private, Source) and isinstance(public, Unopened)):
-        return False
-    source = public.open(request.domain, refuse=True)
-    file, other = getattr(private, "path", None), getattr(source, "path", None)
+    source = public.open(request.domain, refuse=True) if isinstance(public, Unopened) else None
+    # A table may have a column of that name.
+    file = getattr(private, "path", None) if isinstance(private, Source) else None
+    other = getattr(source, "path", None)
     # A file that is not there is refused by whoever reads it.
     with contextlib.suppress(OSError):
         if file is not None and other is not None:
             # A folder holds what is in it.
-            place, other_place = file.resolve(), other.resolve()
             return (
-                other_place.is_relative_to(place)
-                or place.is_relative_to(other_place)
+                other.resolve().is_relative_to(file.resolve())
+                or file.resolve().is_relative_to(other.resolve())
                 or file.samefile(other)
                 or (not request.sealed and filecmp.cmp(file, other, shallow=False))
             )

@@ -168,10 +168,8 @@ class Handover:
 
     def inputs(self, scheduled: Scheduled) -> Inputs:
         """New copies of what a release takes."""
-        names, inputs = scheduled.release.inputs, scheduled.inputs
-        return {
-            name: (inputs[name] if name in inputs else self._objects[name]).copy() for name in names
-        }
+        objects = {**self._objects, **scheduled.inputs}
+        return {name: objects[name].copy() for name in scheduled.release.inputs}
 
 
 @attrs.frozen(kw_only=True, eq=False)
