@@ -91,6 +91,7 @@ class Banded(SummingLearner):
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
         """The gradient, once a step."""
+        self.turn(public.domain)  # what cannot be divided is refused unspent
         query = SumQuery(
             name="gradient",
             shape=(self.map(public.domain).width(public.domain),),
@@ -115,7 +116,6 @@ class Banded(SummingLearner):
     def start(self, public: Public) -> _State:
         """At zero, or where public records are fitted best."""
         (query,) = self.queries(public)
-        self.turn(public.domain)
         weights = np.zeros(query.shape)
         references = [item for item in public.inputs.values() if isinstance(item, PublicRecords)]
         if references:
