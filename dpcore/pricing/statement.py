@@ -288,7 +288,7 @@ def _components(
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
-    groups = [(item.name, item.asks.values(), item.premises) for item in schedule.releases]
+    groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
     # A paid look is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
     groups.append((RELEASE, schedule.look, of_all))

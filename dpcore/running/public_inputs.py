@@ -87,8 +87,8 @@ def require_apart(schedule: Schedule, table: Table | Source) -> None:
     """
     request, digests = schedule.request, schedule.public_digests
     columns = table.table if isinstance(table, TableSource) else table
-    can_compare = not (isinstance(columns, Source) or request.sealed)
-    digest = _digest(request.domain, columns) if digests and can_compare else ""
+    is_hidden = request.sealed or not digests
+    digest = "" if is_hidden or isinstance(columns, Source) else _digest(request.domain, columns)
     for name, public_digest in digests.items():
         need(
             digest != public_digest and not _share_file(request, table, request.public[name]),

@@ -168,7 +168,7 @@ class Handover:
 
     def inputs(self, scheduled: Scheduled) -> Inputs:
         """New copies of what a release takes."""
-        objects = {**self._objects, **scheduled.inputs}
+        objects: dict[str, Any] = {**self._objects, **scheduled.inputs}
         return {name: objects[name].copy() for name in scheduled.release.inputs}
 
 

@@ -99,7 +99,7 @@ class Banded(SummingLearner):
             at_most=self.steps,
             sampling=Cyclic(groups=self.groups, probability=self.probability),
             sum=Sum(clip=self.clip),
-            bands=square_root_bands(self.bands),
+            bands=square_root_bands(self.bands),  # type: ignore[arg-type]  # a converter's type
         )
         return (query,)
 
