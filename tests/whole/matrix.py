@@ -11,7 +11,6 @@ from pathlib import Path
 
 from dpcore import (
     ADD_REMOVE,
-    REPLACE_ONE,
     Domain,
     Range,
     Registry,

@@ -14,7 +14,7 @@ from dpcore.distance import CONVERTIBLE
 from dpcore.errors import DpcoreError, RegistryError, need, unknown
 from dpcore.learner import Public
 from dpcore.mechanism import is_free
-from dpcore.query import SumQuery
+from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
 from dpcore.registry.registry import Registry
@@ -33,7 +33,6 @@ from dpcore_attacks.fitting import (
     mechanisms_of,
     pair_request,
     small_request,
-    uncalibrated,
 )
 from dpcore_attacks.laws.accountants.core_events import core_events
 from dpcore_attacks.laws.learners.plain_learner import PlainMoments

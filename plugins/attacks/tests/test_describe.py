@@ -1,4 +1,4 @@
-"""`dpcore describe`: what it says of a component is what the plan answers, and what the code has."""
+"""`dpcore describe`: what it says of a component is what the plan answers and what its code has."""
 
 import importlib
 import json
@@ -107,7 +107,7 @@ def test_one_name_of_several_kinds_has_a_sheet_for_each(registry):
 
 
 def test_unknown_names_and_kinds_are_told_with_what_is_near(registry):
-    with pytest.raises(RegistryError, match="did you mean 'described_sum.correlation'"):
+    with pytest.raises(RegistryError, match=r"did you mean 'described_sum\.correlation'"):
         sheets("described_sum.corelation", registry)
     with pytest.raises(RegistryError, match="no accountant is called 'gaussian'"):
         sheets("gaussian", registry, "accountant")
