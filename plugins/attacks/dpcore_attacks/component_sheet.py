@@ -255,6 +255,7 @@ class _Describer:
     def _of_bound(self) -> dict[str, Any]:
         """Asked about every learner that it is about, under every relation."""
         norms, relations, fits = [], [], []
+        # The first instance is enough: what a bound is about is its class's word.
         for bound in instances(self.component):
             for name, learner in components(self.registry, LEARNER).items():
                 small = small_request(learner, self.shelf, self.registry)

@@ -219,6 +219,7 @@ def fit(
                 result = answer(pair_request(request, release, instance, relation))
             except DpcoreError as error:
                 result = Answer(plan=None, reason=error.message)
+            # The first instance with a price settles the relation.
             if result.plan is not None:
                 relations_of_fit.append(str(relation))
                 assumptions += result.assumptions
