@@ -14,7 +14,7 @@ from dpcore.distance import CONVERTIBLE
 from dpcore.errors import DpcoreError, RegistryError, need, unknown
 from dpcore.learner import Public
 from dpcore.mechanism import is_free
-from dpcore.query import Query, SumQuery
+from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
 from dpcore.registry.registry import Registry
@@ -340,7 +340,7 @@ class _SampledSum(PlainMoments):
 
     sampling: Sampling = _SAMPLINGS[0]
 
-    def queries(self, public: Public) -> tuple[SumQuery, ...]:
+    def queries(self, public: Public) -> tuple[Query, ...]:
         """The query of plain moments, asked a few times."""
         (query,) = super().queries(public)
         scheme = self.sampling
