@@ -11,17 +11,33 @@ from dpcore.cli.progress import SlowProgress
 from dpcore.publish.folder import GUARANTEE_TEXT
 from dpcore.publish.whole_run import replay as rebuilt
 
+PublicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public",
+        metavar="NAME=PATH",
+        help="The public records that the run started from: a file for each name of its lock.",
+        show_default=False,
+    ),
+]
+
 
 def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     memory: MemoryOption = None,
     work: WorkOption = None,
+    public: PublicOption = None,
     json: JsonOption = False,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
-            result = rebuilt(run, memory=in_bytes(memory), work=in_number(work))
+            result = rebuilt(
+                run,
+                memory=in_bytes(memory),
+                work=in_number(work),
+                public=dict(pair.partition("=")[::2] for pair in public or []),
+            )
         if json:
             show_json({"guarantee": result.guarantee.to_dict(), "replayed": sorted(result.files)})
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,6 +55,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
+from dpcore.running.public_inputs import require_apart
 from dpcore.running.replay_process import CleanProcess
 from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
@@ -117,12 +118,8 @@ def run(
     locked_spec = locked(attrs.evolve(spec, request=sized))
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     with spec.locate_errors():
-        need(
-            not sealed or rehearsal is None,
-            SpecError,
-            "it has no operator channel to show a rehearsal on (--rehearsal)",
-            "sealed",
-        )
+        message = "it has no operator channel to show a rehearsal on (--rehearsal)"
+        need(not sealed or rehearsal is None, SpecError, message, "sealed")
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     plan = locked_spec.plan
     limit(plan)
@@ -131,6 +128,8 @@ def run(
     place = spec.source if table is None and source is None else None
     code = (engine, table.location if isinstance(table, Unopened) else place)
     work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress, code)
+    if spec.request.public:
+        require_apart(plan.schedule, work.records())
     book = ledger_of(spec, ledger)
     forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
@@ -182,12 +181,8 @@ def reproduce(
     """
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     with spec.locate_errors():
-        need(
-            not spec.request.sealed,
-            SpecError,
-            "it has no operator channel to show a reproduction on",
-            "sealed",
-        )
+        message = "it has no operator channel to show a reproduction on"
+        need(not spec.request.sealed, SpecError, message, "sealed")
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
@@ -205,6 +200,7 @@ def replay(
     *,
     memory: int | None = None,
     work: int | None = None,
+    public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
@@ -215,12 +211,13 @@ def replay(
     Args:
         memory: Bytes that the plan may need; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
+        public: As for `load_run`.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    result = load_run(folder, registry, memory=memory, work=work)
+    result = load_run(folder, registry, memory=memory, work=work, public=public)
     # Bytes decide. Other versions are no fault, and may explain one.
     if differences := differing(result):
         raise ReplayError(
@@ -246,7 +243,7 @@ class _Work:
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        records, limit, counts = self._records(), self.plan.most_asks, itertools.count(1)
+        records, limit, counts = self.records(), self.plan.most_asks, itertools.count(1)
         progress = None if self.spec.request.sealed else self.progress
         tell = progress or (lambda so_far, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
@@ -289,7 +286,7 @@ class _Work:
             descriptions=outcome.descriptions,
         )
 
-    def _records(self) -> Table | Source:
+    def records(self) -> Table | Source:
         """A table that was handed over, or a source, which is opened later."""
         if self.table is not None:
             return self.table

@@ -29,6 +29,7 @@ from dpcore.records.source import Source
 from dpcore.registry.distributions import distributions_of
 from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
+from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
@@ -158,6 +159,7 @@ class Plan(Shown):
         # What public facts and types refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
         records, code = admit(self.request, table), (*code, *_location_of(table))
+        require_apart(self.schedule, records)
         if engine is not None:
             self.require_fit(engine)
         # A reservation that is not begun serves again, once there is room.
