@@ -31,6 +31,7 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
         SourceError: a column is missing or of another type than is declared, a record does not fit,
             or there are none, or too many.
     """
+    # The columns alone are shared with the private records: not their number, nor whose they are.
     plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={})
     admitted = admit_to(plain, table, "refuse")
     columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
