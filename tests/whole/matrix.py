@@ -3,11 +3,15 @@
     python tests/whole/matrix.py
 
 Nothing here decides: each mark is what `price` answers to a small example of the two, with the
-noise left free, under replace-one and under add/remove.
+noise left free, under replace-one and under add/remove. What the page says is also data for
+`dpcore describe`, with what else the sheets of packaged components say.
 """
 
+import json
 import re
 from pathlib import Path
+
+import attrs
 
 from dpcore import (
     ADD_REMOVE,
@@ -22,12 +26,13 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
 from dpcore.learning.features.cos_sin import CosSin
-from dpcore.registry.kinds import LEARNER, MECHANISM
-from dpcore_attacks import fitting
+from dpcore.registry.kinds import COMPONENTS, LEARNER, MECHANISM
+from dpcore_attacks import component_sheet, fitting
 
 from whole import acceptance
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
+DATA = Path(fitting.__file__).with_name("matrix.json")
 RELATIONS = fitting.RELATIONS
 BUDGET = fitting.BUDGET
 NTK = {"regularization": 500.0, "neurons": 8}
@@ -117,32 +122,92 @@ def request_of(name, mechanism, adjacency, registry):
     )
 
 
-def answer(name, mechanism, adjacency, registry):
-    """(mark, reason): `yes`, `if` where an assumption must be accepted, or `no` and why."""
-    told = fitting.answer(request_of(name, mechanism, adjacency, registry))
-    if told.plan is None:
-        return "no", told.reason
-    return ("if" if told.assumptions else "yes"), ", ".join(told.assumptions)
+def pair(name, title, registry):
+    """How a learner fits with a mechanism; "" where none is named, which labels alone may need."""
+    mechanism, relations = None, fitting.LEARNER_RELATIONS
+    if title:
+        # what the learner's query says of this one fits it better than the page of bounds
+        fields = {} if title == "gaussian_sampling" else acceptance.MECHANISMS.get(title, {})
+        mechanism, relations = registry.component(MECHANISM, title)(**fields), RELATIONS
+    answers = {
+        str(relation): fitting.answer(request_of(name, mechanism, relation, registry))
+        for relation in relations
+    }
+    priced = [relation for relation, answer in answers.items() if answer.plan is not None]
+    assumptions = [text for relation in priced for text in answers[relation].assumptions]
+    return fitting.Fit(
+        relations=tuple(priced),
+        assumptions=tuple(dict.fromkeys(assumptions)),
+        reason="" if priced else answers[str(RELATIONS[0])].reason,
+    )
 
 
-def rows(registry):
+def pairs(registry):
+    """{learner: {mechanism: Fit}}, "" where none is named."""
+    titles = ["", *registry.names(MECHANISM)]
+    return {
+        name: {title: pair(name, title, registry) for title in titles}
+        for name in registry.names(LEARNER)
+    }
+
+
+def sheets(registry, matrix):
+    """{kind: {component: what its sheet says besides the pairs}}."""
+    describe = component_sheet.describer(registry, matrix)
+    return {
+        kind.name: {name: facts(describe(name, kind)) for name in registry.names(kind)}
+        for kind in COMPONENTS
+    }
+
+
+def facts(sheet):
+    """What is priced of a sheet, as plain data; the rest is read from its class."""
+    names = ("norms", "relations", "samplings", "example_name")
+    plain = {name: getattr(sheet, name) for name in names}
+    if sheet.kind not in (LEARNER.name, MECHANISM.name):
+        plain["fits"] = [attrs.asdict(fit) for fit in sheet.fits]
+    if not sheet.example_name:
+        plain["example"] = sheet.example
+    return plain
+
+
+def data(found, registry):
+    """The pairs and the sheets as JSON, one line each."""
+    matrix = fitting.Matrix(pairs=found)
+    plain = {
+        name: {title: without_defaults(fit) for title, fit in row.items()}
+        for name, row in found.items()
+    }
+    parts = {"pairs": plain, "sheets": sheets(registry, matrix)}
+    blocks = []
+    for part, groups in parts.items():
+        lines = [
+            f"  {json.dumps(group)}: {{\n"
+            + ",\n".join(
+                f"   {json.dumps(name)}: {json.dumps(item)}" for name, item in items.items()
+            )
+            + "\n  }"
+            for group, items in groups.items()
+        ]
+        blocks.append(f" {json.dumps(part)}: {{\n" + ",\n".join(lines) + "\n }")
+    return "{\n" + ",\n".join(blocks) + "\n}\n"
+
+
+def without_defaults(fit):
+    """What a fit says, without what it leaves empty."""
+    return {key: value for key, value in attrs.asdict(fit).items() if value}
+
+
+def rows(found):
     """(learner, {mechanism: mark}, {mechanism: reason}), "" where none is named."""
-    for name in registry.names(LEARNER):
+    for name, fits in found.items():
         marks, reasons = {}, {}
-        for title in ("", *registry.names(MECHANISM)):
-            mechanism = None
-            if title:
-                # what the learner's query says of this one fits it better than the page of bounds
-                fields = (
-                    {} if title == "gaussian_sampling" else acceptance.MECHANISMS.get(title, {})
-                )
-                mechanism = registry.component(MECHANISM, title)(**fields)
-            here, there = (answer(name, mechanism, each, registry) for each in RELATIONS)
-            marks[title] = MARKS[here[0] != "no", there[0] != "no"]
-            if "if" in (here[0], there[0]):
-                marks[title] += " if"
+        for title, fit in fits.items():
+            marks[title] = MARKS[tuple(str(each) in fit.relations for each in RELATIONS)]
             if marks[title] == "":
-                reasons[title] = general(here[1])
+                reasons[title] = general(fit.reason)
+            elif fit.assumptions:
+                marks[title] += " if"
         yield name, marks, reasons
 
 
@@ -175,4 +240,6 @@ def page(found):
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(list(rows(Registry.default()))))
+    answers = pairs(Registry.default())
+    PAGE.write_text(page(list(rows(answers))))
+    DATA.write_text(data(answers, Registry.default()))

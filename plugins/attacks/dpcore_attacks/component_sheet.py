@@ -2,33 +2,36 @@
 
 from __future__ import annotations
 
-import inspect
-import re
+import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import attrs
+import msgspec
 import yaml
 
 from dpcore.distance import CONVERTIBLE
 from dpcore.errors import DpcoreError, RegistryError, need, unknown
 from dpcore.learner import Public
-from dpcore.mechanism import is_free
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
+from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
 from dpcore.sampling.schemes import Cyclic, Poisson, Sampling, WithoutReplacement
-from dpcore.specs.hover import arguments
 from dpcore.specs.spec import Spec, spec_of_plain
+from dpcore_attacks.component_words import Field, fields_of, first_sentence, source_of
 from dpcore_attacks.fitting import (
     LEARNER_RELATIONS,
     Example,
     Fit,
+    Matrix,
+    Small,
     answer,
     components,
     examples,
     fit,
+    has_packaged_alone,
     learners_of,
     mechanisms_of,
     pair_request,
@@ -38,9 +41,6 @@ from dpcore_attacks.laws.accountants.core_events import core_events
 from dpcore_attacks.laws.learners.plain_learner import PlainMoments
 from dpcore_attacks.subjects import instances
 
-_UNIT = re.compile(r"\bin (?:the )?(units? of [^;,.:()]+|nats|seconds|bytes)", re.IGNORECASE)
-_SOURCE = re.compile(r"\bSources?: (.+?)(?:\n\n|\Z)", re.DOTALL)
-_SENTENCE = re.compile(r".+?\.(?=\s|\Z)", re.DOTALL)
 _ASKS = 4
 _DELTA = 1e-5
 _BY_FIELD = "that of its field `adjacency`"
@@ -49,29 +49,6 @@ _SAMPLINGS: tuple[Sampling, ...] = (
     Cyclic(groups=_ASKS, probability=0.5),
     WithoutReplacement(size=20, records=60),
 )
-
-
-@attrs.frozen(kw_only=True)
-class Field:
-    """A field of a component, as a spec writes it.
-
-    Args:
-        type: Its annotation.
-        unit: What it is counted in, where its words say so; else empty.
-        default: As Python writes it; `required` or `calibrated` where there is none.
-        about: What the docstring says of it.
-    """
-
-    name: str
-    type: str
-    unit: str
-    default: str
-    about: str
-
-    @property
-    def is_calibrated(self) -> bool:
-        """Whether the plan sets it to meet the budget, where a spec leaves it out."""
-        return self.default == "calibrated"
 
 
 @attrs.frozen(kw_only=True)
@@ -129,8 +106,19 @@ def sheets(name: str, registry: Registry, kind: str | None = None) -> list[Compo
     if not having:
         what = kind or "component"
         raise RegistryError(unknown(what, name, {n for k in chosen for n in registry.names(k)}))
-    shelf = [*examples(registry)]
-    return [_Describer(name, k, registry, shelf).sheet() for k in having]
+    matrix = Matrix.packaged()
+    if not has_packaged_alone(registry):
+        matrix = attrs.evolve(matrix, sheets={})  # other plugins may fit, and have shorter examples
+    describe = describer(registry, matrix)
+    return [describe(name, k) for k in having]
+
+
+def describer(registry: Registry, matrix: Matrix) -> Callable[[str, Kind], ComponentSheet]:
+    """Writes sheets, pricing what the matrix does not know."""
+    # Specs are read, and small examples chosen, when a component is the first to need one.
+    shelf = functools.cache(lambda: [*examples(registry)])
+    small = functools.cache(lambda learner: small_request(learner, shelf(), registry))
+    return lambda name, kind: _Describer(name, kind, registry, shelf, small, matrix).sheet()
 
 
 @attrs.frozen
@@ -140,7 +128,9 @@ class _Describer:
     name: str
     kind: Kind
     registry: Registry
-    shelf: list[Example]
+    shelf: Callable[[], list[Example]]
+    small: Small
+    matrix: Matrix
 
     @property
     def component(self) -> type[Any]:
@@ -154,10 +144,12 @@ class _Describer:
             kind=self.kind.name,
             provider=self._provider(),
             path=f"{component.__module__}.{component.__qualname__}",
-            claim=_first_sentence(component),
-            source=_source(component),
-            fields=tuple(_fields(component)),
+            claim=first_sentence(component),
+            source=source_of(component),
+            fields=tuple(fields_of(component)),
         )
+        if self.name in self.matrix.sheets.get(self.kind.name, {}):
+            return attrs.evolve(sheet, **self._known())
         readers: Mapping[Kind, Callable[[], dict[str, Any]]] = {
             LEARNER: self._of_learner,
             MECHANISM: self._of_mechanism,
@@ -166,10 +158,26 @@ class _Describer:
             ACCOUNTANT: self._of_accountant,
         }
         sheet = attrs.evolve(sheet, **readers.get(self.kind, self._of_part)())
-        shortest = next((e for e in self.shelf if self._is_named_in(e) and e.plan()), None)
+        shortest = next((e for e in self.shelf() if self._is_named_in(e) and e.plan()), None)
         if shortest is None:
             return sheet
         return attrs.evolve(sheet, example_name=shortest.name, example=shortest.text)
+
+    def _known(self) -> dict[str, Any]:
+        """What the matrix says of the component."""
+        facts = dict(self.matrix.sheets[self.kind.name][self.name])
+        facts |= {key: tuple(facts[key]) for key in ("norms", "relations", "samplings")}
+        name = facts["example_name"]
+        if name:  # its plugin may not be installed
+            path = shipped(self.registry, "examples").get(name)
+            facts |= {"example": path.read_text("utf-8")} if path else {"example_name": ""}
+        if self.kind is LEARNER:
+            fits = mechanisms_of(self.name, self.small, self.registry, self.matrix)
+        elif self.kind is MECHANISM:
+            fits = learners_of(self.name, self.small, self.registry, self.matrix)
+        else:
+            fits = (msgspec.convert(pair, Fit) for pair in facts["fits"])
+        return facts | {"fits": tuple(fits)}
 
     def _provider(self) -> str:
         for plugin, entry in self.registry.entries.items():
@@ -187,10 +195,11 @@ class _Describer:
         return any(key in keys and self.name in _names(entry) for key, entry in _walk(example.spec))
 
     def _of_learner(self) -> dict[str, Any]:
-        small = small_request(self.component, self.shelf, self.registry)
+        small = self.small(self.component)
         if small is None:
             return {}
         usual, plan = fit(*small, None, LEARNER_RELATIONS)
+        known = self.matrix.pair(self.name, "", self.registry)
         queries: list[Query] = []
         if plan is not None:
             queries = [ask.query for ask in plan.schedule.releases[-1].asks.values()]
@@ -198,24 +207,24 @@ class _Describer:
         samplings = (type(q.sampling).__name__ for q in queries if q.sampling is not None)
         return {
             "norms": tuple(norms),
-            "relations": usual.relations,
+            "relations": (known or usual).relations,
             "samplings": tuple(dict.fromkeys(samplings)),
-            "fits": tuple(mechanisms_of(*small, self.registry)),
+            "fits": tuple(mechanisms_of(self.name, self.small, self.registry, self.matrix)),
         }
 
     def _of_mechanism(self) -> dict[str, Any]:
         mechanism = self.component
-        answers = [*learners_of(mechanism, self.shelf, self.registry)]
-        relations = (relation for pair, _ in answers for relation in pair.relations)
+        fits = tuple(learners_of(self.name, self.small, self.registry, self.matrix))
+        relations = (relation for pair in fits for relation in pair.relations)
         norms = [str(mechanism.distance)]
         if mechanism.additive:
             norms += [f"{norm} (converted)" for norm in sorted(CONVERTIBLE - {mechanism.distance})]
-        written = next((text for pair, _ in answers if (text := self._with(pair))), "")
+        written = next((text for pair in fits if (text := self._with(pair))), "")
         return {
             "norms": tuple(norms),
             "relations": tuple(dict.fromkeys(relations)),
             "samplings": tuple(self._samplings()),
-            "fits": tuple(pair for pair, _ in answers),
+            "fits": fits,
             "example": written,
         }
 
@@ -236,7 +245,7 @@ class _Describer:
         if not pair.relations or pair.assumptions:
             return ""
         learner = self.registry.component(LEARNER, pair.name)
-        for example in self.shelf:
+        for example in self.shelf():
             releases = example.spec.request.releases
             if len(releases) != 1 or type(releases[0].learner) is not learner:
                 continue
@@ -258,7 +267,7 @@ class _Describer:
         # The first instance is enough: what a bound is about is its class's word.
         for bound in instances(self.component):
             for name, learner in components(self.registry, LEARNER).items():
-                small = small_request(learner, self.shelf, self.registry)
+                small = self.small(learner)
                 if small is None or not bound.is_about(small[1].learner):
                     continue
                 request, release = small
@@ -384,47 +393,3 @@ def _composition(accountant: type[Any], event_type: type[Any], name: str, kind: 
     except DpcoreError as error:
         return Fit(name=name, kind=kind.name, reason=error.message)
     return Fit(name=name, kind=kind.name, relations=(str(event.adjacency),))
-
-
-def _first_sentence(component: type[Any]) -> str:
-    text = inspect.cleandoc(component.__doc__ or "").split("\n\n")[0]
-    first = _SENTENCE.match(text)
-    return " ".join((first[0] if first else text).split())
-
-
-def _source(component: type[Any]) -> str:
-    """The attribute `source`, or what the docstring of the class or its module names as one."""
-    attribute = inspect.getattr_static(component, "source", "")
-    if isinstance(attribute, str) and attribute:
-        return attribute
-    module = inspect.getmodule(component)
-    for text in (component.__doc__ or "", (module and module.__doc__) or ""):
-        match = _SOURCE.search(inspect.cleandoc(text))
-        if match:
-            return " ".join(match[1].split())
-    return ""
-
-
-def _fields(component: type[Any]) -> Iterator[Field]:
-    if not attrs.has(component):
-        return
-    texts = arguments(component)
-    for field in attrs.fields(component):
-        if not field.init:
-            continue
-        name, default = field.alias or field.name, field.default
-        if is_free(field):
-            words = "calibrated"
-        elif default is attrs.NOTHING:
-            words = "required"
-        elif isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
-            words = "derived" if default.takes_self else repr(default.factory())
-        else:
-            words = repr(default)
-        about = texts.get(name, "")
-        unit = _UNIT.search(about)
-        is_class = isinstance(field.type, type) and not hasattr(field.type, "__args__")
-        type_name = field.type.__name__ if is_class else str(field.type).replace("typing.", "")
-        yield Field(
-            name=name, type=type_name, unit=unit[1] if unit else "", default=words, about=about
-        )

@@ -1,15 +1,18 @@
 """Which learners and mechanisms fit: what the plan answers to a small example of the two.
 
-Nothing here decides. Every answer is that of `price`, with the noise left for it to find.
+Nothing here decides. Every answer is that of `price`, with the noise left for it to find. Answers
+about two components of packaged plugins ship with this one, and a test holds them against `price`.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from importlib import resources
 from typing import Any
 
 import attrs
+import msgspec
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Adjacency
@@ -20,7 +23,8 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.plan.request import Release, Request
 from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import LEARNER, MECHANISM
+from dpcore.registry.index import Index
+from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
@@ -192,8 +196,8 @@ class Fit:
         reason: Why there is no price, under the first relation.
     """
 
-    name: str
-    kind: str
+    name: str = ""
+    kind: str = ""
     relations: tuple[str, ...] = ()
     assumptions: tuple[str, ...] = ()
     reason: str = ""
@@ -227,29 +231,83 @@ def fit(
                 break
             reasons.append(result.reason)
     return Fit(
-        name="",
-        kind="",
         relations=tuple(relations_of_fit),
         assumptions=tuple(dict.fromkeys(assumptions)),
         reason="" if relations_of_fit else next(iter(reasons), "it cannot be built from defaults"),
     ), plan
 
 
-def mechanisms_of(request: Request, release: Release, registry: Registry) -> Iterator[Fit]:
-    """How a learner's release fits with every mechanism."""
+@attrs.frozen(kw_only=True)
+class Matrix:
+    """What is known without asking of the components of packaged plugins.
+
+    Args:
+        pairs: How a small example of each learner fits with each mechanism, by their names; with
+            "" where a release names none.
+        sheets: By kind and name, what a component's sheet says where all plugins are packaged.
+    """
+
+    pairs: Mapping[str, Mapping[str, Fit]] = {}
+    sheets: Mapping[str, Mapping[str, Mapping[str, Any]]] = {}
+
+    @classmethod
+    def packaged(cls) -> Matrix:
+        """The one that ships with this plugin; `tests/whole/matrix.py` writes it."""
+        text = resources.files("dpcore_attacks").joinpath("matrix.json").read_bytes()
+        return msgspec.json.decode(text, type=cls)
+
+    def pair(self, learner: str, mechanism: str, registry: Registry) -> Fit | None:
+        """What is known of a pair; None where one is of another plugin, and for new ones."""
+        answered = self.pairs.get(learner, {}).get(mechanism)
+        if answered is None or not is_packaged(registry, LEARNER, learner):
+            return None
+        is_known = mechanism == "" or is_packaged(registry, MECHANISM, mechanism)
+        return answered if is_known else None
+
+
+def is_packaged(registry: Registry, kind: Kind, name: str) -> bool:
+    """Whether the core provides a component, or a plugin as the packaged registry admits it."""
+    if name in registry.load("dpcore").of(kind):
+        return True
+    packaged = Index.packaged().entries
+    owners = (
+        plugin for plugin, entry in registry.entries.items() if name in entry.provides.of(kind)
+    )
+    return any(registry.entries[plugin] == packaged.get(plugin) for plugin in owners)
+
+
+def has_packaged_alone(registry: Registry) -> bool:
+    """Whether all plugins are those that the packaged registry admits, and none is disabled."""
+    same = registry.entries == Index.packaged().entries
+    return same and {*registry.modules} == {"dpcore"} and not registry.disabled
+
+
+Small = Callable[[type[AnyLearner]], tuple[Request, Release] | None]
+"""A request with a release of a learner's class; None where there is none."""
+
+
+def mechanisms_of(learner: str, small: Small, registry: Registry, matrix: Matrix) -> Iterator[Fit]:
+    """How a small example of a learner fits with every mechanism."""
     for name, mechanism in components(registry, MECHANISM).items():
-        yield attrs.evolve(fit(request, release, mechanism)[0], name=name, kind=MECHANISM.name)
+        result = matrix.pair(learner, name, registry)
+        if result is None:
+            example = small(registry.component(LEARNER, learner))
+            if example is None:
+                return
+            result, _ = fit(*example, mechanism)
+        yield attrs.evolve(result, name=name, kind=MECHANISM.name)
 
 
-def learners_of(
-    mechanism: type[AnyMechanism], shelf: list[Example], registry: Registry
-) -> Iterator[tuple[Fit, Plan | None]]:
-    """How a mechanism fits with a small example of every learner, and a plan of the two."""
+def learners_of(mechanism: str, small: Small, registry: Registry, matrix: Matrix) -> Iterator[Fit]:
+    """How a mechanism fits with a small example of every learner."""
     for name, learner in components(registry, LEARNER).items():
-        small = small_request(learner, shelf, registry)
-        if small is not None:
-            result, plan = fit(*small, mechanism)
-            yield attrs.evolve(result, name=name, kind=LEARNER.name), plan
+        result = matrix.pair(name, mechanism, registry)
+        if result is None:
+            example = small(learner)
+            if example is None:
+                continue
+            result, _ = fit(*example, registry.component(MECHANISM, mechanism))
+        yield attrs.evolve(result, name=name, kind=LEARNER.name)
 
 
 def components(registry: Registry, kind: Any) -> Mapping[str, type[Any]]:
