@@ -212,7 +212,11 @@ class Event(Shown):
                 # no crossing was found, yet the least epsilon is surely above `below`
                 if lower:
                     return below
-                raise NoClaimError(f"{self.label}: no epsilon up to 1e6 has delta <= {delta!r}")
+                raise NoClaimError(
+                    f"{self.label}: no epsilon up to 1e6 has delta <= {delta!r}: it gives up "
+                    f"{self.delta(below, direction):.4g} at every epsilon. Lower the key that sets "
+                    "this (truncation, of truncated_laplace), or take gaussian"
+                )
         if type(self).curve is not Event.curve:  # vectorised: 64 parts at a time
             below, above = self._sectioned(direction, delta, below, above, lower=lower)
         # bisection to the last bit: the curve is at most delta at the upper end that is returned,

@@ -35,6 +35,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
 DATA = Path(fitting.__file__).with_name("matrix.json")
 RELATIONS = fitting.RELATIONS
 BUDGET = fitting.BUDGET
+RECORDS = 200
 NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
     "linear.chosen_ridge": {"features": CosSin(count=4)},
@@ -77,12 +78,12 @@ def example(name, registry):
     return registry.component(LEARNER, name)(**fields)
 
 
-def domain(name, adjacency):
+def domain(name, adjacency, records=RECORDS):
     """The columns that the learner needs, and the number of records that the relation publishes."""
     columns = {"a": Range(-1, 1), "b": Range(-1, 1)}
     if name.startswith("statistics.private_"):
         columns["town"] = Texts(12)
-    exact, limit = (None, 200) if adjacency is ADD_REMOVE else (200, None)
+    exact, limit = (None, records) if adjacency is ADD_REMOVE else (records, None)
     groups = {"g": Categories(("p", "q"))} if name in OF_A_MODEL else {}
     labels = Classes(("no", "yes")) if name == "statistics.group_rates" else Range(-1, 1)
     return Domain(
@@ -99,7 +100,7 @@ def plan_of(name, mechanism, adjacency, registry):
     return price(request_of(name, mechanism, adjacency, registry))
 
 
-def request_of(name, mechanism, adjacency, registry):
+def request_of(name, mechanism, adjacency, registry, records=RECORDS):
     """A request for the pair."""
     learner = example(name, registry)
     releases = [Release(learner=learner, mechanism=mechanism)]
@@ -113,7 +114,7 @@ def request_of(name, mechanism, adjacency, registry):
         ]
         fields = {"holdout": 0.25}
     return Request(
-        domain=domain(name, adjacency),
+        domain=domain(name, adjacency, records),
         adjacency=adjacency,
         budget=BUDGET,
         releases=releases,
@@ -122,13 +123,19 @@ def request_of(name, mechanism, adjacency, registry):
     )
 
 
+def instance(name, registry):
+    """A mechanism of a name, with its noise left free; None of none."""
+    if not name:
+        return None
+    # what the learner's query says of this one fits it better than the page of bounds
+    fields = {} if name == "gaussian_sampling" else acceptance.MECHANISMS.get(name, {})
+    return registry.component(MECHANISM, name)(**fields)
+
+
 def pair(name, title, registry):
     """How a learner fits with a mechanism; "" where none is named, which labels alone may need."""
-    mechanism, relations = None, fitting.LEARNER_RELATIONS
-    if title:
-        # what the learner's query says of this one fits it better than the page of bounds
-        fields = {} if title == "gaussian_sampling" else acceptance.MECHANISMS.get(title, {})
-        mechanism, relations = registry.component(MECHANISM, title)(**fields), RELATIONS
+    mechanism = instance(title, registry)
+    relations = RELATIONS if title else fitting.LEARNER_RELATIONS
     answers = {
         str(relation): fitting.answer(request_of(name, mechanism, relation, registry))
         for relation in relations

@@ -13,6 +13,7 @@ import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, SpecError
+from dpcore.learning.learners.one_shot import OneShot
 from dpcore.plan.ask import compose
 from dpcore.running.function_release import Serving
 from dpcore.running.plan import Plan
@@ -28,6 +29,8 @@ from dpcore_attacks.audits.pipeline import Pipeline, Samples
 from dpcore_attacks.effort import Effort
 
 _NUMBERS = 100  # in one answer; more count as several answers
+_STATISTICS = 3  # of a sample whose questions no other sample asks
+_FEWEST_RUNS = 50
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -162,6 +165,19 @@ def runs_within(plan: Plan, samples: int) -> int:
     return samples // sum(
         query.at_most * math.ceil(query.real_size / _NUMBERS) for query in queries
     )
+
+
+def affordable_runs(plan: Plan, samples: int) -> int:
+    """How many runs an audit draws if it is told none: as many as they are worth, at least fifty.
+
+    Where questions depend on earlier answers, no statistic is the same in two runs, and every
+    sample computes three: its own, and both neighbours' at its questions.
+    """
+    is_remembered = all(
+        isinstance(release.learner, OneShot) or isinstance(release, Serving)
+        for release in plan.schedule.releases
+    )
+    return max(_FEWEST_RUNS, runs_within(plan, samples) // (1 if is_remembered else _STATISTICS))
 
 
 def plan_claims(plan: Plan) -> tuple[Claim, ...]:

@@ -13,9 +13,9 @@ from dpcore.cli.console import columns, note, out
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import Spec
 from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
-from dpcore_attacks.audits.run_audit import RunAudit, audit_run, runs_within
+from dpcore_attacks.audits.run_audit import RunAudit, affordable_runs, audit_run
 from dpcore_attacks.commands.verdicts_view import NO_PROOF, SYNTHETIC
-from dpcore_attacks.effort import FEWEST, Effort
+from dpcore_attacks.effort import Effort
 from dpcore_attacks.plan_attack import Attackable, attackable, counterexample, queries
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def audited_spec(
     note(target.note)
     counts = Effort().times(effort)
     if samples is None:
-        samples = max(FEWEST, runs_within(target.plan, counts.samples))
+        samples = affordable_runs(target.plan, counts.samples)
     given = None if pair is None else counterexample(pair)
     with SlowProgress(queries(target.plan), "searching neighbours") as bar:
         audit = audit_run(
