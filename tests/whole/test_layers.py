@@ -59,8 +59,9 @@ BUDGETS = {
     # that are no model. 110 for public records and for what a session hands on,
     # 25 for the distributions of named locations, and for spools that lie in memory.
     "dpcore": 21_335,
-    "attacks": 8_730,  # examinations in stages, cheap laws first; correlated noise on integers;
-    # 460 for the sheet of any component, and for what the plan answers to each pair
+    "attacks": 8_810,  # examinations in stages, cheap laws first; correlated noise on integers;
+    # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those
+    # answers as data
     "bridges": 1_680,  # transformers; what a trainer divides by; estimators ask for types first
     "engines": 410,
     "experiments": 910,

@@ -148,6 +148,7 @@ class _Describer:
             source=source_of(component),
             fields=tuple(fields_of(component)),
         )
+        # What is known needs no price; the rest is asked of plans.
         if self.name in self.matrix.sheets.get(self.kind.name, {}):
             return attrs.evolve(sheet, **self._known())
         readers: Mapping[Kind, Callable[[], dict[str, Any]]] = {
