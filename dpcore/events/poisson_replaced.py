@@ -131,7 +131,8 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         inner = np.where(np.isfinite(ratio), np.log1p(ratio), epsilons - math.log(q))
         # a smaller loss only raises the two curves; beta is rounded towards the larger of them
         inner = inner * (1 - gamma(32))
-        beta = np.minimum(np.exp(epsilons - inner) * (1 + gamma(64) * (1 + epsilons)), 1.0)
+        with np.errstate(over="ignore"):  # what overflows is above 1
+            beta = np.minimum(np.exp(epsilons - inner) * (1 + gamma(64) * (1 + epsilons)), 1.0)
         replaced, absent = (
             np.max([event.curve(inner, way) for way in Direction], axis=0)
             for event in (self.event, self.absent)
