@@ -136,4 +136,7 @@ def tell(message: str) -> None:
         typer.secho(message, err=True, fg="red", color=colored)
 
 
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Print all of it: every query, bound, premise and table.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]

@@ -28,7 +28,7 @@ from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
-from dpcore.ledger.remaining_budget import RemainingBudget
+from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
@@ -180,7 +180,7 @@ class Ledger(Shown):
             delta=self.total.delta,
             adjacency=str(self.total.adjacency),
             assumptions=assumptions,
-            left=new_sums.left().describe(),
+            left=new_sums.left().describe(ON_DISK),
         )
         warning = old_sums.left().most_taken_by(new_sums.left())
         return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)

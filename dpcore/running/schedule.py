@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
+from dpcore.interval import NoiseLaw
 from dpcore.isolate.isolated_copies import Before, settled
 from dpcore.learner import Answer, AnyLearner, Model, Public, Published
 from dpcore.plan.ask import Ask
@@ -130,10 +131,16 @@ class Scheduled(ABC):
 
     def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
+        return self.learner.forecast(self.public(coins), self._spreads())
+
+    def bar_share(self, coins: PublicCoins) -> float:
+        """Its widest bar as a share of its number's range; 0 where public facts do not tell."""
+        return self.learner.bar_share(self.public(coins), self._spreads())
+
+    def _spreads(self) -> dict[str, NoiseLaw]:
         # A query with `args` follows earlier answers, so nothing can be forecast of it.
         candidates = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
-        spreads = {name: spread for name, spread in candidates.items() if spread is not None}
-        return self.learner.forecast(self.public(coins), spreads)
+        return {name: spread for name, spread in candidates.items() if spread is not None}
 
     @abstractmethod
     def without_noise(self, held: Conversation) -> Published | None:

@@ -259,8 +259,8 @@ class GroupParity(Grouped):
         """The half-width of the cumulative counts, and of a distance."""
         q, groups = float(self.half_widths(spread, public).max()), self.groups(public).size
         return (
-            f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.6g}, all "
+            f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.4g}, all "
             f"together",
-            f"each parity within about {2 * q:.6g} (1/n + 1/m) for n and m records in two groups; "
+            f"each parity within about {2 * q:.4g} (1/n + 1/m) for n and m records in two groups; "
             f"it says nothing below {q:.3g}",
         )
