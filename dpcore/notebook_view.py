@@ -38,6 +38,11 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
     return f"{float(text):.0f}" if "e+05" in text or "e+04" in text else text
 
 
+def number_cell(value: float) -> str:
+    """A whole number in full, such as a count; any other by four digits."""
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else in_digits(value)
+
+
 def html_text(text: str) -> str:
     """Text that stands in a page as it is, whatever it holds."""
     return html.escape(one_line(text, LONGEST_CELL), quote=True)
@@ -169,4 +174,4 @@ def facts(*pairs: tuple[str, object]) -> Listing:
 
 
 def _format(value: object) -> str:
-    return in_digits(value) if isinstance(value, float) else str(value)
+    return number_cell(value) if isinstance(value, float) else str(value)

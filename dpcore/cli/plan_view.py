@@ -20,7 +20,7 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
 from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
-from dpcore.notebook_view import in_digits
+from dpcore.notebook_view import number_cell
 from dpcore.publish.folder import MODEL
 from dpcore.publish.lock import Lock
 from dpcore.publish.phrases import (
@@ -63,7 +63,7 @@ class Budgets:
         return self.left.most_taken_by(self.after)
 
     def plain(self) -> dict[str, str]:
-        """JSON-ready data, in words."""
+        """All of it as JSON-ready data, told in words with six digits."""
         texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
         return {"name": self.name, **texts, "warning": self.warning}
 
@@ -182,9 +182,7 @@ def show_objects(console: Console, outcome: Run) -> None:
 
 def figure_cell(value: Any) -> str:
     """A whole number in full, any other by four digits; a text as it is."""
-    if isinstance(value, str):
-        return value
-    return f"{value:.0f}" if float(value).is_integer() else in_digits(value)
+    return value if isinstance(value, str) else number_cell(value)
 
 
 def show_bounds(console: Console, spec: Spec, plan: Plan) -> None:

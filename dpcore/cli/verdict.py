@@ -54,8 +54,8 @@ def check_lines(
         guarantee=plan.guarantee,
         bar_shares=_bar_shares(plan),
         ledger="" if budgets is None or not budgets.warning else _brief(budgets.name),
-        broken=tuple(map(_brief, broken)),
-        untested=tuple(map(_brief, untested)),
+        broken=tuple(broken),
+        untested=tuple(untested),
     )
     # The release whose bars are widest comes first: it decides whether a run is worth its price.
     releases = sorted(plan.schedule.releases, key=lambda item: -facts.bar_shares[_brief(item.name)])
@@ -74,7 +74,7 @@ def check_lines(
         costs,
         "",
         first_warning(facts),
-        f"Next: `dpcore run {_argument(path, 'SPEC', 34)}`; --explain prints all of it.",
+        f"Next: `dpcore run {_argument(path, 'SPEC', 38)}`; --explain prints all.",
     )
 
 
@@ -93,7 +93,8 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         # What is no table is said first: its tables describe it.
         content = [*objects.get(name, ()), *_rows(group)]
         if name in objects:
-            content[0] = f"Publishes {content[0]} ({_class_of(plan.schedule.named(name))})."
+            learner = type(plan.schedule.named(name).learner).__name__
+            content[0] = f"Published {content[0]} ({_brief(learner)})."
         more = f" rows in {_brief(name)}{'' if '' in group else '.*'}.csv"
     else:
         content = [
@@ -108,7 +109,8 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         content,
         more,
         [left] if left else [],
-        _middle_out(f"{heading} {run.kept}"),
+        # A path is known by its ends: where it is too long its middle is left out.
+        one_line(f"{heading} {run.kept}", WIDTH),
         first_warning(facts),
         f"Next: `dpcore report {_argument(run.folder, 'RUN', 36)}`; `check --explain`.",
     )
@@ -165,7 +167,8 @@ def _planned_lines(releases: Sequence[Scheduled], coins: PublicCoins) -> list[st
             for entry in releases
         ]
     (entry,) = releases
-    return [f"Publishes {_describe_kind(entry)} ({_class_of(entry)}).", *forecasts[entry.name]]
+    learner = _brief(type(entry.learner).__name__)
+    return [f"Publishes {_describe_kind(entry)} ({learner}).", *forecasts[entry.name]]
 
 
 def _describe_kind(scheduled: Scheduled) -> str:
@@ -176,10 +179,6 @@ def _describe_kind(scheduled: Scheduled) -> str:
     if promises(scheduled.learner, Model):
         return f"a model of {_brief(scheduled.part.target)}"
     return "an object of its own kind"
-
-
-def _class_of(scheduled: Scheduled) -> str:
-    return _brief(type(scheduled.learner).__name__)
 
 
 def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
@@ -225,7 +224,12 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
             estimate, low, high = map(figure_cell, row[width : width + 3])
             is_stated = not isinstance(row[width + 1], str)
             bar = f"{100 * table.level:g} %: {low} to {high}" if is_stated else f"its bar is {low}"
-            lines.append(f"{' '.join(map(str, row[:width]))} {estimate} ({bar})".strip())
+            # A text says what it is, a number only beside the name of its column.
+            about = " ".join(
+                value if isinstance(value, str) else f"{column} {value}"
+                for column, value in zip(table.about, row, strict=False)
+            )
+            lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
     return lines
 
 
@@ -261,8 +265,3 @@ def cut(text: str, width: int = WIDTH) -> str:
         text = text[:-1]
     words = text.rpartition(" ")[0]
     return f"{words if cell_len(words) > width // 2 else text.rstrip()} ..."
-
-
-def _middle_out(text: str) -> str:
-    """One line whose middle is left out where it is too long: a path is known by its ends."""
-    return one_line(text, WIDTH)

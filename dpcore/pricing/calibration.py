@@ -9,6 +9,7 @@ import scipy
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import gaussian_mu
+from dpcore.notebook_view import in_digits
 from dpcore.plan.ask import Ask, compose
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
@@ -170,4 +171,4 @@ def _reason(asks: Sequence[Ask], accountant: Accountant, delta: float) -> str:
         cost = compose(asks, accountant).epsilon(delta).upper
     except NoClaimError as refusal:
         return f": {refusal}"
-    return f": it costs epsilon={cost!r} at that delta"
+    return f": it costs epsilon={in_digits(cost, direction=1)} at that delta"
