@@ -89,9 +89,10 @@ def reading(plan: Plan) -> dict[str, str]:
     return {scheduled.name: scheduled.reads.describe() for scheduled in plan.schedule.releases}
 
 
-def show_plan(console: Console, guarantee: Guarantee, lock: Lock, plan: Plan) -> None:
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock, plan: Plan | None = None) -> None:
     """The guarantee in English, what bounds each query, and a table of them with their noise."""
-    console.print(guarantee.paragraph(4, _describe_sources(guarantee, plan)), markup=False)
+    sources = [] if plan is None else _describe_sources(guarantee, plan)
+    console.print(guarantee.paragraph(4, sources), markup=False)
     console.print()
     headings = ("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     rows = [

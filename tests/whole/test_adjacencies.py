@@ -151,9 +151,10 @@ def test_the_conversion_is_named_in_a_spec(tmp_path):
     bound = {"name": "twice_add_remove", "bound": "random_features.ball_ridge"}
     release = {"learner": BALL, "mechanism": "gaussian", "bound": bound}
     write(tmp_path, "replace_one", BALL, 40, {"release": release})
-    done = run(tmp_path)
+    done = invoke(tmp_path, "check", "--explain")
     assert done.exit_code == 0, done.output
     assert "twice add/remove" in " ".join(done.stdout.split())
+    assert run(tmp_path).exit_code == 0
     replayed = CliRunner().invoke(app, ["replay", str(tmp_path / "runs" / "s-0001")])
     assert replayed.exit_code == 0, replayed.output
 

@@ -208,7 +208,7 @@ def test_a_function_is_evaluated_from_yaml_whether_or_not_parameters_stand_besid
     spec.write_text(text)
     done = dpcore("run", spec, "--runs", tmp_path / "runs")
     assert done.exit_code == 0, done.output
-    assert "hold-out mse" in done.output
+    assert "for you alone, not covered: mse " in done.output
     assert dpcore("replay", tmp_path / "runs" / "both-0001").exit_code == 0
 
 

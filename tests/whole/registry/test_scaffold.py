@@ -136,7 +136,7 @@ def stranger(tmp_path, monkeypatch):
 
 
 def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
-    code, told = invoke("check", "spec.yaml")
+    code, told = invoke("check", "spec.yaml", "--explain")
     assert code == 0, told
     assert "after this run pure releases of epsilon = 0.5" in told
     code, told = invoke("run", "spec.yaml")
