@@ -4,7 +4,7 @@ import re
 from typing import Any
 
 from dpcore.adjacency import Adjacency
-from dpcore.learning.bounds.sum import SumBound
+from dpcore.learning.bounds.sum import EXACT_SUM
 from dpcore.notebook_view import in_digits
 from dpcore.plan.ask import Ask
 from dpcore.query import SumQuery
@@ -39,20 +39,19 @@ def shorten_bounds(text: str) -> str:
 
 def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
     """What bounds each query of a release, by the query's name, a sentence each."""
-    is_plain = isinstance(scheduled.bound, SumBound)
     return [
-        f"{ask.query.name}: {_describe_move(ask, adjacency, is_plain)}."
-        for ask in scheduled.asks.values()
+        f"{ask.query.name}: {_describe_move(ask, adjacency)}." for ask in scheduled.asks.values()
     ]
 
 
-def _describe_move(ask: Ask, adjacency: Adjacency, is_plain: bool) -> str:
+def _describe_move(ask: Ask, adjacency: Adjacency) -> str:
     """A sum by what each record or person adds to it; anything else by its theorem alone."""
     query, source = ask.query, shorten_bounds(ask.sensitivity.source)
     if not isinstance(query, SumQuery):
         return source
     amount = "" if query.real_size == 1 else "a vector of length "
-    proof = "exact integer sum" if is_plain else f"exact integer sum; {source}"
+    # What the sum's own bound says is in the sentence; a theorem of another bound is named.
+    proof = "exact integer sum" if EXACT_SUM in source else f"exact integer sum; {source}"
     if query.sum.person is not None:
         limit = in_digits(query.sum.person, direction=1)
         return f"each person adds {amount}at most {limit} in all ({proof})"
