@@ -68,7 +68,6 @@ from dpcore.events.relation_text import (
 )
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.remaining_budget import RemainingBudget
-from dpcore.notebook_view import in_digits
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)
@@ -337,9 +336,8 @@ class Spent:
             reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
             reasons = {
-                f"failure probabilities would need "
-                f"{in_digits(exact.rounded_up(failures), direction=1)} of delta in all, "
-                f"{in_digits(self.total.failures, direction=-1)} is kept for them": None
+                f"failure probabilities would need {exact.rounded_up(failures):.6g} of delta in all, "
+                f"{self.total.failures:.6g} is kept for them": None
             }
         raise BudgetExceededError(
             f"{'; '.join(reason for reason in reasons if reason)}. Left: {self.left().describe()}"
