@@ -336,7 +336,7 @@ class Spent:
             reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
             reasons = {
-                f"failure probabilities would need {exact.rounded_up(failures):.6g} of delta in all, "
+                f"failure probabilities need {exact.rounded_up(failures):.6g} of delta in all, "
                 f"{self.total.failures:.6g} is kept for them": None
             }
         raise BudgetExceededError(
