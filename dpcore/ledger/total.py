@@ -336,8 +336,8 @@ class Spent:
             reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
             reasons = {
-                f"failure probabilities need {exact.rounded_up(failures):.6g} of delta in all, "
-                f"{self.total.failures:.6g} is kept for them": None
+                f"failure probabilities would need {exact.rounded_up(failures):.6g} of delta in "
+                f"all, {self.total.failures:.6g} is kept for them": None
             }
         raise BudgetExceededError(
             f"{'; '.join(reason for reason in reasons if reason)}. Left: {self.left().describe()}"
