@@ -232,6 +232,9 @@ class SourceError(DpcoreError):
     exit_code: ClassVar[int] = 5
 
 
+_PROJECT = "; declare what the column holds, or set on_invalid: project"
+
+
 class MisfitError(SourceError):
     """A record of a batch does not fit its column.
 
@@ -241,7 +244,7 @@ class MisfitError(SourceError):
 
     def __init__(self, column: str, row: int, rule: str) -> None:
         # The place of the record, never its value: messages are not private.
-        super().__init__(f"column {column!r}, record {row + 1}: needs {rule}")
+        super().__init__(f"column {column!r}, record {row + 1}: needs {rule}{_PROJECT}")
         self.column, self.row, self.rule = column, row, rule
 
     def after(self, records: int, part: int = 0) -> SourceError:
@@ -249,6 +252,7 @@ class MisfitError(SourceError):
         where = f" of part {part + 1}" if part else ""
         return SourceError(
             f"column {self.column!r}, record {self.row + records + 1}{where}: needs {self.rule}"
+            f"{_PROJECT}"
         )
 
 

@@ -5,7 +5,7 @@ entry counts as is the rule of `dpcore.records.cells`, from its own content alon
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any
 
@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import need_field
+from dpcore.checks import is_finite, need_field, unboxed
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
@@ -34,16 +34,16 @@ class Range:
             such an entry, and its first is 0.
     """
 
-    low: float
-    high: float
-    default: float | None = None
+    low: float = attrs.field(converter=unboxed)
+    high: float = attrs.field(converter=unboxed)
+    default: float | None = attrs.field(default=None, converter=unboxed)
     missing: bool = False
 
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
             need_field(
-                value is None or (not isinstance(value, bool) and math.isfinite(value)),
+                is_finite(value) or (value is None and name == "default"),
                 self,
                 name,
                 "finite numbers",
@@ -209,6 +209,12 @@ def _moment(days: float) -> datetime:
     return datetime(1970, 1, 1) + timedelta(days=days)
 
 
+def _listed(values: Iterable[Category]) -> Any:
+    """Values as a tuple; what is no list of any stays as it is, and a text is one value."""
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    return tuple(values) if is_list else values
+
+
 @attrs.frozen
 class Categories:
     """A column with a public list of values.
@@ -218,17 +224,17 @@ class Categories:
         default: Stands for anything else; if None, an unknown value encodes to zeros.
     """
 
-    values: tuple[Category, ...]
+    values: tuple[Category, ...] = attrs.field(converter=_listed)
     default: Category | None = None
 
     def __attrs_post_init__(self) -> None:
-        keys = [key(value) for value in self.values]
+        keys = [key(value) for value in self.values] if isinstance(self.values, tuple) else []
         # Values are compared as cells are: 1 and "1" are one category.
         need_field(
             len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
             self,
             "values",
-            "two or more different values",
+            "a list of two or more different values",
             owner="categories",
         )
         need_field(

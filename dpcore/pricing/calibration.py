@@ -68,8 +68,9 @@ def calibrate(
     root = _root(excess, -math.log2(_guess(epsilon, delta)))
     if root is None:
         quiet_asks = scale_to(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
+        way = "; set a delta" if delta == 0 else ""
         raise NoClaimError(
-            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
+            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}{way}"
             + _reason(quiet_asks, accountant, delta)
         )
     # A root is known to a rounding only. What is returned was itself checked against the budget.

@@ -17,6 +17,7 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.isolated_copies import Before
@@ -78,7 +79,7 @@ class Session(SingleUse, Shown):
         domain: Declared public facts, never taken from the table.
         table: The records: columns by name, in their own units. A data frame serves, and so does
             what `read_csv` and its siblings return: such a file is read once, here.
-        adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
+        adjacency: Which tables are neighbours, or its name as in a spec; a ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
@@ -102,7 +103,7 @@ class Session(SingleUse, Shown):
         domain: Domain,
         table: Table | Source | Unopened,
         *,
-        adjacency: Adjacency | None = None,
+        adjacency: Adjacency | str | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
         expected: int | None = None,
@@ -111,7 +112,8 @@ class Session(SingleUse, Shown):
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        records, self._code = admitted(budget, domain, table, adjacency, on_invalid)
+        adjacency = None if adjacency is None else relation_of(adjacency)
+        records, self._code = admitted(budget, domain, table, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None

@@ -10,7 +10,7 @@ from typing import Any, cast
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.adjacency import Adjacency
+from dpcore.checks import describe_type
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
@@ -24,7 +24,7 @@ _OWNER = "Session"
 
 
 def admitted(
-    budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any
+    budget: Any, domain: Any, table: Any, on_invalid: Any
 ) -> tuple[Table | Source, tuple[Any, ...]]:
     """Refuse what no session can be made of; the records that it may read, and who reads them.
 
@@ -44,21 +44,14 @@ def admitted(
         _OWNER,
         "a PrivacyBudget or a Ledger",
         "budget",
-        _type(budget),
+        describe_type(budget),
     )
     need(
         isinstance(domain, Domain),
         _OWNER,
         "a Domain, which declares every column",
         "domain",
-        _type(domain),
-    )
-    need(
-        isinstance(adjacency, Adjacency | None),
-        _OWNER,
-        "ADD_REMOVE or REPLACE_ONE of dpcore",
-        "adjacency",
-        _type(adjacency),
+        describe_type(domain),
     )
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
     # Names come before cells: a table that lacks a column is refused with no record read.
@@ -98,7 +91,10 @@ def _names(table: Any) -> list[Any] | None:
     if hasattr(table, "__arrow_c_stream__"):
         return None
     raise ParameterError(
-        _OWNER, "columns by name: a mapping or a data frame", "table", _type(table)
+        _OWNER,
+        "columns by name: a mapping or a data frame, or `dpcore.read_csv(path)` of a file",
+        "table",
+        describe_type(table),
     )
 
 
@@ -111,7 +107,7 @@ def require_epsilon(epsilon: Any) -> float:
     # Any type of number serves, numpy's among others; True and a text are none.
     is_number = not isinstance(epsilon, bool | str | bytes) and hasattr(epsilon, "__float__")
     if not is_number or not (math.isfinite(float(epsilon)) and float(epsilon) > 0):
-        description = float(epsilon) if is_number else _type(epsilon)
+        description = float(epsilon) if is_number else describe_type(epsilon)
         raise ParameterError("a release", "a finite epsilon > 0", "epsilon", description)
     return float(epsilon)
 
@@ -130,7 +126,7 @@ def require_learner(learner: Any) -> None:
             "a release", f"a learner with its fields: {name}(...)", "learner", f"the class {name}"
         )
     raise ParameterError(
-        "a release", "a learner, such as one of dpcore_linear", "learner", _type(learner)
+        "a release", "a learner, such as one of dpcore_linear", "learner", describe_type(learner)
     )
 
 
@@ -156,7 +152,3 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
         raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
     return cast(AnyLearner, cls(**fields))
 
-
-def _type(value: Any) -> str:
-    """What a value is, without the value."""
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -1,6 +1,7 @@
 """CSV files as sources: ranges of bytes that end with a frame, each read on its own."""
 
 import contextlib
+import errno
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -17,6 +18,7 @@ from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_
 from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
 from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
+from dpcore.strict_yaml.other_files import why_unreadable
 
 CHUNK = 8 << 20  # bytes of a part, unless it is one frame
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for
@@ -214,13 +216,13 @@ def _line_end(file: BinaryIO, start: int) -> int:
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
     """What is wrong with a file, told as `SourceError`."""
-    need(not path.exists() or path.is_file(), SourceError, f"{path}: not a file")
     try:
+        # No device, and no folder: one of Parquet files is named by a slash behind it.
+        if path.exists() and not path.is_file():
+            raise IsADirectoryError(errno.EISDIR, "not a file")
         yield
-    except FileNotFoundError:
-        raise SourceError(f"no such file: {path}") from None
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror})") from None
+        raise SourceError(f"{path}: {why_unreadable(path, error)}") from None
 
 
 @attrs.frozen(kw_only=True)
