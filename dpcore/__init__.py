@@ -243,7 +243,10 @@ def __getattr__(name: str) -> Any:
         plugin, module = _BESIDE[name]
         return getattr(sibling(plugin, module, f"dpcore.{name}"), name)
     if name not in _HOME:
-        raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
+        from dpcore.errors import near
+
+        hint = "" if name.startswith("_") else near(name, __all__)
+        raise AttributeError(f"module 'dpcore' has no attribute {name!r}{hint}")
     return getattr(import_module(f"dpcore.{_HOME[name]}"), name)
 
 

@@ -137,5 +137,5 @@ def need_positive(owner: str, **values: float) -> None:
         ParameterError: one is not.
     """
     for name, value in values.items():
-        is_valid = is_finite(value) and value > 0
-        need(is_valid, owner, f"a finite {name} > 0", name, value)
+        got = value if isinstance(value, Real) else describe_type(value)
+        need(is_finite(value) and value > 0, owner, f"a finite {name} > 0", name, got)

@@ -55,7 +55,7 @@ def account(
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
         # Check the options before composing, which may take long.
-        node, catalogue = read(events), catalogue_of()
+        node, catalogue = read(events, "; it needs adjacency and events"), catalogue_of()
         need(
             (target_epsilon is None) == (solve_for is None),
             SpecError,
@@ -125,11 +125,8 @@ def _plot(
         SpecError,
         f"--plot needs a file .svg, .png or .html, got {path.suffix!r}",
     )
-    try:
-        # Drawing is another distribution's, imported when it is asked for.
-        bands = sibling("report", "plots.bands", "--plot")
-    except ImportError as error:
-        raise SpecError(str(error)) from None
+    # Drawing is another distribution's, imported when it is asked for.
+    bands = sibling("report", "plots.bands", "--plot")
     band = (
         bands.over_steps(data, delta, repetitions, catalogue)
         if over is Axis.STEPS

@@ -49,6 +49,11 @@ def columns(
     return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])
 
 
+def show_list(table: Listing, where_empty: str) -> None:
+    """A table; in place of one without rows, a sentence that says how there come to be some."""
+    out().print(table if table.rows else where_empty, markup=False)
+
+
 def show_json(data: object) -> None:
     """Data on standard output, for another program."""
     import msgspec

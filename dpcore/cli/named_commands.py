@@ -35,7 +35,6 @@ def usage_in_one_line() -> Iterator[None]:
             raise
         context = getattr(error, "ctx", None)
         path = context.command_path if context else "dpcore"
-        hint = ""
         if context and hasattr(error, "possibilities"):  # of an option that the command lacks
             names = [name.strip("-") for param in context.command.params for name in param.opts]
             hint = near(error.option_name.strip("-"), names).replace("mean '", "mean '--")

@@ -7,13 +7,15 @@ entry counts as is the rule of `dpcore.records.cells`, from its own content alon
 import math
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
+from numbers import Real
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import is_finite, need_field, unboxed
+from dpcore.checks import describe_type, is_finite, need_field, unboxed
+from dpcore.errors import need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
@@ -42,12 +44,12 @@ class Range:
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
-            need_field(
+            need(
                 is_finite(value) or (value is None and name == "default"),
-                self,
-                name,
+                "range",
                 "finite numbers",
-                owner="range",
+                name,
+                value if isinstance(value, Real | str | None) else describe_type(value),
             )
         need_field(
             self.low < self.high, self, "high", f"low < high, low={self.low!r}", owner="range"
@@ -230,12 +232,13 @@ class Categories:
     def __attrs_post_init__(self) -> None:
         keys = [key(value) for value in self.values] if isinstance(self.values, tuple) else []
         # Values are compared as cells are: 1 and "1" are one category.
-        need_field(
+        # A list that was taken from records by mistake is not shown.
+        need(
             len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
-            self,
-            "values",
+            "categories",
             "a list of two or more different values",
-            owner="categories",
+            "values",
+            describe_type(self.values) if not keys else f"{len(keys)}, {len(set(keys))} different",
         )
         need_field(
             self.default is None or key(self.default) in keys,

@@ -334,7 +334,7 @@ class Ledger(Shown):
             except (BudgetExceededError, AdjacencyError) as error:
                 # A refusal follows from public events and sums, so that recording it tells nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
-                reason = str(error)
+                refusal: DpcoreError = error
             else:
                 names = () if latest_row is None else latest_row.body["all_assumptions"]
                 assumptions = tuple(sorted({*names, *charge.assumptions}))
@@ -350,9 +350,12 @@ class Ledger(Shown):
                 row = transaction.append(kind, {**body, **additions})
                 return row, old_sums, new_sums, assumptions
         # Raised outside the transaction, which would else roll the recorded refusal back.
-        largest = self.left().largest
-        way = f"`epsilon: {shown_down(largest)}` is about what is left" if largest else "it is spent"
-        raise BudgetExceededError(f"the ledger {self.name!r} refuses ({way}): {reason}")
+        way = (
+            f"it takes `adjacency: {self.total.adjacency}`"
+            if isinstance(refusal, AdjacencyError)
+            else f"`epsilon: {shown_down(self.left().largest)}` is about what is left"
+        )
+        raise BudgetExceededError(f"the ledger {self.name!r} refuses ({way}): {refusal}")
 
     def _sums_after(self, latest_row: Row | None) -> Spent:
         start = self.total.start()

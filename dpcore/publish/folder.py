@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ReplayError, RequestError, need
+from dpcore.errors import ReplayError, RequestError, near, need
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
@@ -344,7 +344,7 @@ def load_run(
         )
         _require_answers(lock, files_folder / ANSWERS)
     except OSError as error:
-        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+        raise _no_run(folder, error) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
@@ -369,7 +369,7 @@ def load_run(
     try:
         arrays = read_arrays(files_folder / ANSWERS, numbers + answer_limit, answer_limit + orders)
     except OSError as error:
-        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+        raise _no_run(folder, error) from None
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
     look = transcripts.get(RELEASE, Transcript((), ()))
@@ -422,4 +422,14 @@ def differing(run: Run) -> list[str]:
         name
         for name in names
         if name not in run.files or not _holds(run.kept / name, run.files[name])
+    )
+
+
+def _no_run(folder: Path, error: OSError) -> ReplayError:
+    """That a path leads to no run folder, and the nearest one to it."""
+    places = dict.fromkeys((folder, *folder.parents[:2], Path("runs")))
+    runs = sorted({str(path.parent) for place in places for path in place.glob(f"*/{PUBLIC}")})
+    hint = near(str(folder), runs) or (f", such as {runs[-1]}" if runs else "")
+    return ReplayError(
+        f"{folder}: not a run folder ({error.strerror}), which `dpcore run` writes{hint}"
     )

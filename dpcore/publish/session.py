@@ -113,7 +113,7 @@ class Session(SingleUse, Shown):
         super().__init__()
         forbid_core_dumps()
         adjacency = None if adjacency is None else relation_of(adjacency)
-        records, self._code = admitted(budget, domain, table, on_invalid)
+        records, self._code = admitted(budget, domain, table, on_invalid, expected)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None

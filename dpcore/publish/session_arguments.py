@@ -3,14 +3,13 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, cast
 
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.checks import describe_type
+from dpcore.checks import describe_type, is_integer, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
@@ -24,7 +23,7 @@ _OWNER = "Session"
 
 
 def admitted(
-    budget: Any, domain: Any, table: Any, on_invalid: Any
+    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any
 ) -> tuple[Table | Source, tuple[Any, ...]]:
     """Refuse what no session can be made of; the records that it may read, and who reads them.
 
@@ -54,6 +53,8 @@ def admitted(
         describe_type(domain),
     )
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
+    is_count = expected is None or is_integer(expected)
+    need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
     gaps = [] if names is None else [name for name in domain.read if name not in names]
@@ -70,6 +71,9 @@ def admitted(
         records = TableSource(in_memory(source, domain), premises=source.premises)
         code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
+    if isinstance(in_hand, Mapping):
+        lengths = {len(in_hand[name]) for name in domain.read if hasattr(in_hand[name], "__len__")}
+        need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
     if not isinstance(in_hand, Source) and on_invalid == "refuse":
         require_fit(domain, in_hand)
     return records, code
@@ -105,10 +109,7 @@ def require_epsilon(epsilon: Any) -> float:
         ParameterError: it is none.
     """
     # Any type of number serves, numpy's among others; True and a text are none.
-    is_number = not isinstance(epsilon, bool | str | bytes) and hasattr(epsilon, "__float__")
-    if not is_number or not (math.isfinite(float(epsilon)) and float(epsilon) > 0):
-        description = float(epsilon) if is_number else describe_type(epsilon)
-        raise ParameterError("a release", "a finite epsilon > 0", "epsilon", description)
+    need_positive("a release", epsilon=epsilon)
     return float(epsilon)
 
 
@@ -118,16 +119,10 @@ def require_learner(learner: Any) -> None:
     Raises:
         ParameterError: it is a class, a name, or something else.
     """
-    if isinstance(learner, AnyLearner):
-        return
-    if isinstance(learner, type) and issubclass(learner, AnyLearner):
-        name = learner.__name__
-        raise ParameterError(
-            "a release", f"a learner with its fields: {name}(...)", "learner", f"the class {name}"
-        )
-    raise ParameterError(
-        "a release", "a learner, such as one of dpcore_linear", "learner", describe_type(learner)
-    )
+    is_class = isinstance(learner, type) and issubclass(learner, AnyLearner)
+    example = f"with its fields: {learner.__name__}(...)" if is_class else "of dpcore_linear, say"
+    is_learner = isinstance(learner, AnyLearner)
+    need(is_learner, "a release", f"a learner {example}", "learner", describe_type(learner))
 
 
 def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:

@@ -249,7 +249,8 @@ def _column(node: Node) -> Column:
             return Range(numbers[0], numbers[1])
     raise SpecError(
         "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
-        "{categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
+        "{categories: [...]} (of true and false {categories: [0, 1]}), {categories_from: FILE} or "
+        "{texts: BYTES}"
     )
 
 

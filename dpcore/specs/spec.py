@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
+from dpcore.checks import describe_type
 from dpcore.errors import DpcoreError, need
 from dpcore.specs.category_file import with_lists
 from dpcore.specs.declared import Declared, declared
@@ -122,7 +123,7 @@ def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
     Raises:
         SpecError: at file:line:column.
     """
-    need(isinstance(path, Path | str), "load_spec", "the path of a spec", "path", path)
+    need(isinstance(path, Path | str), "load_spec", "the path of a spec", "path", describe_type(path))
     return _spec(read(Path(path), _START), Path(path), registry)
 
 

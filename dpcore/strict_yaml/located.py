@@ -104,7 +104,7 @@ def read(path: Path, way: str = "") -> Node:
     need(
         isinstance(node.value, dict | list),
         SpecError,
-        f"no keys and values: records are named by data.source of a spec, or by --source{way}",
+        f"no keys and values, which YAML has (--source, or data.source, names records){way}",
         place=node.where,
     )
     return node

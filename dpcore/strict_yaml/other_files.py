@@ -12,6 +12,8 @@ from dpcore.errors import near
 
 _URL = re.compile(r"[a-z][a-z0-9+]+:/")
 _MOST = 1000  # names of a folder that a hint looks at
+_RUN = "a run folder: `dpcore replay` and `dpcore report` read it"
+_FOLDER = "not a file but a folder: name a file in it"
 _STARTS = {
     b"PK\x03\x04": "an Excel workbook or a zip archive: save the sheet as CSV, or unpack it",
     b"\x1f\x8b": "compressed by gzip: unpack it",
@@ -25,12 +27,7 @@ def why_unreadable(path: Path, error: OSError) -> str:
     if _URL.match(path.as_posix()):
         return "a URL is no file: download it, and give the file's path"
     if path.is_dir():
-        is_run = (path / "public").is_dir()
-        return (
-            "a run folder: `dpcore replay` and `dpcore report` read it"
-            if is_run
-            else "not a file but a folder: name a file in it"
-        )
+        return _RUN if (path / "public").is_dir() else _FOLDER
     if not isinstance(error, FileNotFoundError):
         return f"cannot be read ({error.strerror})"
     names: list[str] = []

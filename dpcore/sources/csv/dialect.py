@@ -17,6 +17,7 @@ from dpcore.sources.csv import line as lines
 from dpcore.strict_yaml.other_files import why_no_text
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
+_DECLARE = "declare what the header names, or correct the header"
 _NO_DELIMITERS = '"\r\n\0'
 
 
@@ -112,8 +113,7 @@ def read_header(
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
     header_cells = lines.row(body, reading.delimiter, None)
     if isinstance(header_cells, lines.Faulty):
-        is_text = header_cells != lines.NO_TEXT
-        why = header_cells.why if is_text else f"{why_no_text(raw)}; a CSV file has a header"
+        why = why_no_text(raw) if header_cells is lines.NO_TEXT else header_cells.why
         raise SourceError(f"{path.name}, line 1: {why}")
     need(header_cells, SourceError, f"{path.name}: the file is empty, and begins with no header")
     names, header = reading.names, [name.strip() for name in header_cells]
@@ -152,6 +152,5 @@ def _way_out(names: list[str], declared: tuple[str, ...]) -> str:
         return "; no declared column stands in the first line, which must be the header"
     cased = {name.casefold() for name in names if name not in declared}
     miscased = [name for name in declared if name not in names and name.casefold() in cased]
-    if miscased:
-        return f"; the header writes {miscased[0]!r} with other capitals"
-    return "; declare what the header names, or correct the header"
+    way = f"the header writes {miscased[0]!r} with other capitals" if miscased else _DECLARE
+    return f"; {way}"
