@@ -72,7 +72,10 @@ def instance_of(*kinds: type) -> Validator:
     def check(instance: Any, attribute: Any, value: Any) -> None:
         if not isinstance(value, kinds):
             raise ParameterError(
-                component_name(instance), f"an instance of {names}", attribute.name, describe_type(value)
+                component_name(instance),
+                f"an instance of {names}",
+                attribute.name,
+                describe_type(value),
             )
 
     return check

@@ -21,7 +21,7 @@ import attrs
 from dpcore.accounting.methods.auto import AutoAccountant, intersection
 from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
-from dpcore.errors import SpecError, below, need, shown
+from dpcore.errors import SpecError, below, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import parse_adjacency
 from dpcore.interval import Interval

@@ -244,7 +244,9 @@ def _verify_run(book: Ledger, folder: Path) -> None:
         guarantee = msgspec.json.decode(read_json(path), type=dict[str, Any])
         digest = str(guarantee["ledger"]["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
-        raise LedgerError(f"{path}: no guarantee that names a ledger: --run takes a run folder") from None
+        raise LedgerError(
+            f"{path}: no guarantee that names a ledger: --run takes a run folder"
+        ) from None
     # Word for word: a guarantee that claims less epsilon than was charged must not pass.
     need(
         book.guarantee_of(digest) == guarantee,

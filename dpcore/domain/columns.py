@@ -4,7 +4,6 @@ Nothing here is computed from records, and every value of a column encodes to so
 entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
 """
 
-import math
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
 from numbers import Real
@@ -236,9 +235,11 @@ class Categories:
         need(
             len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
             "categories",
-            "a list of two or more different values",
+            "two or more different values in a list",
             "values",
-            describe_type(self.values) if not keys else f"{len(keys)}, {len(set(keys))} different",
+            describe_type(self.values)
+            if not keys
+            else f"{len(keys)} listed, {len(set(keys))} different",
         )
         need_field(
             self.default is None or key(self.default) in keys,

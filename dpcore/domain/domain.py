@@ -208,7 +208,7 @@ class Domain:
         Raises:
             UnknownCountError: it is not public; whatever needs it is refused by the plan.
         """
-        refusal = "the exact number of records is needed, and it is not public: declare records: N where it is"
+        refusal = "the exact number of records is needed, and it is not public: declare records: N"
         return need_value(self.exact, UnknownCountError, refusal)
 
     @property

@@ -17,7 +17,7 @@ import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
-from dpcore.checks import is_finite, need_positive, unboxed
+from dpcore.checks import is_finite, need_positive
 from dpcore.errors import AdjacencyError, ContractError, DpcoreError, LedgerError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError, relation_of
@@ -29,7 +29,7 @@ from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
-from dpcore.ledger.remaining_budget import RemainingBudget, shown_down
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
@@ -97,10 +97,8 @@ class Ledger(Shown):
             LedgerError: it exists already, or cannot be written.
         """
         # Gaussians add up exactly, but at delta = 0 they have no claim: only pure epsilons add up.
-        epsilon, delta = unboxed(epsilon), unboxed(delta)
         need_positive("ledger", epsilon=epsilon)
         need(is_finite(delta), "ledger", "a delta in [0, 1)", "delta", delta)
-        adjacency = relation_of(adjacency)
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
         tilted = 0.0
         if failures is None and kind == "gaussian":
@@ -109,7 +107,7 @@ class Ledger(Shown):
         total = Total(
             epsilon=epsilon,
             delta=delta,
-            adjacency=adjacency,
+            adjacency=relation_of(adjacency),
             notion=kind,
             tilted=tilted,
             **{name: value for name, value in options.items() if value is not None},
@@ -350,12 +348,9 @@ class Ledger(Shown):
                 row = transaction.append(kind, {**body, **additions})
                 return row, old_sums, new_sums, assumptions
         # Raised outside the transaction, which would else roll the recorded refusal back.
-        way = (
-            f"it takes `adjacency: {self.total.adjacency}`"
-            if isinstance(refusal, AdjacencyError)
-            else f"`epsilon: {shown_down(self.left().largest)}` is about what is left"
-        )
-        raise BudgetExceededError(f"the ledger {self.name!r} refuses ({way}): {refusal}")
+        is_foreign = isinstance(refusal, AdjacencyError)
+        way = f"`adjacency: {self.total.adjacency}` is its own" if is_foreign else self.left().way
+        raise BudgetExceededError(f"the ledger {self.name!r} refuses: {way}. {refusal}")
 
     def _sums_after(self, latest_row: Row | None) -> Spent:
         start = self.total.start()

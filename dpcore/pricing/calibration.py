@@ -70,10 +70,9 @@ def calibrate(
         quiet_asks = scale_to(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
         reason = _reason(quiet_asks, accountant, delta)
         # Without a delta every method refuses, each in a sentence of its own.
-        way = "; set a delta, or mechanisms that need none, such as laplace" if delta == 0 else reason
-        raise NoClaimError(
-            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}{way}"
-        )
+        pure = ": delta = 0 needs mechanisms of pure epsilon, such as laplace; or set a delta"
+        way = pure if delta == 0 else reason
+        raise NoClaimError(f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}{way}")
     # A root is known to a rounding only. What is returned was itself checked against the budget.
     return scale_to(_settle(root, lambda log_t: meets(scale_to(log_t))))
 

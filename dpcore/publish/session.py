@@ -79,7 +79,8 @@ class Session(SingleUse, Shown):
         domain: Declared public facts, never taken from the table.
         table: The records: columns by name, in their own units. A data frame serves, and so does
             what `read_csv` and its siblings return: such a file is read once, here.
-        adjacency: Which tables are neighbours, or its name as in a spec; a ledger's own, else `ADD_REMOVE` where the number
+        adjacency: Which tables are neighbours, or the name of that relation as in a spec; a
+            ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a

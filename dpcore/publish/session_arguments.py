@@ -146,4 +146,3 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
     if missing_fields := sorted(required_fields - {*fields}):
         raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
     return cast(AnyLearner, cls(**fields))
-

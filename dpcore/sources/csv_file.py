@@ -11,14 +11,13 @@ from typing import Any, BinaryIO
 import attrs
 import numpy as np
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import WRITTEN_APART, Columns, Part, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
 from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
 from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
-from dpcore.strict_yaml.other_files import why_unreadable
 
 CHUNK = 8 << 20  # bytes of a part, unless it is one frame
 SMALL = 1 << 20  # a file that is not worth importing pyarrow for
@@ -222,6 +221,8 @@ def _faults(path: Path) -> Iterator[None]:
             raise IsADirectoryError(errno.EISDIR, "not a file")
         yield
     except OSError as error:
+        from dpcore.strict_yaml.other_files import why_unreadable  # where something is wrong
+
         raise SourceError(f"{path}: {why_unreadable(path, error)}") from None
 
 

@@ -123,7 +123,9 @@ def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
     Raises:
         SpecError: at file:line:column.
     """
-    need(isinstance(path, Path | str), "load_spec", "the path of a spec", "path", describe_type(path))
+    need(
+        isinstance(path, Path | str), "load_spec", "the path of a spec", "path", describe_type(path)
+    )
     return _spec(read(Path(path), _START), Path(path), registry)
 
 

@@ -17,7 +17,6 @@ import attrs
 import yaml
 
 from dpcore.errors import SpecError, need, shown
-from dpcore.strict_yaml.other_files import why_no_text, why_unreadable
 
 LARGEST_FILE = 1 << 20  # bytes
 DEEPEST = 32  # nested collections
@@ -91,11 +90,15 @@ def read(path: Path, way: str = "") -> Node:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
     except OSError as error:
+        from dpcore.strict_yaml.other_files import why_unreadable  # where something is wrong
+
         raise SpecError(why_unreadable(path, error) + way, place=str(path)) from None
     need(len(raw) <= LARGEST_FILE, SpecError, f"larger than {LARGEST_FILE} bytes", place=name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        from dpcore.strict_yaml.other_files import why_no_text
+
         line = raw.count(b"\n", 0, error.start) + 1
         raise SpecError(why_no_text(raw) + way, place=f"{name}:{line}:1") from None
     need(text.strip(), SpecError, f"the file is empty{way}", place=f"{name}:1:1")

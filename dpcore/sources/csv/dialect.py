@@ -14,7 +14,6 @@ import attrs
 from dpcore.errors import ParameterError, SourceError, need
 from dpcore.records.location import Holds, Reading
 from dpcore.sources.csv import line as lines
-from dpcore.strict_yaml.other_files import why_no_text
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
 _DECLARE = "declare what the header names, or correct the header"
@@ -113,6 +112,8 @@ def read_header(
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
     header_cells = lines.row(body, reading.delimiter, None)
     if isinstance(header_cells, lines.Faulty):
+        from dpcore.strict_yaml.other_files import why_no_text  # where something is wrong
+
         why = why_no_text(raw) if header_cells is lines.NO_TEXT else header_cells.why
         raise SourceError(f"{path.name}, line 1: {why}")
     need(header_cells, SourceError, f"{path.name}: the file is empty, and begins with no header")

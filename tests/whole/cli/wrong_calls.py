@@ -34,7 +34,13 @@ def open_session(budget=BUDGET, domain=DOMAIN, table=TABLE, **more):
     return Session(budget, domain, table, **more)
 
 def regressor(**more):
-    return PrivateRegressor(**({"columns": (18, 100), "target": (0, 1000), "replay": "here"} | more))
+    usual = {"columns": (18, 100), "target": (0, 1000), "replay": "here"}
+    return PrivateRegressor(**(usual | more))
+
+def priced(**more):
+    usual = {"domain": FIT, "adjacency": REPLACE_ONE, "budget": BUDGET}
+    usual |= {"learner": StagedGradient(), "mechanism": Gaussian()}
+    return price(**(usual | more))
 """
 
 CALLS = (
@@ -48,7 +54,7 @@ CALLS = (
     ("PrivacyBudget(epsilon=True, delta=0)", "epsilon > 0"),
     ("PrivacyBudget(epsilon=np.float32(1), delta=np.float64(1e-6))", None),
     # what is declared
-    ("Categories('FM')", r"list|\(\.\.\.\)|tuple"),
+    ("Categories('FM')", "list"),
     ("Categories(('F',))", "two or more"),
     ("Categories(['F', 'M'])", None),
     ("Categories(5)", "list|tuple"),
@@ -75,7 +81,7 @@ CALLS = (
     ("open_session(table=None)", "by name"),
     ("open_session(table={'age': TABLE['age']})", "'income'.*(declare|rename)"),
     ("open_session(table={**TABLE, 'age': [300.0] * 40})", "on_invalid|project"),
-    ("open_session(table={**TABLE, 'smoker': [True, False] * 20})", "on_invalid|categories|Categories"),
+    ("open_session(table={**TABLE, 'smoker': [True, False] * 20})", "on_invalid"),
     ("open_session(table={**TABLE, 'age': [20.0]})", "length|records|as many"),
     ("open_session(adjacency='replace_one', domain=attrs_evolve(DOMAIN, exact=40))", None),
     ("open_session(adjacency='replace_won')", "'replace_one'|ADD_REMOVE"),
@@ -104,12 +110,12 @@ CALLS = (
     ("open_session().release(Count(), epsilon=0.5, mechanism='gaussian')", "mechanism"),
     ("open_session().fit(StagedGradient(), epsilon=0.5)", "records: N|target"),
     # a plan, a run, a file
-    ("price(domain=FIT, adjacency='replace_one', budget=BUDGET, learner=StagedGradient(), mechanism=Gaussian())", None),
-    ("price(domain=FIT, adjacency=REPLACE_ONE, budget=(1, 1e-6), learner=StagedGradient(), mechanism=Gaussian())", "PrivacyBudget"),
-    ("price(domain=FIT, adjacency=REPLACE_ONE, budget=BUDGET, learner='linear.staged_gradient', mechanism=Gaussian())", "learner"),
-    ("price(domain=FIT, adjacency=REPLACE_ONE, budget=BUDGET, learner=StagedGradient(), mechanism='gaussian')", "mechanism"),
-    ("price(domain=FIT, adjacency=REPLACE_ONE, budget=BUDGET, learner=StagedGradient(), mechanism=Exponential())", "l2|gaussian"),
-    ("plan = price(domain=FIT, adjacency=REPLACE_ONE, budget=BUDGET, learner=StagedGradient(), mechanism=Gaussian()); plan.run('people.csv')", "read_csv"),
+    ("priced(adjacency='replace_one')", None),
+    ("priced(budget=(1, 1e-6))", "PrivacyBudget"),
+    ("priced(learner='linear.staged_gradient')", "learner"),
+    ("priced(mechanism='gaussian')", "mechanism"),
+    ("priced(mechanism=Exponential())", "l2|gaussian"),
+    ("priced().run('people.csv')", "read_csv"),
     ("run('nowhere.yaml')", "no such file"),
     ("run('people.csv')", "spec"),
     ("run('s.yaml', table=5)", "by name|columns"),

@@ -59,8 +59,8 @@ class PrivateEstimator(BaseEstimator):
         columns: What is publicly known of the features: (low, high), each a number or one number a
             feature; or a mapping from each feature to (low, high) or to a list of texts.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
-        adjacency: Which datasets are neighbours, or its name; `REPLACE_ONE` if None, under which the number of
-            rows is public.
+        adjacency: Which datasets are neighbours, or the name of that relation; `REPLACE_ONE` if
+            None, under which the number of rows is public.
         on_invalid: `refuse` rows that do not fit what is declared, or `project` them into it.
         ledger: Charged by every fit: a name, a path or a `Ledger`.
         public_key: Of the public coins, to draw the same features again; never of the noise.
