@@ -26,9 +26,9 @@ def _number(test: Callable[[float], bool], requirement: str) -> Validator:
     return check
 
 
-def is_finite(value: object) -> bool:
+def is_finite(value: Any) -> bool:
     """Whether a value is a finite number (a bool is none here, nor is a text)."""
-    return isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
 
 
 def unboxed(value: Any) -> Any:
@@ -133,7 +133,7 @@ def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[
         need(key in data, SpecError, f"the key {key!r} is missing", field=key)
 
 
-def need_positive(owner: str, **values: float) -> None:
+def need_positive(owner: str, **values: Any) -> None:
     """Refuse arguments of a formula that are not finite and positive.
 
     Raises:

@@ -204,7 +204,7 @@ class RegistryError(SpecError):
     """A component or plugin is unknown, not admitted, broken or clashes with another."""
 
 
-class MissingPluginError(RegistryError, ImportError):
+class MissingPluginError(RegistryError, ImportError):  # type: ignore[misc]  # `path` is of keys
     """What was asked for comes with a distribution of this repository that is not installed."""
 
 

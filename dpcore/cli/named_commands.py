@@ -10,7 +10,7 @@ from typer.core import TyperGroup
 from dpcore.cli.console import fail
 from dpcore.errors import ParameterError, SpecError, near, shown
 
-_USAGE_ERROR: type[Exception] = typer.BadParameter.__mro__[1]  # its module differs by version
+_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # its module differs by version
 
 
 class NamedCommands(TyperGroup):

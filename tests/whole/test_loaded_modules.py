@@ -7,7 +7,10 @@ from pathlib import Path
 import dpcore
 
 PACKAGE = Path(dpcore.__file__).parent
-MOST_MODULES, MOST_LINES = 172, 23_000
+MOST_MODULES, MOST_LINES = (
+    172,
+    23_300,
+)  # 300 for words of what to do in refusals and checks of types
 SPEC = """\
 dpcore: 1
 data:
