@@ -85,9 +85,9 @@ def copy(
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
         need(
-            folder.suffix not in (".yaml", ".yml"),
+            folder.suffix not in (".yaml", ".yml") and not folder.is_file(),
             SpecError,
-            "needs a folder, got the name of a spec",
+            "needs a folder, got the name of a spec or another file",
             place=str(folder),
         )
         spec = _spec(name)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import describe_type, is_integer, need_field, unboxed
+from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.people import People
@@ -90,6 +90,9 @@ class Domain:
                 name,
                 describe_type(column),
             )
+        whose = "People(column=..., records=...)"
+        is_people = isinstance(self.people, People | None)
+        need(is_people, "domain", whose, "people", describe_type(self.people))
         # Roles are disjoint: a column is a feature, the target, a group or the person's id.
         need(
             (self._target is None) == (self._labels is None),
@@ -137,7 +140,7 @@ class Domain:
             owner="domain",
         )
         need_field(
-            self.norm is None or (math.isfinite(self.norm) and self.norm > 0),
+            self.norm is None or (is_finite(self.norm) and self.norm > 0),
             self,
             "norm",
             "a finite norm > 0",

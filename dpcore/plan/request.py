@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import instance_of, positive, positive_integer
+from dpcore.checks import instance_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
 from dpcore.events.relation_text import relation_of
@@ -117,12 +117,16 @@ class Request:
     domain: Domain = attrs.field(validator=instance_of(Domain))
     adjacency: Adjacency = attrs.field(converter=relation_of)
     budget: PrivacyBudget = attrs.field(validator=instance_of(PrivacyBudget))
-    releases: tuple[Release, ...] = attrs.field(converter=_as_tuple)
-    accountant: Accountant | None = None
+    releases: tuple[Release, ...] = attrs.field(
+        converter=_as_tuple, validator=attrs.validators.deep_iterable(instance_of(Release))
+    )
+    accountant: Accountant | None = attrs.field(
+        default=None, validator=attrs.validators.optional(instance_of(Accountant))
+    )
     coins: PublicCoins | None = None
     separate: int = 1
     look: PrivateLook | None = None
-    holdout: float = 0.0
+    holdout: float = attrs.field(default=0.0, validator=probability)
     sealed: bool = False
     # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
     on_invalid: Literal["refuse", "project"] = attrs.field(
@@ -130,7 +134,9 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
-    registry: Registry | None = None
+    registry: Registry | None = attrs.field(
+        default=None, validator=attrs.validators.optional(instance_of(Registry))
+    )
     expected: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )

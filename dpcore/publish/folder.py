@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, near, need
@@ -334,6 +335,8 @@ def load_run(
         ReplayError: the folder is incomplete, or was changed.
         SpecError: its lock holds no valid spec.
     """
+    is_path = isinstance(folder, Path | str)
+    need(is_path, "load_run or replay", "the path of a run folder", "folder", describe_type(folder))
     folder = Path(folder)
     channel, files_folder = _channel(folder)
     try:

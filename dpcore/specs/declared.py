@@ -56,6 +56,10 @@ def declared(node: Node) -> Declared:
     Raises:
         SpecError: at the key that is unknown, missing, impossible or at odds with another.
     """
+    # A ledger names persons in its adjacency; a spec says with its data whose a record is.
+    relation = node.mapping.get("adjacency", node).mapping
+    way = "needs add_remove or replace_one, and data.domain.people: {column: ID, records: N}"
+    need("person" not in relation, SpecError, way, "adjacency")
     text = convert(node, SpecText)
     need(
         text.release is not None or text.releases is not None,
