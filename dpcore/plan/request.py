@@ -17,10 +17,10 @@ from dpcore.errors import SpecError, need
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry.registry import Registry
 
 if TYPE_CHECKING:
     from dpcore.plan.paid_evaluation import PrivateLook
+    from dpcore.registry.registry import Registry
 
 RELEASE = "evaluation"
 
