@@ -8,7 +8,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -181,6 +180,8 @@ class LocalEngine(Engine):
         """What every thread finds; where one fails, or a signal comes, the others stop."""
         if count <= 1:
             return [work()]
+        from concurrent.futures import ThreadPoolExecutor  # small data need none
+
         with ThreadPoolExecutor(count) as pool:
             futures = [pool.submit(work) for _ in range(count)]
             try:
