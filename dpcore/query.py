@@ -199,8 +199,9 @@ class Query:
         """
         query = object.__new__(type(self))
         for field in attrs.fields(type(self)):
-            object.__setattr__(query, field.name, getattr(self, field.name))
-        object.__setattr__(query, "args", args)
+            object.__setattr__(
+                query, field.name, args if field.name == "args" else getattr(self, field.name)
+            )
         return query
 
     def stated_in(self, norm: Distance) -> Self:

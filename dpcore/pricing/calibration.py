@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from dpcore.accountant import Accountant
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.plan.ask import Ask, compose
 
@@ -117,7 +117,7 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
     try:
         return find_zero(_Bracketed(excess, below, above), below, above)
     except _JumpError as jump:
-        return jump.above
+        return float(jump.args[0])
 
 
 def find_zero(function: Callable[[float], float], start: float, end: float) -> float:
@@ -130,17 +130,15 @@ def find_zero(function: Callable[[float], float], start: float, end: float) -> f
         ValueError: the signs do not differ, or a value is no number.
         RuntimeError: 100 steps do not suffice.
     """
-    last, x, opposite = start, end, 0.0
-    at_last, at_x, at_opposite = function(last), function(x), 0.0
-    before = step = 0.0
+    # Points with their values: the last one, the present one, and one beyond 0.
+    (last, at_last), (x, at_x) = (start, function(start)), (end, function(end))
+    opposite = at_opposite = before = step = 0.0
     if at_last == 0 or at_x == 0:
         return last if at_last == 0 else x
-    if not at_last * math.copysign(1.0, at_x) < 0:
-        raise ValueError("the signs at both ends are the same")
+    need(at_last * math.copysign(1.0, at_x) < 0, ValueError, "the signs at both ends are the same")
     for _ in range(_STEPS):
         if at_last != 0 != at_x and (at_last > 0) != (at_x > 0):
-            opposite, at_opposite = last, at_last
-            before = step = x - last
+            (opposite, at_opposite), before, step = (last, at_last), x - last, x - last
         if abs(at_opposite) < abs(at_x):
             last, x, opposite = x, opposite, x
             at_last, at_x, at_opposite = at_x, at_opposite, at_x
@@ -151,29 +149,26 @@ def find_zero(function: Callable[[float], float], start: float, end: float) -> f
         secant = math.inf
         if abs(before) > tolerance and abs(at_x) < abs(at_last):
             with contextlib.suppress(ZeroDivisionError):
-                if last == opposite:
-                    secant = -at_x * (x - last) / (at_x - at_last)
-                else:
-                    first = (at_last - at_x) / (last - x)
-                    second = (at_opposite - at_x) / (opposite - x)
-                    divisor = second * first * (at_opposite - at_last)
-                    secant = -at_x * (at_opposite * second - at_last * first) / divisor
+                first = (at_last - at_x) / (last - x)
+                second = (at_opposite - at_x) / (opposite - x)
+                secant = (
+                    -at_x
+                    * (at_opposite * second - at_last * first)
+                    / (second * first * (at_opposite - at_last))
+                )
+            if last == opposite:
+                secant = -at_x * (x - last) / (at_x - at_last)
         is_short = 2 * abs(secant) < min(abs(before), 3 * abs(half) - tolerance)
         before, step = (step, secant) if is_short else (half, half)
         last, at_last = x, at_x
         x += step if abs(step) > tolerance else math.copysign(tolerance, half)
         at_x = function(x)
-        if math.isnan(at_x):
-            raise ValueError("the function is no number between the ends")
+        need(not math.isnan(at_x), ValueError, "the function is no number between the ends")
     raise RuntimeError(f"no zero was found in {_STEPS} steps")
 
 
 class _JumpError(Exception):
-    """The function jumps over 0 just below `above`, where it is negative."""
-
-    def __init__(self, above: float) -> None:
-        super().__init__()
-        self.above = above
+    """The function jumps over 0 just below the value that this holds, where it is negative."""
 
 
 class _Bracketed:

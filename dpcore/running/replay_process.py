@@ -28,10 +28,10 @@ import sys
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Self, cast
+from typing import IO, cast
 
 import attrs
 
@@ -67,9 +67,8 @@ class Rebuilt:
     note: str = ""
 
 
+# From a run's answers, and what makes the models at the ends of its conversations.
 Replayed = Callable[[Answers, Sequence[Rebuild]], Rebuilt]
-"""From a run's answers, and what makes the models at the ends of its conversations."""
-
 Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
@@ -90,7 +89,7 @@ else:
 _PATIENCE = 600.0
 
 
-class Replayer(ABC):
+class Replayer(AbstractContextManager["Replayer"]):
     """Where runs are replayed from their answers. As a context, it is closed at the end."""
 
     @abstractmethod
@@ -102,14 +101,11 @@ class Replayer(ABC):
         The function that it yields replays the run, or raises `ReleaseError`.
         """
 
-    def start(self) -> None:  # noqa: B027  # most have nothing to get ready
+    def start(self) -> None:  # most have nothing to get ready
         """Get ready while something else is done: `of` would do it."""
 
-    def close(self) -> None:  # noqa: B027  # nor to free
+    def close(self) -> None:  # nor to free
         """Free what it holds; `of` begins anew."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -268,11 +264,12 @@ def _unimportable(error: str) -> str:
 
 
 def _alone(retold: Rebuilt, cause: str) -> Rebuilt:
-    note = (
-        f"{cause}, so that this one alone replayed the answers: globals and class attributes were "
-        f"not checked"
+    return attrs.evolve(
+        retold,
+        place=f"{_ALONE}{cause}",
+        note=f"{cause}, so that this one alone replayed the answers: globals and class attributes "
+        f"were not checked",
     )
-    return attrs.evolve(retold, place=f"{_ALONE}{cause}", note=note)
 
 
 def _accept(
@@ -286,13 +283,18 @@ def _accept(
     try:
         models = pickle.loads(base64.b64decode(objects))  # noqa: S301  # it holds no record
         # Whatever fails here is judged by a replay, and its text stays here.
-        arrays, descriptions = map(collect_arrays, models), map(describe, models)
-        rebuilt = Rebuilt(models=models, arrays=(*arrays,), descriptions=(*descriptions,),
-                          place=_CLEAN)  # fmt: skip
+        rebuilt = Rebuilt(
+            models=models,
+            arrays=tuple(map(collect_arrays, models)),
+            descriptions=tuple(map(describe, models)),
+            place=_CLEAN,
+        )
         travelled = map(published, models, rebuilt.arrays, rebuilt.descriptions)
         asks = [transcript(group) for group in answers]
         own = [_digest(settled(end())) for end in ends]
-        both = [[list(pair) for pair in zip(group, asks, strict=True)] for group in (travelled, own)]
+        both = [
+            [list(pair) for pair in zip(group, asks, strict=True)] for group in (travelled, own)
+        ]
         return rebuilt if both == [json.loads(digests)] * 2 else None
     except Exception:
         return None
@@ -382,8 +384,7 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
             digests.append([_digest(models[-1]), transcript(asks)])
     except Exception:
         return "failed"
-    try:
+    objects = ""
+    with contextlib.suppress(Exception):  # whatever a field of a third party's class raises
         objects = base64.b64encode(pickle.dumps(tuple(models))).decode()
-    except Exception:  # whatever a field of a third party's class raises
-        objects = ""
     return f"told {objects} {json.dumps(digests)}"

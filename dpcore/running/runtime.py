@@ -23,7 +23,7 @@ from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, through_mechanism
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Handover, Rebuild, Schedule, converse
+from dpcore.running.schedule import Handover, Rebuild, Schedule
 
 
 def open_records(
@@ -104,7 +104,7 @@ def release(
                 records=evaluated_records(scheduled.part, model, opened, schedule.request.domain),
                 reuse=Reuse(),
             )
-        answers[scheduled.name], end = converse(scheduled.answers(conversation))
+        answers[scheduled.name], end = scheduled.answers(conversation)
         ends.append(end)
         if handover.is_input(scheduled.name):
             handover.keep(scheduled.name, rebuild(scheduled.name))

@@ -1,7 +1,7 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -24,8 +24,7 @@ from dpcore.running.release_context import Conversation
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
 
-Rebuild = Callable[[], Published]
-"""What makes a model when it is called."""
+Rebuild = Callable[[], Published]  # it makes a model when it is called
 
 Inputs = Mapping[str, Published]
 """What earlier releases published, by name."""
@@ -101,11 +100,11 @@ class Scheduled(ABC):
         """
 
     @abstractmethod
-    def answers(self, held: Conversation) -> Generator[Answer, None, Rebuild]:
-        """PRIVATE inside: all its answers, in order of asking.
+    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
+        """PRIVATE inside: all its answers, in order of asking; and what makes the model at the end.
 
-        It returns what makes the model at this conversation's end, for comparisons alone: objects
-        that were here while records were open are not published.
+        That model is for comparisons alone: an object that was here while records were open is not
+        published where a clean process makes another.
         """
 
     @abstractmethod
@@ -147,16 +146,6 @@ class Scheduled(ABC):
         self, held: Conversation, model: Model, holdout: HoldOut
     ) -> tuple[NDArray[Any], NDArray[Any]]:
         """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
-
-
-def converse(answers: Generator[Answer, None, Rebuild]) -> tuple[tuple[Answer, ...], Rebuild]:
-    """PRIVATE inside: all answers of a release, and what makes its model at their end."""
-    collected = []
-    while True:
-        try:
-            collected.append(next(answers))
-        except StopIteration as end:
-            return tuple(collected), end.value
 
 
 class Handover:

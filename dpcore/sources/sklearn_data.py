@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import SourceError, nearest
+from dpcore.errors import SourceError, nearest, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Source, TableSource
 from dpcore.sources.csv.dialect import require_columns
@@ -30,12 +30,18 @@ _COLUMNS = {
         for form in ("mean {}", "{} error", "worst {}")
         for measure in _MEASURES.split()
     ],
-    "diabetes": "age sex bmi bp s1 s2 s3 s4 s5 s6".split(),
+    "diabetes": ["age", "sex", "bmi", "bp", "s1", "s2", "s3", "s4", "s5", "s6"],
     "digits": [f"pixel_{i}_{j}" for i in range(8) for j in range(8)],
     "iris": [f"{part} {size} (cm)" for part in ("sepal", "petal") for size in ("length", "width")],
     "wine": _WINE.split(),
 }
-_HEADED = {"breast_cancer": "breast_cancer.csv", "iris": "iris.csv", "wine": "wine_data.csv"}
+_FILES = {
+    "breast_cancer": ["breast_cancer.csv"],
+    "diabetes": ["diabetes_data_raw.csv.gz", "diabetes_target.csv.gz"],
+    "digits": ["digits.csv.gz"],
+    "iris": ["iris.csv"],
+    "wine": ["wine_data.csv"],
+}
 
 
 @attrs.frozen(kw_only=True)
@@ -63,32 +69,36 @@ class SklearnData(Location):
         package = importlib.util.find_spec("sklearn")
         if package is None or package.origin is None:
             raise SourceError("sklearn:... needs scikit-learn: pip install scikit-learn")
-        if (name := self.sklearn) not in _COLUMNS:
-            raise SourceError(f"no data set sklearn:{name}{nearest(name, _COLUMNS)}", "data.source")
-        rows = _read_packaged(Path(package.origin).parent / "datasets" / "data", name)
-        names = _COLUMNS[name]
-        if rows is None or rows.shape[1] != len(names) + 1:
-            names, rows = _load(name)
+        need(
+            (name := self.sklearn) in _COLUMNS,
+            SourceError,
+            f"no data set sklearn:{name}{nearest(name, _COLUMNS)}",
+            "data.source",
+        )
+        names, rows = _read_packaged(Path(package.origin).parent, name) or _load(name)
         table = dict(zip([*names, "target"], rows.T, strict=True))
         require_columns(f"sklearn:{name}", list(table), reading.names)
         return TableSource(table, premises=())  # published with its types
 
 
-def _read_packaged(folder: Path, name: str) -> NDArray[np.float64] | None:
-    """Rows of all columns and the target, shape (n, p + 1); None where a file is missing."""
+def _read_packaged(package: Path, name: str) -> tuple[list[str], NDArray[np.float64]] | None:
+    """Names of all columns, and rows with the target, shape (n, p + 1); None where a file is
+    missing, or another one.
+    """
+    delimiter = None if name == "diabetes" else ","  # and files that are not packed have a header
     try:
-        if name in _HEADED:
-            return np.loadtxt(folder / _HEADED[name], delimiter=",", skiprows=1)
-        if name == "digits":
-            return np.loadtxt(folder / "digits.csv.gz", delimiter=",")
-        columns = np.loadtxt(folder / "diabetes_data_raw.csv.gz")
-        return np.column_stack([columns, np.loadtxt(folder / "diabetes_target.csv.gz")])
+        rows = np.column_stack([
+            np.loadtxt(package / "datasets" / "data" / file, delimiter=delimiter,
+                       skiprows=int(file.endswith(".csv")))
+            for file in _FILES[name]
+        ])  # fmt: skip
     except (OSError, ValueError):
         return None
+    return (_COLUMNS[name], rows) if rows.shape[1] == len(_COLUMNS[name]) + 1 else None
 
 
 def _load(name: str) -> tuple[list[str], NDArray[np.float64]]:
-    """Names of all columns, and rows with the target: by scikit-learn's own loader."""
+    """The same, by scikit-learn's own loader."""
     from sklearn import datasets
 
     load = getattr(datasets, f"load_{name}")

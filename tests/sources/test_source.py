@@ -5,10 +5,9 @@ from dpcore.errors import SourceError
 from dpcore.records.location import Holds, Reading
 from dpcore.sources import sklearn_data
 from dpcore.sources.csv.line import LONGEST
-from dpcore.sources.text import load_table
 from dpcore.specs.grammar import Csv
 
-from doubles import domain
+from doubles import domain, load_table
 
 
 def load(path, layout=None):
@@ -79,9 +78,9 @@ def test_toy_data_are_those_of_scikit_learn_to_the_last_bit(monkeypatch, name, p
     if packaged:
         monkeypatch.setattr(sklearn_data, "_load", refuse)
     else:
-        monkeypatch.setattr(sklearn_data, "_read_packaged", lambda folder, name: np.zeros((3, 3)))
-    location, reading = sklearn_data.SklearnData(sklearn=name), Reading(columns={"target": Holds.NUMBERS})
-    (part,) = location.open(reading).parts()
+        monkeypatch.setitem(sklearn_data._FILES, name, ["wine_data.csv", "none"])
+    reading = Reading(columns={"target": Holds.NUMBERS})
+    (part,) = sklearn_data.SklearnData(sklearn=name).open(reading).parts()
     table = part.table
     assert list(table) == list(expected)
     assert all(table[n].dtype == np.float64 for n in table)
