@@ -109,7 +109,14 @@ def _tell(digest: Any, value: Any) -> None:
     # Types and lengths go in as well, so that no two values run together to the same bytes. What
     # asks are mostly made of comes first, since every ask of a run is told twice.
     if isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
-        form = repr((str(value.dtype) if value.dtype.kind == "V" else value.dtype.str, value.shape))
+        # The order in memory counts too: files are written in it.
+        form = repr(
+            (
+                str(value.dtype) if value.dtype.kind == "V" else value.dtype.str,
+                value.shape,
+                value.flags.fnc,
+            )
+        )
         digest.update(b"#%d %s" % (len(form), form.encode()))
         digest.update(np.ascontiguousarray(value).tobytes())
     elif isinstance(value, str | bytes | int | float | complex | None):
