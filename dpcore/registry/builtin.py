@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dpcore.engines.choice import EngineChoice
     from dpcore.events.base import Event
     from dpcore.functions.kernels.base import Kernel
-    from dpcore.learner import AnyLearner
     from dpcore.learning.features.base import FeatureMap
     from dpcore.learning.metrics.base import Metric
     from dpcore.mechanism import AnyMechanism
@@ -26,21 +25,10 @@ if TYPE_CHECKING:
 
 
 @hookimpl
-def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
-    """Learners made of other learners."""
-    return LazyMapping(
-        {
-            "best_of": ("dpcore.learning.learners.best_of", "BestOf"),
-        }
-    )
-
-
-@hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """Conversions between adjacencies, and the bounds of learners made of others."""
+    """Conversions between adjacencies, and the bound of sums."""
     return LazyMapping(
         {
-            "best_of": ("dpcore.learning.bounds.best_of", "BestOfBound"),
             "sum": ("dpcore.learning.bounds.sum", "SumBound"),
             "twice_add_remove": ("dpcore.learning.bounds.twice_add_remove", "TwiceAddRemove"),
         }
@@ -89,8 +77,6 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
     """The core's feature maps, by the bare name that a spec gives."""
     return LazyMapping(
         {
-            "cos_sin": ("dpcore.learning.features.cos_sin", "CosSin"),
-            "cosines": ("dpcore.learning.features.cosines", "Cosines"),
             "identity": ("dpcore.learning.features.identity", "Identity"),
         }
     )

@@ -23,8 +23,8 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
 from dpcore.errors import DpcoreError, NoClaimError
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.registry.kinds import LEARNER, MECHANISM
+from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
 

@@ -29,7 +29,6 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
@@ -43,6 +42,7 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.bounds import bound_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2

@@ -8,8 +8,6 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Registry
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -30,6 +28,8 @@ from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.mechanisms.mechanisms import events_of, mechanism_cases, mechanism_verdicts
 from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain

@@ -18,8 +18,6 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import coordinates, free, from_real
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -46,6 +44,8 @@ from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 from dpcore_models.theorems.ridge import ridge_replace_one
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
