@@ -128,25 +128,13 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
 @hookimpl
 def dpcore_metrics() -> Mapping[str, type[Metric]]:
     """The core's metrics, by the bare name that a spec gives."""
-    means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
-    losses = "dpcore.learning.metrics.losses"
+    means = "dpcore.learning.metrics.means"
     return LazyMapping(
         {
             "accuracy": (means, "Accuracy"),
-            "balanced_accuracy": ("dpcore.learning.metrics.balanced", "BalancedAccuracy"),
-            "brier_score": (losses, "BrierScore"),
-            "calibration_error": ("dpcore.learning.metrics.calibration", "CalibrationError"),
-            "excessive_risk": ("dpcore.learning.metrics.risk", "ExcessiveRisk"),
-            "false_positive_rate": (rates, "FalsePositiveRate"),
-            "log_loss": (losses, "LogLoss"),
             "mae": (means, "MeanAbsoluteError"),
             "mse": (means, "MeanSquaredError"),
-            "parity": ("dpcore.learning.metrics.parity", "Parity"),
-            "positive_rate": (rates, "PositiveRate"),
-            "risk_gap": ("dpcore.learning.metrics.risk", "RiskGap"),
             "rmse": (means, "RootMeanSquaredError"),
-            "roc_auc": ("dpcore.learning.metrics.ranking", "AreaUnderCurve"),
-            "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
 

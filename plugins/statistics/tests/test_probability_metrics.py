@@ -9,13 +9,13 @@ import pytest
 
 from dpcore import Categories, Classes, Range
 from dpcore.errors import ParameterError
-from dpcore.learning.metrics.balanced import BalancedAccuracy
 from dpcore.learning.metrics.base import WHOLE, Held
-from dpcore.learning.metrics.calibration import CalibrationError
 from dpcore.learning.metrics.groups import Groups
-from dpcore.learning.metrics.losses import BrierScore, LogLoss
 from dpcore.learning.metrics.means import Accuracy
-from dpcore.learning.metrics.ranking import AreaUnderCurve
+from dpcore_statistics.metrics.balanced import BalancedAccuracy
+from dpcore_statistics.metrics.calibration import CalibrationError
+from dpcore_statistics.metrics.losses import BrierScore, LogLoss
+from dpcore_statistics.metrics.ranking import AreaUnderCurve
 
 scored = pytest.importorskip("sklearn.metrics")
 
