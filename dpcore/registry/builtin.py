@@ -44,11 +44,8 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
             "discrete_laplace": ("dpcore.mechanisms.discrete_laplace", "DiscreteLaplace"),
             "exponential": ("dpcore.mechanisms.exponential", "Exponential"),
             "gaussian": ("dpcore.mechanisms.gaussian", "Gaussian"),
-            "gaussian_process": ("dpcore.mechanisms.gaussian_process", "GaussianProcess"),
-            "gaussian_sampling": ("dpcore.mechanisms.gaussian_sampling", "GaussianSampling"),
             "l2_gamma": ("dpcore.mechanisms.l2_gamma", "L2Gamma"),
             "laplace": ("dpcore.mechanisms.laplace", "Laplace"),
-            "per_query": ("dpcore.mechanisms.per_query", "PerQuery"),
             "permute_and_flip": ("dpcore.mechanisms.permute_and_flip", "PermuteAndFlip"),
             "randomized_response": ("dpcore.mechanisms.randomized_response", "RandomizedResponse"),
             "truncated_laplace": ("dpcore.mechanisms.truncated_laplace", "TruncatedLaplace"),
@@ -93,11 +90,8 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:
     """The core's kernels, by the bare name that a spec gives."""
     return LazyMapping(
         {
-            "exponential": ("dpcore.functions.kernels.matern", "ExponentialKernel"),
             "gaussian": ("dpcore.functions.kernels.gaussian", "GaussianKernel"),
             "linear": ("dpcore.functions.kernels.linear", "LinearKernel"),
-            "matern_3_2": ("dpcore.functions.kernels.matern", "Matern32Kernel"),
-            "matern_5_2": ("dpcore.functions.kernels.matern", "Matern52Kernel"),
         }
     )
 

@@ -23,11 +23,8 @@ from dpcore.mechanism import coordinates, free, from_real
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
@@ -39,6 +36,8 @@ from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.oracles.interactive import interactive_cases
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
@@ -47,6 +46,7 @@ from dpcore_linear.sufficient_statistics import SufficientStatistics, Sufficient
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines
 from dpcore_models.theorems.ridge import ridge_replace_one
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
