@@ -67,7 +67,7 @@ BUDGETS = {
     "models": 1_260,  # the choice among learners and random features, which were the core's
     "ntk": 1_050,  # Gaussian sampling, which was the core's
     "random-features": 995,
-    "report": 980,  # pictures that come as data are drawn; what lists of events cost, once the core's
+    "report": 980,  # pictures as data; what lists of events cost, which was the core's
     "sgd": 870,
     "statistics": 2_875,  # running totals; metrics beside means, which were the core's
     "tables": 1_815,

@@ -4,11 +4,17 @@ A domain needs no target. Every number is published with an interval that follow
 alone, and `dpcore check` tells its width before any record is read.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dpcore import Event, Learner, Mechanism, Metric, SensitivityBound, hookimpl
+from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
+
+if TYPE_CHECKING:
+    from dpcore import Metric
 
 _MECHANISMS = "dpcore_statistics.mechanisms"
 _METRICS = "dpcore_statistics.metrics"
