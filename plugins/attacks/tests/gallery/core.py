@@ -3,6 +3,9 @@
 Whatever dpcore exports is imported from there. When a module moves, this file is the one to edit.
 """
 
+import dpcore_kernel_ridge
+import dpcore_models
+import dpcore_ntk
 from dpcore import Registry
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.basic import BasicAccountant
@@ -106,11 +109,16 @@ __all__ = [
     "load_spec",
     "mechanism_cases",
     "positive",
+    "registry_of",
     "ridge_replace_one",
 ]
 
 
+def registry_of(module):
+    """The core, a module, and the plugins whose components examples of the gallery name."""
+    return Registry.of(module, dpcore_kernel_ridge, dpcore_models, dpcore_ntk)
+
+
 def examined(module, effort=1.0, seed=0, **options):
     """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
-    registry = Registry.of(module)
-    return examine(module.__name__, registry, Effort().times(effort), seed, **options)
+    return examine(module.__name__, registry_of(module), Effort().times(effort), seed, **options)
