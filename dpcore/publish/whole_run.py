@@ -24,7 +24,6 @@ from dpcore.errors import (
     LedgerError,
     NotPublishedError,
     OperatorFileError,
-    ReplayError,
     ResourceError,
     SpecError,
     SpoolError,
@@ -42,12 +41,12 @@ from dpcore.publish.folder import (
     REPRODUCTION,
     UNCOVERED,
     Run,
-    differing,
     load_run,
     means,
     public_files,
 )
-from dpcore.publish.lock import explain_versions, lock_of, locked
+from dpcore.publish.lock import lock_of, locked
+from dpcore.publish.rounding import compared
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
@@ -201,6 +200,7 @@ def replay(
     *,
     memory: int | None = None,
     work: int | None = None,
+    exact: bool = False,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
@@ -208,22 +208,20 @@ def replay(
     bytes show that answers and models agree with the locked plan: not who made them, nor that the
     plan is priced rightly, which `dpcore check` on the spec tells.
 
+    Another processor or NumPy may round floats of models and tables otherwise. Files in which they
+    differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
+    Digits beyond that difference are not shown to follow from the answers.
+
     Args:
         memory: Bytes that the plan may need; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
+        exact: Whether to refuse rounding as well.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    result = load_run(folder, registry, memory=memory, work=work)
-    # Bytes decide. Other versions are no fault, and may explain one.
-    if differences := differing(result):
-        raise ReplayError(
-            f"{result.kept}: {', '.join(differences)} do not replay"
-            f"{explain_versions(result.lock, result.spec)}"
-        )
-    return result
+    return compared(load_run(folder, registry, memory=memory, work=work), exact=exact)
 
 
 @attrs.frozen(eq=False, repr=False)

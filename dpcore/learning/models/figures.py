@@ -33,7 +33,6 @@ BY_LAW = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
-NOT_STATED = "not stated"
 
 
 @attrs.frozen(kw_only=True, eq=False)
