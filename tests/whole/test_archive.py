@@ -96,7 +96,7 @@ def without_types(text):
 
     An older typer writes `--seed INTEGER` for `--seed <int>`, and `SPEC` for `{spec}`.
     """
-    text = re.sub(r"<[^>|]*>|\b(FLOAT|INTEGER|PATH|TEXT)( RANGE)?(?=\s)", "", text)
+    text = re.sub(r"<[][A-Za-z ]*>|\b(FLOAT|INTEGER|PATH|TEXT)( RANGE)?(?=\s)", "", text)
     return re.sub(r"[][{}<>\s]", "", text).casefold()
 
 
