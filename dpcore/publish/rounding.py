@@ -72,7 +72,7 @@ def _with_columns(
     """The same tables with the floats that arrays hold in place of those that were computed."""
     tables = {}
     for key, figures in statistics.tables.items():
-        columns = {
+        columns: dict[str, Any] = {
             name: arrays[f"{release}.{key}.{name}".replace("..", ".")]
             for name, cells in figures.items()
             if {*map(type, cells)} == {float}

@@ -221,6 +221,7 @@ def replay(
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
+    # Bytes decide first. What is left of rounding is stated with the run.
     return compared(load_run(folder, registry, memory=memory, work=work), exact=exact)
 
 
