@@ -12,18 +12,35 @@ from dpcore.publish.folder import GUARANTEE_TEXT
 from dpcore.publish.lock import explain_versions
 from dpcore.publish.whole_run import replay as rebuilt
 
+PublicOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--public",
+        metavar="NAME=PATH",
+        help="The public records that the run started from: a file for each name of its lock.",
+        show_default=False,
+    ),
+]
+
 
 def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     memory: MemoryOption = None,
     work: WorkOption = None,
     exact: Annotated[bool, typer.Option("--exact", help="Refuse rounding as well.")] = False,
+    public: PublicOption = None,
     json: JsonOption = False,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
         with SlowProgress(None, "replaying"):
-            result = rebuilt(run, memory=in_bytes(memory), work=in_number(work), exact=exact)
+            result = rebuilt(
+                run,
+                memory=in_bytes(memory),
+                work=in_number(work),
+                exact=exact,
+                public=dict(pair.partition("=")[::2] for pair in public or []),
+            )
         rounding, equal = result.rounding, sorted({*result.files} - {*result.rounding})
         if json:
             show_json(

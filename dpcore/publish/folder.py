@@ -37,7 +37,7 @@ from dpcore.publish.bounded_reading import (
     read_json,
 )
 from dpcore.publish.formats import format_of
-from dpcore.publish.lock import Lock, decoded, relocked, require_same
+from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.published_statement import PublishedStatement
 from dpcore.publish.stacking import Transcript, stacked, unstacked
@@ -48,6 +48,7 @@ from dpcore.specs.spec import Spec, spec_of_plain
 
 if TYPE_CHECKING:
     from dpcore.learning.models.predictions import Predictions
+    from dpcore.sources.opening import Unopened
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
@@ -331,6 +332,7 @@ def load_run(
     *,
     memory: int | None = None,
     work: int | None = None,
+    public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
     """Take the locked plan and rebuild the models from `answers.npz`.
 
@@ -338,6 +340,10 @@ def load_run(
     is priced again: sensitivities, noise and epsilon are the lock's, and `dpcore check` on the spec
     tells whether they are right. What a run says of its ledger is taken as it stands;
     `dpcore ledger verify --run` asks the ledger.
+
+    Args:
+        public: The public records that the run started from, by name, or paths of their files: the
+            folder has their digests alone, and no path that its lock names is opened.
 
     Raises:
         ReplayError: the folder is incomplete, or was changed.
@@ -358,7 +364,10 @@ def load_run(
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
     # How much this machine may do is for the reader to say, not for the lock.
-    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
+    request = attrs.evolve(
+        spec.request, memory=memory, work=work, public=require_public(spec, public or {})
+    )
+    spec = attrs.evolve(spec, request=request)
     coins = PublicCoins(lock.key)
     need(
         spec.request.coins is None or spec.request.coins.key == lock.key,

@@ -56,9 +56,11 @@ BUDGETS = {
     # best claim, and queries have usual mechanisms. 210 for noise across asks: bands, turns and
     # past sums. 70 for the names of plugins and digests of their code. 130 for claims that are
     # added up in ledgers, and for inputs of releases. 270 for noise from its law. 170 for releases
-    # that are no model.
-    "dpcore": 21_250,
-    "attacks": 8_260,  # examinations in stages, cheap laws first; correlated noise on integers
+    # that are no model. 110 for public records and for what a session hands on,
+    # 25 for the distributions of named locations, and for spools that lie in memory.
+    "dpcore": 21_335,
+    "attacks": 8_730,  # examinations in stages, cheap laws first; correlated noise on integers;
+    # 460 for the sheet of any component, and for what the plan answers to each pair
     "bridges": 1_680,  # transformers; what a trainer divides by; estimators ask for types first
     "engines": 410,
     "experiments": 910,
@@ -68,7 +70,7 @@ BUDGETS = {
     "ntk": 930,
     "random-features": 995,
     "report": 595,  # authors: pictures that come as data are drawn
-    "sgd": 870,
+    "sgd": 960,  # gradient steps with correlated noise
     "statistics": 2_500,  # running totals
     "tables": 1_815,
 }

@@ -219,7 +219,7 @@ class Statistics(Shown):
     def settled(self) -> Statistics:
         """A copy that shares nothing with this one, and is made of plain values alone."""
         return Statistics(
-            tables={str(name): figures.settled() for name, figures in self.tables.items()}
+            tables={str(name): Figures.settled(table) for name, table in self.tables.items()}
         )
 
     def unstated(self) -> Statistics:

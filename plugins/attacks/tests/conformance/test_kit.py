@@ -113,6 +113,17 @@ def test_a_right_plugin_passes_with_exit_code_0(invoke):
     assert "made_up breaks no law" in found.output
 
 
+def test_a_pass_of_some_laws_says_that_the_others_were_not_tested(invoke):
+    """The bound is wrong: a law of another matter passes, and nothing may read as a pass of all."""
+    words = ("test", "made_up", "--effort", "0.1", "--only", "learner.model-replays")
+    partial_run = invoke(module(TooSmall), *words)
+    assert partial_run.exit_code == 0, partial_run.output
+    assert "no law of those that --only names. The others were not tested." in " ".join(
+        partial_run.output.split()
+    )
+    assert json.loads(invoke(module(TooSmall), *words, "--json").stdout)["only"] == [words[-1]]
+
+
 def test_a_wrong_bound_fails_with_exit_code_1_and_its_law_in_table_and_json(invoke):
     made = module(TooSmall)
     shown = invoke(made, "test", "made_up", "--effort", "0.1")
