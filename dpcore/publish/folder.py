@@ -108,7 +108,6 @@ def _files(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    style = format_of(lock.format)
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -125,8 +124,8 @@ def _files(
         LOCK: lock.encode(),
         ANSWERS: _npz(answers),
         **model_files(lock, parameters, tables),
-        GUARANTEE_JSON: _json(style.guarantee(guarantee)),
-        GUARANTEE_TEXT: style.paragraph(guarantee).encode() + b"\n",
+        GUARANTEE_JSON: _json(format_of(lock.format).guarantee(guarantee)),
+        GUARANTEE_TEXT: format_of(lock.format).paragraph(guarantee).encode() + b"\n",
         **evaluation,
         **predictions,
     }
