@@ -85,7 +85,7 @@ if TYPE_CHECKING:
         SecretCoins as SecretCoins,
         Stream as Stream,
     )
-    from dpcore.records.records import Records as Records
+    from dpcore.records.records import PublicRecords as PublicRecords, Records as Records
     from dpcore.records.source import Part as Part, Source as Source
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
@@ -178,6 +178,7 @@ _HOME = {
     "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
+    "PublicRecords": "records.records",
     "Published": "learner",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",

@@ -30,6 +30,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 ORDER = (
     "check", "run", "replay", "report", "reproduce", "examples", "theory", "schema",
-    "test", "falsify", "audit", "account", "plugins", "ledger",
+    "describe", "test", "falsify", "audit", "account", "plugins", "ledger",
 )  # fmt: skip
 """As help lists them; what other plugins bring comes after these."""

@@ -17,6 +17,7 @@ from dpcore.accounting.filters import (
     RenyiFilter,
 )
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods, intersection
+from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.accounting.methods.pld import PldAccountant
@@ -256,3 +257,17 @@ def test_the_peer_lies_between_the_certified_ends_and_its_slack():
     interval = found.epsilon(1e-6)
     assert interval.lower <= value
     assert interval.upper <= value * (1 + 1e-3)
+
+
+def test_basic_composition_inverts_no_end_that_it_does_not_quote(monkeypatch):
+    ends, honest = [], GaussianEvent._crossing
+
+    def crossing(self, direction, delta, *, lower):
+        ends.append(lower)
+        return honest(self, direction, delta, lower=lower)
+
+    monkeypatch.setattr(GaussianEvent, "_crossing", crossing)
+    event = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
+    upper = BasicAccountant(ADD_REMOVE).compose(event).epsilon(1e-5).upper
+    assert sorted(ends) == [False, True]
+    assert upper >= event.epsilon(1e-5).upper

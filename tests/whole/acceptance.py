@@ -58,6 +58,7 @@ LEARNERS = {
     "random_features.min_norm, waves: cosines": {"count": 8, "waves": "cosines"},
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
+    "sgd.banded": {"features": FEATURES, "steps": 4, "groups": 2, "bands": 2},
     "sgd.regression": {"features": FEATURES, "rate": 0.05, "passes": 2.0},
     "sgd.regression, as Algorithm 1": {
         "features": FEATURES,

@@ -475,3 +475,16 @@ def test_the_printed_example_is_refused_and_reproduced():
 def test_every_shipped_file_is_announced():
     folder = Path(next(iter(EXAMPLES.values()))).parent
     assert sorted(folder.glob("*.yaml")) == sorted(EXAMPLES.values())
+
+
+def test_memory_is_that_of_the_features_of_all_records():
+    """500 features of 100,000 records in eight bytes each, as they are made and as they are kept;
+    a map that the spec names is counted by the core, once."""
+    records = 100_000
+    domain = Domain(columns={"a": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=records)
+    features = 8 * 500 * records
+    memory, work = Regression().resources(domain)
+    assert 2 * features <= memory < 2.2 * features
+    assert work > 10 * records * 500  # ten passes
+    explicit, _ = Regression(features=CosSin(count=250)).resources(domain)
+    assert features <= explicit < 1.2 * features

@@ -154,7 +154,9 @@ def _examine(
     )
     files = keep(report.findings, registry, save)
     if json:
-        show_json({**report.to_dict(), "counterexamples": [str(path) for path in files]})
+        # what was left out is no part of a pass
+        lists = {"only": [*only], "counterexamples": [str(path) for path in files]}
+        show_json({**report.to_dict(), **lists})
     else:
         show_findings(console, report.findings)
         for path in files:
@@ -166,6 +168,8 @@ def _examine(
             verdict += f", and {', '.join(untested)} could not be tested"
         elif not broken and not report.passed:
             verdict = "provides nothing that was tested"
+        elif only:
+            verdict += " of those that --only names. The others were not tested"
         message = f"{plugin} {verdict}. {SYNTHETIC} {NO_PROOF}"
         if report.error_rate:
             message += (
