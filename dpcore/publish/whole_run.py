@@ -47,7 +47,6 @@ from dpcore.publish.folder import (
     public_files,
 )
 from dpcore.publish.lock import lock_of, locked
-from dpcore.publish.rounding import compared
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
@@ -222,6 +221,9 @@ def replay(
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
+    # A run compares nothing.
+    from dpcore.publish.rounding import compared
+
     # Bytes decide first. What is left of rounding is stated with the run.
     result = load_run(folder, registry, memory=memory, work=work, public=public)
     return compared(result, exact=exact)
