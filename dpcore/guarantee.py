@@ -80,6 +80,7 @@ class AskGuarantee:
         noise, statistic: In which arithmetic each is computed.
         allowance: By how much the statistic may be off on either neighbour: part of its
             sensitivity, in its units. 0 where there is nothing to allow for.
+        premises: What is taken for granted of the public records that it starts from.
     """
 
     release: str
@@ -87,6 +88,7 @@ class AskGuarantee:
     noise: Noise
     statistic: Statistic
     allowance: float
+    premises: tuple[str, ...] = ()
 
     @property
     def boundary(self) -> str:
@@ -105,6 +107,7 @@ class AskGuarantee:
             "statistic": str(self.statistic),
             "allowance": self.allowance,
             "exact from": self.boundary,
+            **({"premises": list(self.premises)} if self.premises else {}),
         }
 
     def clause(self) -> str:

@@ -31,6 +31,19 @@ class Adding(Mean):
 
 
 @attrs.frozen(kw_only=True)
+class Starting(Mean):
+    """Publishes its noisy mean, and the labels of the public records that it starts from."""
+
+    def statistic(self, query, records, public, secret):
+        assert not public.inputs, "the private function has no inputs"
+        return super().statistic(query, records, public, secret)
+
+    def assemble(self, answers, public):
+        labels = [item.records.labels for item in public.inputs.values()]
+        return Numbers(np.concatenate([answers["mean"], *labels]))
+
+
+@attrs.frozen(kw_only=True)
 class Loose(Mean):
     """Its model holds the learner itself, into which its private function puts labels."""
 
@@ -66,6 +79,7 @@ def dpcore_learners():
         "starters.telling": Telling,
         "starters.adding": Adding,
         "starters.loose": Loose,
+        "starters.starting": Starting,
         "starters.reaching": Reaching,
     }
 

@@ -23,6 +23,7 @@ from dpcore import (
     SensitivityBound,
     hookimpl,
 )
+from dpcore.learning.models.figures import Statistics
 
 from doubles import Numbers
 
@@ -205,6 +206,62 @@ class ByRewording(ByGlobal):
     def assemble(self, answers, public):
         Reworder.asked = 0
         return Reworder(np.zeros(3))
+
+
+def _figures(cells, names=("a", "b")):
+    about = dict.fromkeys(names, ("x",))
+    numbers = np.zeros(1)
+    return Figures(about=about, estimate=numbers, low=numbers, high=np.array([cells]), level=0.95)
+
+
+@attrs.frozen(kw_only=True)
+class Tabulated(Described):
+    """Hands over tables that differ by what a global holds, in one way of three."""
+
+    way: str
+
+    def arrays(self):
+        return {}
+
+    def description(self):
+        end = float("inf") if self.way == "cell" and STORE else float("nan")
+        columns = ("b", "a") if self.way == "columns" and STORE else ("a", "b")
+        tables = ("v", "u") if self.way == "tables" and STORE else ("u", "v")
+        return Description(tables=dict.fromkeys(tables, _figures(end, columns)))
+
+
+@attrs.frozen(kw_only=True)
+class ByTable(ByGlobal):
+    """Tells a label by an infinite cell, or by the order of columns or of tables."""
+
+    way: str = "cell"
+
+    def assemble(self, answers, public):
+        if self.way != "statistics":
+            return Tabulated(way=self.way)
+        return Statistics.of(_figures(0.0, ("b", "a") if STORE else ("a", "b")))
+
+
+class Unsettled(Figures):
+    """Stays what it is when it is settled, and names its column anew at every look."""
+
+    looks = 0
+
+    def settled(self):
+        return self
+
+    @property
+    def columns(self):
+        Unsettled.looks += 1
+        return {**super().columns, **({f"labels {STORE}": (0,)} if Unsettled.looks > 40 else {})}
+
+
+class ByUnsettled(ByGlobal):
+    """Publishes a table that tells labels once it has been compared."""
+
+    def assemble(self, answers, public):
+        zeros = np.zeros(1)
+        return Statistics.of(Unsettled(about={}, estimate=zeros, low=zeros, high=zeros, level=0.9))
 
 
 class Turncoat(Numbers):

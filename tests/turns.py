@@ -1,5 +1,6 @@
 """Small instances of sums with bands, enumerated: a learner, and the exact law of its answers."""
 
+import gc
 import itertools
 from typing import Any, ClassVar
 
@@ -10,6 +11,7 @@ from dpcore import Published, SummingLearner, SumQuery
 from dpcore.learning.banded import solved
 from dpcore.learning.learners.conversation import Conversation
 from dpcore.query import Sum
+from dpcore.running.release_context import PastSums
 
 
 @attrs.frozen
@@ -64,6 +66,46 @@ class Steps(SummingLearner, Conversation):
     def model(self, state):
         answers = [answer.value for answer in state.answers]
         return Walk(np.array(answers), solved(self.bands or (1,), answers))
+
+
+@attrs.frozen(kw_only=True)
+class Remembers(Steps):
+    """A wrong one: keeps its sums by itself, beside the runtime's, and publishes them."""
+
+    sums: ClassVar[list[Any]] = []
+
+    def contributions(self, query, block, public):
+        rows = super().contributions(query, block, public)
+        self.sums.append(rows.sum(axis=0))
+        return rows
+
+    def model(self, state):
+        return Walk(np.array(self.sums), np.zeros(0))
+
+
+@attrs.frozen(kw_only=True)
+class Spies(Steps):
+    """A wrong one: its public part looks for the runtime's past sums in the process's memory."""
+
+    sums: ClassVar[list[Any]] = []
+
+    def update(self, state, answer):
+        for item in gc.get_objects():
+            if type(item) is PastSums:
+                self.sums.extend(query_sums[0].floats() for query_sums in item._sums.values())
+        return super().update(state, answer)
+
+    def ask(self, state):
+        query = super().ask(state)
+        if query is None or not self.tells:
+            return query
+        return attrs.evolve(query, args={**query.args, "sum": np.array(self.sums)})
+
+    def model(self, state):
+        living = [item for item in gc.get_objects() if type(item) is PastSums]
+        return Walk(np.array([len(living)]), np.zeros(0))
+
+    tells: bool = False
 
 
 def law(asks, bands, square, reach, contributions):

@@ -40,7 +40,7 @@ def check(
 
         # Pricing reads no record: all that follows is public, but for what --data shows.
         with SlowProgress(None, "pricing"):
-            result = locked(loaded)
+            result = locked(loaded, renew=True)
         plan, lock = result.plan, result.lock
         note(result.note)
         # Nothing is reserved: a check may be repeated without cost.

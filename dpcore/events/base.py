@@ -179,12 +179,19 @@ class Event(Shown):
         Raises:
             NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
         """
+        upper = self.epsilon_end(delta, lower=False)
+        # the upper end is the claim: where rounding makes the two ends cross, it stays
+        return Interval(min(self.epsilon_end(delta, lower=True), upper), upper)
+
+    def epsilon_end(self, delta: float, *, lower: bool) -> float:
+        """One end of `epsilon`, for who needs no other: each costs many values of the curve.
+
+        Raises:
+            NoClaimError: the upper end has none up to 1e6.
+        """
         # a claim holds for both orders of the neighbours, so the worse direction counts
         directions = (Direction.REMOVE,) if self.symmetric else tuple(Direction)
-        upper = max(self._crossing(direction, delta, lower=False) for direction in directions)
-        lower = max(self._crossing(direction, delta, lower=True) for direction in directions)
-        # the upper end is the claim: where rounding makes the two ends cross, it stays
-        return Interval(min(lower, upper), upper)
+        return max(self._crossing(direction, delta, lower=lower) for direction in directions)
 
     def _crossing(self, direction: Direction, delta: float, *, lower: bool) -> float:
         """One end of the least epsilon with curve <= delta, by doubling and bisection."""

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.query import Query
 from dpcore.records.records import unwritable
 
@@ -76,7 +76,8 @@ def transcript(answers: Iterable[Answer]) -> str:
 
 def settled(model: Published) -> Published:
     """Tables as they are now, in plain values: nothing can tell another number, or text, later."""
-    return model.settled() if isinstance(model, Statistics) else model
+    # Not by a method that a derived class could replace.
+    return Statistics.settled(model) if isinstance(model, Statistics) else model
 
 
 def collect_arrays(model: Published) -> Arrays:
@@ -94,14 +95,18 @@ def published(model: Published, arrays: Arrays, description: Description | None 
     """
     digest = hashlib.sha256()
     _tell(digest, {name: np.asarray(array) for name, array in arrays.items()})
-    if isinstance(model, Statistics):
-        _tell(digest, {name: figures.data() for name, figures in model.tables.items()})
+    parts: list[Any] = [model.tables] if isinstance(model, Statistics) else []
     # Names, labels and units are published too: a text can carry as much as a number.
     if description is not None:
-        _tell(digest, type(model).__qualname__)  # people are shown it
-        _tell(digest, {name: figures.data() for name, figures in description.tables.items()})
-        _tell(digest, description.pictures)
+        parts += [type(model).__qualname__, description.tables, description.pictures]
+    for part in parts:
+        # The order of tables and columns is published, and so are cells for which JSON has no word.
+        _tell(digest, _in_order(part) if isinstance(part, Mapping) else part)
     return digest.hexdigest()
+
+
+def _in_order(tables: Mapping[str, Figures]) -> list[Any]:
+    return [(name, [*t.columns.items()], t.data()["intervals"]) for name, t in tables.items()]
 
 
 def _tell(digest: Any, value: Any) -> None:

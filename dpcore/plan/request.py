@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 import attrs
@@ -12,17 +12,34 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
 from dpcore.checks import positive, positive_integer
-from dpcore.domain.domain import Domain
+from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
-from dpcore.learner import AnyLearner
+from dpcore.learner import AnyLearner, Published
 from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
 
 if TYPE_CHECKING:
     from dpcore.plan.paid_evaluation import PrivateLook
     from dpcore.registry.registry import Registry
+    from dpcore.sources.opening import Unopened
 
 RELEASE = "evaluation"
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PublicInput:
+    """An object that releases may start from although no release of their run publishes it.
+
+    Args:
+        copy: Makes a new copy of the object as it was when it was handed over.
+        premises: What a guarantee takes for granted that rests on it.
+        digest: SHA-256 of public records, before any scaling by the domain's norm; empty of what a
+            session published.
+    """
+
+    copy: Callable[[], Published]
+    premises: tuple[str, ...]
+    digest: str = ""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -42,7 +59,8 @@ class Release:
             are what is published.
         of: An earlier release of the run. This one is about its predictions on the hold-out: its
             learner reads evaluated records (`dpcore.running.predictions_as_records`).
-        inputs: Earlier releases of the run, whose published objects the learner starts from.
+        inputs: Earlier releases of the run, whose published objects the learner starts from; and
+            public records of the request.
     """
 
     learner: AnyLearner
@@ -80,6 +98,8 @@ class Request:
         on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
+        public: By name, records that are declared public: as a table, or what `read_csv` returns;
+            or what a session hands on.
         registry: Where a learner's bounds are looked up by name; the default one if None.
         expected: A public estimate of a private number of records, by whoever operates the
             machine: memory, disk and work are counted with it where the domain declares no number,
@@ -106,6 +126,7 @@ class Request:
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
     registry: Registry | None = None
     expected: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)

@@ -10,12 +10,9 @@ Where records come in blocks (`Request.blocks`) and every learner reads in block
 in memory, and all records on disk; else all are in memory.
 """
 
-import contextlib
 import math
-import os
 import re
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -24,7 +21,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below, need
 from dpcore.guarantee import ReleaseKind
 from dpcore.learning.features.base import FeatureMap
-from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, stated
+from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, machine_memory, stated
 from dpcore.plan.request import Request
 from dpcore.query import Query, Reads, SumQuery
 from dpcore.running.schedule import Scheduled
@@ -41,7 +38,6 @@ _IN_FLIGHT = 1 << 16  # records of a batch that is read, or of the blocks of som
 _CELL = 100  # bytes of a cell while a file is read
 _MEMORY = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGT]?)(i?)B?\Z")
 _COUNT = re.compile(r"([0-9]+(?:\.[0-9]+)?)(?:[eE]\+?([0-9]{1,3}))?\Z")
-_CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 MOST_WORK = 10**14
 """Multiplications that a run may need where no limit is given: hours of one processor."""
@@ -71,16 +67,6 @@ def read_work(text: str) -> int:
     digits, _, decimals = match[1].partition(".")
     # Integers all along: a limit of 1e23 is not what the nearest float says.
     return int(int(digits + decimals) * 10 ** int(match[2] or 0) // 10 ** len(decimals))
-
-
-def machine_memory() -> int | None:
-    """Bytes that this process may use at most, as far as the system tells."""
-    limits = []
-    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    with contextlib.suppress(OSError, ValueError):  # no group, or one without a limit
-        limits.append(int(_CGROUP.read_text()))
-    return min(limits, default=None)
 
 
 def require_room(request: Request, part: Domain) -> None:

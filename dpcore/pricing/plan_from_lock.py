@@ -27,6 +27,7 @@ from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
+from dpcore.running.public_inputs import with_inputs
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import AnySensitivity
 
@@ -116,9 +117,8 @@ def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
     pairs = enumerate(zip(request.releases, terms.releases, strict=True))
     schedule_pair = partial(_schedule_release, request, coins)
     releases = [*map_below(schedule_pair, pairs, "releases").values()]
-    schedule = Schedule(
-        request=request, releases=tuple(releases), look=_look(request, releases, terms)
-    )
+    look = _look(request, releases, terms)
+    schedule = Schedule(request=request, releases=with_inputs(request, releases), look=look)
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
     gamma = failure_over_coins(schedule.asks)
     _require_budget(request, terms, gamma)

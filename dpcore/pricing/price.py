@@ -23,6 +23,7 @@ from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
+from dpcore.running.public_inputs import with_inputs
 from dpcore.running.schedule import Schedule, Scheduled
 
 _WITHHELD = PublicCoins(None)
@@ -198,7 +199,8 @@ def _calibrate_groups(
             require_drawable(len(releases), [*release_asks.values()])
             releases.append(attrs.evolve(scheduled, asks=release_asks))
         looks += look
-    return Schedule(request=request, releases=tuple(releases), look=tuple(looks))
+    releases_with_inputs = with_inputs(request, releases)
+    return Schedule(request=request, releases=releases_with_inputs, look=tuple(looks))
 
 
 def _weigh_asks(scheduled: Scheduled) -> list[Ask]:

@@ -36,7 +36,7 @@ def seen(request: Request, release: Release) -> ReleaseView:
             model; or the learner does not publish statistics, or takes no inputs.
         ParameterError: there is no hold-out.
     """
-    _require_inputs(request.releases, release)
+    _require_inputs(request, release)
     domain, adjacency, share = request.domain, request.adjacency, request.holdout
     if release.of is None:
         return ReleaseView(part=part_domain(domain, adjacency, share), adjacency=adjacency)
@@ -54,16 +54,23 @@ def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:
     return request.look.asks(names, request.domain, request.adjacency, request.holdout)
 
 
-def _require_inputs(releases: Sequence[Release], release: Release) -> None:
+def _require_inputs(request: Request, release: Release) -> None:
     """Raise `SpecError` unless all inputs are published before, and the learner can start there."""
-    names = [candidate.name for candidate in releases]
-    earlier = names[: names.index(release.name)]
+    names = [candidate.name for candidate in request.releases]
+    need(
+        release.name not in request.public or len(names) == 1,
+        SpecError,
+        f"public records are called {release.name!r}: give the release another name",
+        "name",
+    )
+    earlier = [*request.public, *names[: names.index(release.name)]]
+    kinds = "release, or public records" if request.public else "release"
     for number, name in enumerate(release.inputs):
         # Only what is published before: its answers are fixed, and have been paid for.
         need(
             name in earlier and name not in release.inputs[:number],
             SpecError,
-            f"needs an earlier release, each once ({', '.join(earlier) or 'there is none'}), got "
+            f"needs an earlier {kinds}, each once ({', '.join(earlier) or 'there is none'}), got "
             f"{name!r}{near(name, earlier)}",
             ("inputs", str(number)),
         )

@@ -61,7 +61,9 @@ def statement(
         gamma,
         epsilon=composed.epsilon(delta).upper,
         accountant=composed.explain(delta) + _target(schedule.request.budget),
-        distributions=distributions_of(*_components(schedule, accountant)),
+        distributions=distributions_of(
+            _components(schedule, accountant), schedule.request.registry
+        ),
     )
 
 
@@ -96,6 +98,7 @@ def stated(
             *_room(request),
             *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
             *_questions(kind),
+            *dict.fromkeys(text for entry in schedule.releases for text in entry.premises),
         ),
         accountant=accountant,
         sources=_sources(asks, gamma),
@@ -269,26 +272,24 @@ def _questions(kind: ReleaseKind) -> tuple[str, ...]:
     return () if is_plain else (premise,)
 
 
-def _components(
-    schedule: Schedule, accountant: Accountant
-) -> tuple[Iterable[Any], Mapping[str, str]]:
-    """Whatever a claim rests on, and which admitted distribution holds which package."""
+def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
+    """Whatever a claim rests on."""
     request = schedule.request
     components = [
         (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
         for item in schedule.releases
     ]
     look = () if request.look is None else (request.look.metrics,)
-    entries = {} if request.registry is None else request.registry.entries
-    return (*components, accountant, *look), {
-        entry.entry_point.partition(".")[0]: entry.distribution for entry in entries.values()
-    }
+    return (*components, accountant, *look)
 
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
-    pairs = [(item.name, ask) for item in schedule.releases for ask in item.asks.values()]
-    for release, ask in (*pairs, *((RELEASE, ask) for ask in schedule.look)):
+    groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
+    # A paid look is about all models, so that it rests on what any of them rests on.
+    of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
+    groups.append((RELEASE, schedule.look, of_all))
+    for release, ask, premises in ((name, ask, p) for name, asks, p in groups for ask in asks):
         error, is_sum = ask.sensitivity.solver_error, isinstance(ask.query, SumQuery)
         statistic = Statistic.ALLOWANCE if error else Statistic.COMPUTED
         # A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows
@@ -304,6 +305,7 @@ def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
             noise=exact_noise if is_exact else Noise.FLOATS,
             statistic=Statistic.SUM if is_sum else statistic,
             allowance=error,
+            premises=premises,
         )
 
 

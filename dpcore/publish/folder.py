@@ -37,7 +37,7 @@ from dpcore.publish.bounded_reading import (
     read_json,
 )
 from dpcore.publish.formats import format_of
-from dpcore.publish.lock import Lock, decoded, relocked, require_same
+from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.published_statement import PublishedStatement
 from dpcore.publish.stacking import Transcript, stacked, unstacked
@@ -48,6 +48,7 @@ from dpcore.specs.spec import Spec, spec_of_plain
 
 if TYPE_CHECKING:
     from dpcore.learning.models.predictions import Predictions
+    from dpcore.sources.opening import Unopened
 
 LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
@@ -107,7 +108,6 @@ def _files(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    style = format_of(lock.format)
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -119,29 +119,41 @@ def _files(
         for name, model in models.items()
         if isinstance(model, Model) and _is_predictions(model)
     }
+    # These names are the format on disk: a replay compares each of them, byte for byte.
+    return {
+        LOCK: lock.encode(),
+        ANSWERS: _npz(answers),
+        **model_files(lock, parameters, tables),
+        GUARANTEE_JSON: _json(format_of(lock.format).guarantee(guarantee)),
+        GUARANTEE_TEXT: format_of(lock.format).paragraph(guarantee).encode() + b"\n",
+        **evaluation,
+        **predictions,
+    }
+
+
+def model_files(
+    lock: Lock,
+    parameters: Mapping[str, NDArray[Any]],
+    tables: Mapping[str, Mapping[str, Figures]],
+) -> dict[str, bytes]:
+    """The files of numbers that are computed from answers: the archive of models, and all tables.
+
+    Args:
+        parameters: The arrays of all models, by `RELEASE.ARRAY`.
+        tables: As `tables_of` gives them.
+    """
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
         for name, table in by_name(tables).items()
     }
     statistics = {
         f"{name}.table.json": _json(
-            {key or name: style.table(table) for key, table in group.items()}
+            {key or name: format_of(lock.format).table(table) for key, table in group.items()}
         )
         for name, group in tables.items()
         if group
     }
-    # These names are the format on disk: a replay compares each of them, byte for byte.
-    return {
-        LOCK: lock.encode(),
-        ANSWERS: _npz(answers),
-        MODEL: _npz(parameters),
-        GUARANTEE_JSON: _json(style.guarantee(guarantee)),
-        GUARANTEE_TEXT: style.paragraph(guarantee).encode() + b"\n",
-        **evaluation,
-        **predictions,
-        **figures,
-        **statistics,
-    }
+    return {MODEL: _npz(parameters), **figures, **statistics}
 
 
 def _is_predictions(model: Published) -> TypeGuard[Predictions]:
@@ -206,6 +218,8 @@ class Run(Shown):
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
         note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
             clean process; or empty.
+        rounding: Files in which `replay` found floats rounded otherwise, each with the largest
+            difference in an array of the run, by the largest magnitude in that array.
     """
 
     folder: Path
@@ -220,6 +234,7 @@ class Run(Shown):
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
+    rounding: Mapping[str, float] = attrs.field(factory=dict, repr=False)
 
     @property
     def kept(self) -> Path:
@@ -316,6 +331,7 @@ def load_run(
     *,
     memory: int | None = None,
     work: int | None = None,
+    public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
     """Take the locked plan and rebuild the models from `answers.npz`.
 
@@ -323,6 +339,10 @@ def load_run(
     is priced again: sensitivities, noise and epsilon are the lock's, and `dpcore check` on the spec
     tells whether they are right. What a run says of its ledger is taken as it stands;
     `dpcore ledger verify --run` asks the ledger.
+
+    Args:
+        public: The public records that the run started from, by name, or paths of their files: the
+            folder has their digests alone, and no path that its lock names is opened.
 
     Raises:
         ReplayError: the folder is incomplete, or was changed.
@@ -343,7 +363,10 @@ def load_run(
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
     # How much this machine may do is for the reader to say, not for the lock.
-    spec = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=memory, work=work))
+    request = attrs.evolve(
+        spec.request, memory=memory, work=work, public=require_public(spec, public or {})
+    )
+    spec = attrs.evolve(spec, request=request)
     coins = PublicCoins(lock.key)
     need(
         spec.request.coins is None or spec.request.coins.key == lock.key,

@@ -4,12 +4,12 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import msgspec
 
-from dpcore.errors import ReplayError, need, shown
+from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.plan.ask import Ask
 from dpcore.publish.bounded_reading import read_json
 from dpcore.publish.files import replace_file
@@ -18,6 +18,7 @@ from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.randomness import PublicCoins
 from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
+from dpcore.sources.opening import Unopened, location
 from dpcore.specs.spec import Spec
 
 
@@ -110,6 +111,8 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
     """The priced plan as plain data, under the keys of a lock of a format."""
     # Every key is the format on disk: a new one would end the replay of published folders.
     return {
+        # First, so that a replay with other records names them.
+        **({"public_records": digests} if (digests := plan.schedule.public_digests) else {}),
         "guarantee": style.guarantee(plan.guarantee),
         "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
         "public": public_dict(plan),
@@ -195,7 +198,29 @@ class Locked:
     note: str = ""
 
 
-def locked(spec: Spec, *, write: bool = True) -> Locked:
+def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The public records that a locked spec names, of those handed over as tables or paths.
+
+    Raises:
+        ReplayError: some are missing.
+    """
+    # No path of the lock is opened: a stranger may have written it.
+    for name in spec.request.public:
+        need(
+            name in public,
+            ReplayError,
+            f"needs the public records {name!r} whose SHA-256 the lock states: hand them over with "
+            f"--public {name}=PATH, or public={{NAME: PATH}} in Python",
+        )
+    return {
+        name: attrs.evolve(cast(Unopened, item), location=location(public[name]), folder=None)
+        if isinstance(public[name], str)
+        else public[name]
+        for name, item in spec.request.public.items()
+    }
+
+
+def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
     """The plan at the lock beside the spec if that one matches, else at a new lock.
 
     A lock matches when it was written for the same spec by the same versions and its plan is what
@@ -203,6 +228,10 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
 
     Args:
         write: Whether a new lock is written beside the spec's file.
+        renew: Whether public records may be others than the old lock names.
+
+    Raises:
+        SpecError: they are others.
     """
     path = None if spec.path is None else lock_path(spec.path)
     old_lock = None if path is None else _read_lock(path)
@@ -212,6 +241,14 @@ def locked(spec: Spec, *, write: bool = True) -> Locked:
         if lock_of(spec, plan, plan.coins).encode() == old_lock.encode():
             return Locked(plan, old_lock)
     plan = spec.price()
+    locked_digests = {} if old_lock is None or renew else old_lock.plan.get("public_records", {})
+    for name, digest in plan.schedule.public_digests.items():
+        need(
+            locked_digests.get(name, digest) == digest,
+            SpecError,
+            f"not the records that {path} names: `dpcore check` locks these anew",
+            ("data", "public", name),
+        )
     lock = lock_of(spec, plan, plan.coins)
     try:
         if write and path is not None:

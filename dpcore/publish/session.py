@@ -7,6 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import attrs
@@ -19,6 +20,7 @@ from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
+from dpcore.isolate.isolated_copies import Before
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published, describe_kinds, promises
 from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Figures, Statistics
@@ -29,13 +31,15 @@ from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
+from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER
+from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
+from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
@@ -82,6 +86,7 @@ class Session(SingleUse, Shown):
             table in memory at once, before anything is spent.
         registry: Where learners are looked up by name; the default one if None.
         expected: A public estimate of a private number of records, for the memory that they need.
+        public: Records that are about nobody in the table, by name: what learners may start from.
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
             None; `HERE` starts none. The guarantee of every release says where.
@@ -102,11 +107,12 @@ class Session(SingleUse, Shown):
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
         expected: int | None = None,
+        public: Mapping[str, Table | Unopened] | None = None,
         replaying: Replayer | None = None,
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        records = admitted(budget, domain, table, adjacency, on_invalid)
+        records, self._code = admitted(budget, domain, table, adjacency, on_invalid)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -130,6 +136,7 @@ class Session(SingleUse, Shown):
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
+        self._inputs = {n: read_public(domain, n, item) for n, item in (public or {}).items()}
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
 
@@ -223,6 +230,7 @@ class Session(SingleUse, Shown):
         epsilon: float,
         mechanism: Mechanisms | None = None,
         name: str = "",
+        inputs: Sequence[str] = (),
     ) -> Published:
         """What any learner publishes: priced, charged, and only then computed.
 
@@ -230,8 +238,11 @@ class Session(SingleUse, Shown):
             epsilon: What this release alone may cost, at the session's delta.
             mechanism: For every query, or one by query name; by each query's norm if None.
             name: What it is entered as; the learner's class if empty.
+            inputs: What the learner starts from: names of public records, and of earlier releases
+                of this session (of several with one name, the first).
 
         Raises:
+            SpecError: there is no such input.
             NoClaimError: no guarantee can be stated.
             BudgetExceededError: it costs more than is left; nothing is spent, nothing read.
             SourceError: the table does not fit the domain; what was charged stays spent.
@@ -246,12 +257,19 @@ class Session(SingleUse, Shown):
             domain=self._domain,
             adjacency=self.adjacency,
             budget=budget,
-            learner=learner,
-            mechanism=mechanism or self._choose_mechanisms(learner, budget),
+            releases=(
+                Release(
+                    learner=learner,
+                    mechanism=mechanism or self._choose_mechanisms(learner, budget),
+                    inputs=tuple(inputs),
+                ),
+            ),
+            public=self._inputs if inputs else {},
             on_invalid=self._on_invalid,
             registry=self._registry,
             expected=self._expected,
         )
+        require_apart(plan.schedule, self._records)
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
             entry_name = name or f"{type(learner).__name__.lower()}-{len(self._releases) + 1}"
@@ -261,8 +279,22 @@ class Session(SingleUse, Shown):
             else:
                 self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
-            outcome = plan.run(self._records, reservation=reservation, replaying=self._replayer)
+            outcome = plan.run(
+                self._records,
+                reservation=reservation,
+                replaying=self._replayer,
+                code=self._code,
+            )
             (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
+            # As it is now: what the caller does to the object reaches no later release.
+            paid_input = PublicInput(
+                copy=Before(published).copy,
+                premises=(
+                    f"the input {entry_name!r} is a release of this session, paid for by itself",
+                    *plan.schedule.releases[0].premises,
+                ),
+            )
+            self._inputs = {entry_name: paid_input, **self._inputs}
             self._releases.append(
                 PaidRelease(
                     name=entry_name,
@@ -299,14 +331,20 @@ class Session(SingleUse, Shown):
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
             query.name: usual_mechanism(
-                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+                query,
+                has_delta=budget.delta > 0,
+                concentrated=self._concentrated,
+                named=partial(self._component, MECHANISM),
             )
             for query in learner.queries(public)
         }
 
     def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
+        return made(name, self._component(LEARNER, name), fields)
+
+    def _component(self, kind: Kind, name: str) -> type[Any]:
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry.component(LEARNER, name), fields)
+        return registry.component(kind, name)
 
     def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))

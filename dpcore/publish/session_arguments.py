@@ -25,10 +25,13 @@ _OWNER = "Session"
 
 def admitted(
     budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any
-) -> Table | Source:
-    """Refuse what no session can be made of, and return the records that it may read.
+) -> tuple[Table | Source, tuple[Any, ...]]:
+    """Refuse what no session can be made of; the records that it may read, and who reads them.
 
     What is no source is in memory from here on, so that every release reads the same records.
+
+    Returns:
+        The records, and the components and classes on whose code they rest besides their own.
 
     Raises:
         ParameterError: one of them is something else.
@@ -67,14 +70,16 @@ def admitted(
             f"declare what there is"
         )
     records = admit_to(domain, table, on_invalid)
+    code: tuple[Any, ...] = ()
     if isinstance(table, Unopened):
         # The file may change before the next release: it is read once, here.
         source = cast(Source, records)
         records = TableSource(in_memory(source, domain), premises=source.premises)
+        code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
     if not isinstance(in_hand, Source) and on_invalid == "refuse":
         require_fit(domain, in_hand)
-    return records
+    return records, code
 
 
 def _names(table: Any) -> list[Any] | None:

@@ -7,8 +7,9 @@ opened, and a run folder that ends up empty is removed.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,6 @@ from dpcore.errors import (
     LedgerError,
     NotPublishedError,
     OperatorFileError,
-    ReplayError,
     ResourceError,
     SpecError,
     SpoolError,
@@ -42,18 +42,18 @@ from dpcore.publish.folder import (
     REPRODUCTION,
     UNCOVERED,
     Run,
-    differing,
     load_run,
     means,
     public_files,
 )
-from dpcore.publish.lock import explain_versions, lock_of, locked
+from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
+from dpcore.running.public_inputs import require_apart
 from dpcore.running.replay_process import CleanProcess
 from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
@@ -116,18 +116,18 @@ def run(
     locked_spec = locked(attrs.evolve(spec, request=sized))
     # A rehearsal shows private figures to the operator, and a sealed run has no operator.
     with spec.locate_errors():
-        need(
-            not sealed or rehearsal is None,
-            SpecError,
-            "it has no operator channel to show a rehearsal on (--rehearsal)",
-            "sealed",
-        )
+        message = "it has no operator channel to show a rehearsal on (--rehearsal)"
+        need(not sealed or rehearsal is None, SpecError, message, "sealed")
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     plan = locked_spec.plan
     limit(plan)
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     records = None if table is None else admit(spec.request, table)
-    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress)
+    place = spec.source if table is None and source is None else None
+    code = (engine, table.location if isinstance(table, Unopened) else place)
+    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress, code)
+    if spec.request.public:
+        require_apart(plan.schedule, work.records())
     book = ledger_of(spec, ledger)
     forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
@@ -137,7 +137,8 @@ def run(
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
         plan.require_fit(live_engine)
         disk = plan.resources.disk if live_engine.is_local else 0
-        require_disk(folder, disk + plan.resources.published)
+        size, memory = disk + plan.resources.published, plan.resources.memory
+        require_disk(folder, size, memory, plan.request.memory)
         work = attrs.evolve(work, engine=live_engine)
         # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
         # would be private about it: the ledger notes the look and charges nothing.
@@ -178,12 +179,8 @@ def reproduce(
     """
     spec = spec if isinstance(spec, Spec) else load_spec(spec)
     with spec.locate_errors():
-        need(
-            not spec.request.sealed,
-            SpecError,
-            "it has no operator channel to show a reproduction on",
-            "sealed",
-        )
+        message = "it has no operator channel to show a reproduction on"
+        need(not spec.request.sealed, SpecError, message, "sealed")
     # Refuted bounds are priced as printed: a number comes out, and no guarantee with it.
     plan = spec.price(reproduce=True)
     secret = SecretCoins.draw()
@@ -201,6 +198,8 @@ def replay(
     *,
     memory: int | None = None,
     work: int | None = None,
+    exact: bool = False,
+    public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
 
@@ -208,22 +207,26 @@ def replay(
     bytes show that answers and models agree with the locked plan: not who made them, nor that the
     plan is priced rightly, which `dpcore check` on the spec tells.
 
+    Another processor or NumPy may round floats of models and tables otherwise. Files in which they
+    differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
+    Digits beyond that difference are not shown to follow from the answers.
+
     Args:
         memory: Bytes that the plan may need; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
+        exact: Whether to refuse rounding as well.
+        public: As for `load_run`.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
-    result = load_run(folder, registry, memory=memory, work=work)
-    # Bytes decide. Other versions are no fault, and may explain one.
-    if differences := differing(result):
-        raise ReplayError(
-            f"{result.kept}: {', '.join(differences)} do not replay"
-            f"{explain_versions(result.lock, result.spec)}"
-        )
-    return result
+    # A run compares nothing.
+    from dpcore.publish.rounding import compared
+
+    # Bytes decide first. What is left of rounding is stated with the run.
+    result = load_run(folder, registry, memory=memory, work=work, public=public)
+    return compared(result, exact=exact)
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -237,30 +240,26 @@ class _Work:
     table: Table | Source | None
     source: str | None
     progress: Progress | None
+    code: tuple[Any, ...] = ()
     engine: Engine | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
-        records, count, limit = self._records(), 0, self.plan.most_asks
+        records, limit, counts = self.records(), self.plan.most_asks, itertools.count(1)
         progress = None if self.spec.request.sealed else self.progress
         tell = progress or (lambda so_far, limit: None)
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
-
-        def step() -> None:
-            nonlocal count
-            count += 1
-            tell(count, limit)
-
         with CleanProcess() as replayer:
             return self.plan.run(
                 records,
                 engine=self.engine,
                 secret=self.secret,
-                progress=step,
+                progress=lambda: tell(next(counts), limit),
                 points=self.points,
                 reservation=reservation,
                 replaying=replayer,
+                code=self.code,
             )
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:
@@ -289,7 +288,7 @@ class _Work:
             descriptions=outcome.descriptions,
         )
 
-    def _records(self) -> Table | Source:
+    def records(self) -> Table | Source:
         """A table that was handed over, or a source, which is opened later."""
         if self.table is not None:
             return self.table

@@ -42,6 +42,21 @@ def _same(old: object, new: object) -> bool:
     return old is new or (type(old) is float and type(new) is float and old == new)
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class PublicRecords:
+    """Records that are declared public, as an input of releases that start from them.
+
+    Args:
+        records: Encoded features and centred labels, as `Domain.project` gives them.
+    """
+
+    records: "Records"
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """`features` of shape (n, width), and `labels` of shape (n,)."""
+        return {"features": self.records.features, "labels": self.records.labels}
+
+
 def added(one: Folded, other: Folded) -> Folded:
     """The entrywise sum of two folds of equal length."""
     return tuple(a + b for a, b in zip(one, other, strict=True))

@@ -8,14 +8,14 @@ from typing import Any
 
 import attrs
 
+from dpcore.registry.registry import Registry
+
 _SIBLING = re.compile(r"(dpcore[a-z-]*)(?![^;]*;.*\bextra\b)")
 _OUTSIDE = sys.stdlib_module_names - {"__main__"}
 UNKNOWN = "of no distribution"
 
 
-def distributions_of(
-    components: Iterable[Any], distributions: Mapping[str, str] | None = None
-) -> dict[str, str]:
+def distributions_of(components: Iterable[Any], registry: Registry | None = None) -> dict[str, str]:
     """The distributions that hold components, what is inside these, and what they derive from.
 
     dpcore is always among them, and so is each sibling that one of them requires: what siblings
@@ -23,13 +23,14 @@ def distributions_of(
 
     Args:
         components: Frozen objects, or classes, which are not looked into.
-        distributions: Names by the package that each brings, where they are not alike.
+        registry: Names the distribution that brings a package, where their names are not alike.
 
     Returns:
         Versions by name, sorted; `of no distribution` of a program's own module.
     """
     packages = {package for part in components for package in _packages(part)} - _OUTSIDE
-    names = distributions or {}
+    entries = () if registry is None else registry.entries.values()
+    names = {entry.entry_point.partition(".")[0]: entry.distribution for entry in entries}
     return with_siblings({"dpcore", *(names.get(p, p.replace("_", "-")) for p in packages)})
 
 

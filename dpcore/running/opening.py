@@ -53,6 +53,8 @@ def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
     Raises:
         SourceError: as `admit_to`; or a sealed run was handed a table.
     """
+    if isinstance(table, Unopened):
+        table = table.open(request.domain, refuse=request.on_invalid == "refuse")
     need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
     return admit_to(request.domain, table, request.on_invalid)
 
@@ -67,7 +69,7 @@ def admit_to(
             or a file or query cannot be opened here.
     """
     if isinstance(table, Unopened):
-        return table.open(domain, refuse=on_invalid == "refuse")
+        table = table.open(domain, refuse=on_invalid == "refuse")
     if isinstance(table, TableSource) and HANDED_OVER in table.premises:
         return attrs.evolve(table, table=_require_types(domain, table.table))
     return table if isinstance(table, Source) else _require_types(domain, table)

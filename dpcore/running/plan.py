@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,6 +29,7 @@ from dpcore.records.source import Source
 from dpcore.registry.distributions import distributions_of
 from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
+from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
@@ -119,6 +120,7 @@ class Plan(Shown):
         points: Mapping[str, Table] | None = None,
         reservation: Reservation | None = None,
         replaying: Replayer | None = None,
+        code: Iterable[Any] = (),
     ) -> Outcome:
         """Open the records and release.
 
@@ -140,6 +142,8 @@ class Plan(Shown):
             replaying: Where that replay happens: in a process of its own, which ends with this
                 call, if None; `HERE`, which starts none; or a `CleanProcess`, which serves several
                 calls. The guarantee says where.
+            code: What records or engine were named by, where these do not show it: the guarantee
+                lists its distributions too.
 
         Raises:
             SourceError: the table does not fit the domain: unspent, where types show it.
@@ -154,12 +158,14 @@ class Plan(Shown):
         """
         # What public facts and types refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
-        records = admit(self.request, table)
+        records, code = admit(self.request, table), (*code, *_location_of(table))
+        require_apart(self.schedule, records)
         if engine is not None:
             self.require_fit(engine)
         # A reservation that is not begun serves again, once there is room.
         if isinstance(records, Source) and (engine is None or engine.is_local):
-            require_disk(None if engine is None else engine.spool, self.resources.disk)
+            spool, needs = None if engine is None else engine.spool, self.resources
+            require_disk(spool, needs.disk, needs.memory, self.request.memory)
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, door)
@@ -172,7 +178,7 @@ class Plan(Shown):
             LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
             CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
         ):
-            reading = partial(self._release_records, records, holder, secret, door)
+            reading = partial(self._release_records, records, holder, secret, door, code)
             work = partial(reading, step, encoded, reservation, replayer)
             return run_silenced(work) if sealed else work()
 
@@ -207,6 +213,7 @@ class Plan(Shown):
         engine: Engine,
         secret: SecretCoins,
         door: Door,
+        code: tuple[Any, ...],
         progress: Callable[[], None],
         encoded: Mapping[str, NDArray[np.float64] | None],
         reservation: Reservation | None,
@@ -222,7 +229,7 @@ class Plan(Shown):
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
             retold = replay(answers, ends)
-        guarantee = attrs.evolve(self._guarantee(secret, table, engine), replayed=retold.place)
+        guarantee = self._guarantee(secret, table, (type(engine), *code), retold.place)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")
@@ -288,7 +295,9 @@ class Plan(Shown):
         secret = SecretCoins.draw() if secret is None else secret
         if reservation is not None:
             self._begin(reservation, secret, through_mechanism)
-        work = partial(self._open_oracle, serving, records, secret, reservation)
+        work = partial(
+            self._open_oracle, serving, records, secret, reservation, _location_of(table)
+        )
         return run_silenced(work) if self.request.sealed else work()
 
     def _open_oracle(
@@ -297,6 +306,7 @@ class Plan(Shown):
         table: Table | Source,
         secret: SecretCoins,
         reservation: Reservation | None,
+        code: tuple[Any, ...],
     ) -> Predictor:
         """PRIVATE inside: from the records to an oracle."""
         from dpcore.running.function_release import Predictor
@@ -307,9 +317,8 @@ class Plan(Shown):
         records = cast(Records, opened.train)  # a function's records are in memory
         conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
         oracle = serving.oracle(serving.function(conversation), conversation)
-        guarantee = attrs.evolve(
-            self._guarantee(secret, table), replayed="nowhere: an oracle answers later questions"
-        )
+        replayed = "nowhere: an oracle answers later questions"
+        guarantee = self._guarantee(secret, table, code, replayed)
         return Predictor(
             domain=serving.part,
             oracle=oracle,
@@ -369,10 +378,15 @@ class Plan(Shown):
         )
         reservation.begin(self.charge())
 
-    def _guarantee(self, secret: SecretCoins, table: Table | Source, *engine: Engine) -> Guarantee:
+    def _guarantee(
+        self, secret: SecretCoins, table: Table | Source, code: tuple[Any, ...], replayed: str
+    ) -> Guarantee:
         """The plan's, on the premises of the door through which the records came."""
-        doors = distributions_of(map(type, (table, *engine)))  # by their classes: they hold records
-        guarantee = self.guarantee.resting_on(*premises_of(table), distributions=doors)
+        # A table by its class: it holds records.
+        doors = distributions_of((type(table), *code), self.request.registry)
+        guarantee = attrs.evolve(self.guarantee, replayed=replayed).resting_on(
+            *premises_of(table), distributions=doors
+        )
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
@@ -405,3 +419,8 @@ class Plan(Shown):
             model = models[scheduled.name] = scheduled.rebuild(coins, values, inputs)
             handover.keep(scheduled.name, model)
         return models
+
+
+def _location_of(table: Table | Source | Unopened) -> tuple[Any, ...]:
+    """What named the records, if that is known here: its source may be of another distribution."""
+    return (table.location,) if isinstance(table, Unopened) else ()

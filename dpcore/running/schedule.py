@@ -15,7 +15,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import Before, settled
 from dpcore.learner import Answer, AnyLearner, Model, Public, Published
 from dpcore.plan.ask import Ask
-from dpcore.plan.request import Release, Request
+from dpcore.plan.request import PublicInput, Release, Request
 from dpcore.query import Reads
 from dpcore.randomness import PublicCoins
 from dpcore.running.hold_out import HoldOut
@@ -42,6 +42,8 @@ class Scheduled(ABC):
         mu: The hint the learner gets in `public.mu`.
         part: What is public about the records that the learner sees.
         stand_in: In an audit, what is computed in place of the learner's private function.
+        inputs: What its run has from outside, by name.
+        premises: What is taken for granted of all that it starts from.
     """
 
     release: Release
@@ -50,6 +52,8 @@ class Scheduled(ABC):
     mu: float | None
     part: Domain
     stand_in: Private | None = None
+    inputs: Mapping[str, PublicInput] = attrs.field(factory=dict, repr=False)
+    premises: tuple[str, ...] = ()
     before: Before[tuple[AnyLearner, Domain]] = attrs.field(
         init=False,
         repr=False,
@@ -170,7 +174,8 @@ class Handover:
 
     def inputs(self, scheduled: Scheduled) -> Inputs:
         """New copies of what a release takes."""
-        return {name: self._objects[name].copy() for name in scheduled.release.inputs}
+        objects: dict[str, Any] = {**self._objects, **scheduled.inputs}
+        return {name: objects[name].copy() for name in scheduled.release.inputs}
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -203,6 +208,16 @@ class Schedule:
     def in_blocks(self) -> bool:
         """Whether records come in blocks, and every learner reads in blocks."""
         return self.request.blocks and self.reads.in_blocks
+
+    @property
+    def public_digests(self) -> dict[str, str]:
+        """SHA-256 of all public records, by name."""
+        # Every release has all of them.
+        return {
+            name: item.digest
+            for name, item in sorted(self.releases[0].inputs.items())
+            if item.digest
+        }
 
     @property
     def asks(self) -> tuple[Ask, ...]:

@@ -96,11 +96,13 @@ class Unopened:
     Args:
         location: The file, the folder or the query.
         delimiter, decimal: How a text file is written.
+        folder: What a relative path is relative to; the working directory if None.
     """
 
     location: Location
     delimiter: str = ","
     decimal: Literal[".", ","] = "."
+    folder: Path | None = None
     premises: ClassVar[tuple[str, ...]] = ()
 
     def open(self, domain: Domain, *, refuse: bool) -> Source:
@@ -112,7 +114,9 @@ class Unopened:
         Raises:
             SourceError: an extra is not installed, or no such connection is configured.
         """
-        return open_source(self.location, None, self, domain, refuse=refuse, total=not refuse)
+        return open_source(
+            self.location, self.folder, self, domain, refuse=refuse, total=not refuse
+        )
 
 
 def read_csv(path: Path | str, *, delimiter: str = ",", decimal: str = ".") -> Unopened:

@@ -12,6 +12,7 @@ from msgspec import Meta, Struct
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 
 _WORD = {"needs": "letters, digits, - and _"}
+Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)]
 _LEDGER = "^([A-Za-z0-9][A-Za-z0-9_-]{0,63}|.{1,400}[.]ledger)$"
 _PLACE = {"needs": "a name of at most 64 letters, digits, - and _, or a path that ends in .ledger"}
 _NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
@@ -239,12 +240,15 @@ class DataText(Struct, frozen=True, forbid_unknown_fields=True):
         domain: What is publicly known about the records; never taken from them.
         target: The column to be predicted; left out where nothing is.
         csv: How the file is written.
+        public: Files of records that are about nobody in the private ones, by name, with the same
+            columns: a release that lists a name under inputs starts from them.
     """
 
     source: SourceText
     domain: DomainText
     target: Text | None = None
     csv: Csv = Csv()
+    public: dict[Name, Text] = {}
 
 
 class BudgetText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -299,7 +303,8 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
             published.
         of: The name of an earlier release. This one is about its predictions on the hold-out: its
             learner, of statistics, reads the hold-out's declared columns and one more, `predicted`.
-        inputs: The names of earlier releases, from whose published results the learner starts.
+        inputs: The names of earlier releases, from whose published results the learner starts; and
+            of public records.
     """
 
     learner: LearnerText
@@ -315,7 +320,7 @@ class ReleaseText(Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
     bound: BoundText = None
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)] = "release"
+    name: Name = "release"
     share: Annotated[float, Meta(gt=0)] = 1.0
     predictions_at: Text | None = None
     of: Text | None = None

@@ -1,5 +1,6 @@
 """From what a spec declares to a request: every component is looked up and made."""
 
+from pathlib import Path
 from typing import Any, cast
 
 import attrs
@@ -13,6 +14,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.records.location import Location
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, SOURCE
 from dpcore.registry.registry import Registry
+from dpcore.sources.opening import Unopened, location
 from dpcore.specs.components import NAME, bind
 from dpcore.specs.declared import Declared, child
 from dpcore.specs.evaluate_key import Evaluated
@@ -25,11 +27,14 @@ from dpcore.strict_yaml.located import Node
 MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 
 
-def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) -> Request:
-    """The request of the spec at `node`.
+def requested(
+    said: Declared, node: Node, registry: Registry, looks: Evaluated, folder: Path | None
+) -> Request:
+    """The request of the spec at `node`; no file that it names is opened.
 
     Args:
         looks: What it evaluates.
+        folder: What paths of public records are relative to.
 
     Raises:
         SpecError: a component is unknown or does not take what it is given.
@@ -49,7 +54,7 @@ def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) 
         accountant=None
         if text.accountant is None
         else _accountant(child(node, "accountant"), said.adjacency, registry),
-        releases=_releases(points, registry),
+        releases=_releases(points, registry, text.data.public),
         separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=said.holdout,
@@ -57,6 +62,15 @@ def requested(said: Declared, node: Node, registry: Registry, looks: Evaluated) 
         sealed=text.sealed,
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
+        public={
+            name: Unopened(
+                location=location(path),
+                delimiter=text.data.csv.delimiter,
+                decimal=text.data.csv.decimal,
+                folder=folder,
+            )
+            for name, path in text.data.public.items()
+        },
         registry=registry,
         blocks=True,
     )
@@ -86,8 +100,14 @@ def location_of(node: Node, registry: Registry) -> Location | str:
         return cast(Location, bind(source, SOURCE, registry))
 
 
-def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, ...]:
-    """Every release of every point; the points of a sweep are numbered in their names."""
+def _releases(
+    points: tuple[Point, ...], registry: Registry, public: dict[str, str]
+) -> tuple[Release, ...]:
+    """Every release of every point; the points of a sweep are numbered in their names.
+
+    Args:
+        public: Names of public records, which are the same at every point.
+    """
     count = sum(1 for point in points for _ in releases(point.node))
     need(
         count <= MOST_RELEASES,
@@ -109,7 +129,10 @@ def _releases(points: tuple[Point, ...], registry: Registry) -> tuple[Release, .
                         point=dict(point.values),
                         # A release `of` another one follows that release's own point.
                         of=None if release.of is None else f"{release.of}-{number}",
-                        inputs=tuple(f"{name}-{number}" for name in release.inputs),
+                        inputs=tuple(
+                            name if name in public else f"{name}-{number}"
+                            for name in release.inputs
+                        ),
                     )
                 need(
                     release.name not in by_name,

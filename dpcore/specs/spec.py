@@ -162,7 +162,7 @@ def _with_components(
     # Imported late: a spec with a wrong key is refused before any plugin is loaded.
     source = location_of(node, registry)
     looks = evaluated(declaration, node, registry)
-    request = requested(declaration, node, registry, looks)
+    request = requested(declaration, node, registry, looks, None if path is None else path.parent)
     require_measurable(looks, request)
     return Spec(
         text=node.plain(),

@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import conversions, exact
-from dpcore.accounting.account import account
 from dpcore.accounting.filters import (
     BasicFilter,
     BudgetExceededError,
@@ -18,13 +17,14 @@ from dpcore.accounting.filters import (
     RenyiFilter,
 )
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods, intersection
+from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.errors import AdjacencyError, ContractError, NoClaimError, SpecError
+from dpcore.errors import AdjacencyError, ContractError, NoClaimError
 from dpcore.events.concentrated import ZcdpEvent, zcdp_to_delta
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent
@@ -241,44 +241,6 @@ def test_what_is_no_sum(text):
         exact.read(text)
 
 
-def test_an_account_states_every_method():
-    data = {
-        "adjacency": "add_remove",
-        "events": [
-            {"event": "gaussian", "mu": 0.05, "count": 100},
-            {
-                "event": "poisson_sampled",
-                "sampling_probability": 0.01,
-                "of": {"event": "laplace", "shift": 1.0},
-                "count": 50,
-            },
-        ],
-    }
-    found = account(data, 1e-6)
-    assert set(found.intervals) == {"basic", "zcdp", "renyi", "pld"}
-    assert found.best == "pld"
-    assert found.data()["epsilon"]["upper"] == found.intervals["pld"].upper
-
-
-@pytest.mark.parametrize(
-    ("event", "where"),
-    [
-        ({"event": "gausian", "mu": 1.0}, "events.0.event"),
-        ({"event": "gaussian", "mu": -1.0}, "events.0.mu"),
-        ({"event": "gaussian", "sigma": 1.0}, "events.0.sigma"),
-        ({"event": "gaussian"}, "events.0.mu"),
-        ({"event": "gaussian", "mu": 1.0, "adjacency": "replace_one"}, "events.0.adjacency"),
-        ({"mu": 1.0}, "events.0.event"),
-        ({"event": "gaussian", "mu": 1.0, "count": 0}, "events.0.count"),
-        ({"event": "poisson_sampled", "sampling_probability": 0.1}, "events.0.of"),
-    ],
-)
-def test_a_wrong_event_is_located(event, where):
-    with pytest.raises(SpecError) as error:
-        account({"adjacency": "add_remove", "events": [event]}, 1e-6)
-    assert error.value.where == where
-
-
 def test_the_peer_lies_between_the_certified_ends_and_its_slack():
     dp = pytest.importorskip("dp_accounting")
     from dp_accounting.pld import pld_privacy_accountant as peer
@@ -295,3 +257,17 @@ def test_the_peer_lies_between_the_certified_ends_and_its_slack():
     interval = found.epsilon(1e-6)
     assert interval.lower <= value
     assert interval.upper <= value * (1 + 1e-3)
+
+
+def test_basic_composition_inverts_no_end_that_it_does_not_quote(monkeypatch):
+    ends, honest = [], GaussianEvent._crossing
+
+    def crossing(self, direction, delta, *, lower):
+        ends.append(lower)
+        return honest(self, direction, delta, lower=lower)
+
+    monkeypatch.setattr(GaussianEvent, "_crossing", crossing)
+    event = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
+    upper = BasicAccountant(ADD_REMOVE).compose(event).epsilon(1e-5).upper
+    assert sorted(ends) == [False, True]
+    assert upper >= event.epsilon(1e-5).upper

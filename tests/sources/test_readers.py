@@ -132,7 +132,7 @@ def test_random_files_read_alike(tmp_path, monkeypatch, chunk):
 @pytest.mark.slow
 def test_many_random_files_read_alike(tmp_path, monkeypatch):
     rng = random.Random(7)
-    for _ in range(1500):
+    for _ in range(800):
         monkeypatch.setattr(csv_file, "CHUNK", rng.choice((20, 40, 80, 1 << 20)))
         compare(tmp_path, rng, rng.choice((0.0, 0.02, 0.1, 0.4)))
 

@@ -26,9 +26,9 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, SpecError, UnknownCountError
 from dpcore.guarantee import NO_FAILURE
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanism import free_field
 from dpcore.registry.kinds import BOUND, LEARNER, MECHANISM
+from dpcore_models.features.cos_sin import CosSin
 
 PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)
@@ -58,6 +58,7 @@ LEARNERS = {
     "random_features.min_norm, waves: cosines": {"count": 8, "waves": "cosines"},
     "random_features.projected_min_norm": {"features": FEATURES, "radius": 1.0},
     "random_features.ridge": {"features": FEATURES, "regularization": 0.5},
+    "sgd.banded": {"features": FEATURES, "steps": 4, "groups": 2, "bands": 2},
     "sgd.regression": {"features": FEATURES, "rate": 0.05, "passes": 2.0},
     "sgd.regression, as Algorithm 1": {
         "features": FEATURES,

@@ -11,26 +11,25 @@ from pathlib import Path
 
 from dpcore import (
     ADD_REMOVE,
-    REPLACE_ONE,
     Domain,
-    PrivacyBudget,
     Range,
     Registry,
     Release,
+    Request,
     price,
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
-from dpcore.errors import DpcoreError, NoClaimError
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.registry.kinds import LEARNER, MECHANISM
+from dpcore_attacks import fitting
+from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
 
 PAGE = Path(__file__).parents[2] / "docs" / "matrix.md"
-RELATIONS = (REPLACE_ONE, ADD_REMOVE)
-BUDGET = PrivacyBudget(epsilon=3.0, delta=1e-5)
+RELATIONS = fitting.RELATIONS
+BUDGET = fitting.BUDGET
 NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
     "linear.chosen_ridge": {"features": CosSin(count=4)},
@@ -86,12 +85,17 @@ def domain(name, adjacency):
     )
 
 
-def plan_of(name, mechanism, adjacency, registry, assumptions=()):
+def plan_of(name, mechanism, adjacency, registry):
     """The plan of the pair.
 
     Raises:
         DpcoreError: it has no price.
     """
+    return price(request_of(name, mechanism, adjacency, registry))
+
+
+def request_of(name, mechanism, adjacency, registry):
+    """A request for the pair."""
     learner = example(name, registry)
     releases = [Release(learner=learner, mechanism=mechanism)]
     fields = {}
@@ -103,12 +107,11 @@ def plan_of(name, mechanism, adjacency, registry, assumptions=()):
             Release(learner=learner, mechanism=mechanism, of="model"),
         ]
         fields = {"holdout": 0.25}
-    return price(
+    return Request(
         domain=domain(name, adjacency),
         adjacency=adjacency,
         budget=BUDGET,
         releases=releases,
-        accept_assumptions=assumptions,
         registry=registry,
         **fields,
     )
@@ -116,19 +119,10 @@ def plan_of(name, mechanism, adjacency, registry, assumptions=()):
 
 def answer(name, mechanism, adjacency, registry):
     """(mark, reason): `yes`, `if` where an assumption must be accepted, or `no` and why."""
-    assumptions = []
-    while True:
-        try:
-            plan_of(name, mechanism, adjacency, registry, assumptions)
-        except NoClaimError as error:
-            assumption = re.search("rests on the assumption '(.*?)'", error.message)
-            if assumption is None:
-                return "no", error.message
-            assumptions.append(assumption[1])
-        except DpcoreError as error:
-            return "no", error.message
-        else:
-            return ("if" if assumptions else "yes"), ", ".join(assumptions)
+    told = fitting.answer(request_of(name, mechanism, adjacency, registry))
+    if told.plan is None:
+        return "no", told.reason
+    return ("if" if told.assumptions else "yes"), ", ".join(told.assumptions)
 
 
 def rows(registry):

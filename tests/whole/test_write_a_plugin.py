@@ -66,7 +66,7 @@ def test_every_step_of_the_page_works(workplace):
     command(install)
     assert "installed, not admitted" in command(listing)
     refused = command(check, code=2)
-    assert "bins.indicator" in refused
+    assert "bins.moments" in refused
     assert "dpcore plugins enable bins" in refused
     shown = command(enable, stdin="n\n", code=2)
     assert "dpcore-bins 1.0" in shown

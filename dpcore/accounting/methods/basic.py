@@ -53,13 +53,13 @@ class BasicAccountant(Accountant):
         # The lower end is that of one event: leaving out the others is post-processing.
         for (event, count), (epsilon, _) in zip(self.spent.items(), pure_costs, strict=True):
             if epsilon is None:
-                costs.append(count * event.epsilon(part).upper)
-            lower = max(lower, event.epsilon(delta).lower)
+                costs.append(count * event.epsilon_end(part, lower=False))
+            lower = max(lower, event.epsilon_end(delta, lower=True))
         upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
         # Where all are pure, their approximate claims are a second valid sum: the lesser one holds.
         if not shares and delta > 0:
             shared_cost = math.fsum(
-                count * event.epsilon(part).upper for event, count in self.spent.items()
+                count * event.epsilon_end(part, lower=False) for event, count in self.spent.items()
             )
             upper = min(upper, up(shared_cost, roundings=5000))
         return Interval(min(lower, upper), upper)

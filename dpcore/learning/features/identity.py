@@ -18,6 +18,10 @@ class _Same(Features):
         return encoded
 
 
+SAME: Features = _Same()
+"""The encoded columns as features."""
+
+
 @attrs.frozen(kw_only=True)
 class Identity(FeatureMap):
     """phi(x) = x, with kappa the domain's norm: linear models without an intercept.
@@ -35,4 +39,4 @@ class Identity(FeatureMap):
 
     def draw(self, domain: Domain, coins: PublicCoins) -> Features:
         """The identity; no coin is drawn."""
-        return _Same()
+        return SAME

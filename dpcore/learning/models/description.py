@@ -42,10 +42,6 @@ def _rows(values: Any) -> NDArray[np.float64]:
     return rows
 
 
-def _ends(values: Any) -> NDArray[np.float64] | None:
-    return None if values is None else _rows(values)
-
-
 @attrs.frozen(kw_only=True, eq=False)
 class Picture:
     """A picture as data: `Lines`, `Bars`, `Points` or `Matrix`. Whoever shows it draws it.
@@ -63,8 +59,12 @@ class Picture:
     at: tuple[float, ...] | tuple[str, ...] = attrs.field(converter=_places)
     values: NDArray[np.float64] = attrs.field(converter=_rows)
     names: tuple[str, ...] = attrs.field(default=("",), converter=_texts)
-    low: NDArray[np.float64] | None = attrs.field(default=None, converter=_ends)
-    high: NDArray[np.float64] | None = attrs.field(default=None, converter=_ends)
+    low: NDArray[np.float64] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(_rows)
+    )
+    high: NDArray[np.float64] | None = attrs.field(
+        default=None, converter=attrs.converters.optional(_rows)
+    )
     across: str = attrs.field(default="", converter=_text)
     up: str = attrs.field(default="", converter=_text)
     unit: str = attrs.field(default="", converter=_text)

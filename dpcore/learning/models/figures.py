@@ -33,7 +33,6 @@ BY_LAW = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
-NOT_STATED = "not stated"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -220,7 +219,7 @@ class Statistics(Shown):
     def settled(self) -> Statistics:
         """A copy that shares nothing with this one, and is made of plain values alone."""
         return Statistics(
-            tables={str(name): figures.settled() for name, figures in self.tables.items()}
+            tables={str(name): Figures.settled(table) for name, table in self.tables.items()}
         )
 
     def unstated(self) -> Statistics:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, need
 from dpcore.learning.features.base import Features
+from dpcore.learning.features.identity import SAME
 from dpcore.learning.models.error_bars import UNSTATED, ErrorBars
 from dpcore.learning.models.notebook_views import ShownModel
 
@@ -36,12 +37,13 @@ class LinearModel(ShownModel):
     """f(x) = centre + phi(x) . coefficients, clipped to the label range.
 
     Args:
+        features: phi; the encoded columns themselves if left out.
         coefficients: Shape (width,), for centred labels.
         bars: What the noise did to them; public, and no more than `coefficients` tell.
     """
 
     domain: Domain
-    features: Features
+    features: Features = SAME
     coefficients: NDArray[np.float64]
     bars: ErrorBars = UNSTATED
 

@@ -19,7 +19,12 @@ class PluginKind(enum.StrEnum):
 
     LEARNER = "learner"
     SUM = "sum"
+    RELEASE = "release"
+    INTERACTIVE = "interactive"
+    BOUND = "bound"
+    NOISE = "noise"
     MECHANISM = "mechanism"
+    EVENT = "event"
     ACCOUNTANT = "accountant"
     FEATURES = "features"
     KERNEL = "kernel"

@@ -13,10 +13,11 @@ from dpcore.registry.lazy_mapping import LazyMapping
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
-    """Attack a plugin, the bounds of a spec, and whole runs of it."""
+    """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
     return LazyMapping(
         {
             "audit": ("dpcore_attacks.commands.audit", "audit_spec"),
+            "describe": ("dpcore_attacks.commands.describe", "describe_component"),
             "falsify": ("dpcore_attacks.commands.falsify", "falsify_spec"),
             "test": ("dpcore_attacks.commands.test", "examine_plugin"),
         }

@@ -218,7 +218,7 @@ class Examination:
             verdicts=self._attack_verdicts(attacked, part),
         )
         yield Stage(
-            work=Work.DRAWS,
+            work=Work.WIDE_DRAWS,
             laws=amplified_laws.LAWS,
             verdicts=(
                 amplified_verdict(
@@ -230,7 +230,7 @@ class Examination:
         part_of_runs = audits.share(max(1, len(self._runs)))
         runs = [run for run in self._runs if not self._selection.components or _uses(run, chosen)]
         yield Stage(
-            work=Work.POOLED_DRAWS,
+            work=Work.DRAWS,
             laws=(RUN_AUDITED,),
             verdicts=chain.from_iterable(
                 run_verdicts([run], part_of_runs, self._seed, self._rate) for run in runs

@@ -121,7 +121,7 @@ class MechanismStages:
         yield self._event_stage(cases)
         if isinstance(mechanism, Interactive):
             yield Stage(
-                work=Work.POOLED_DRAWS,
+                work=Work.DRAWS,
                 laws=_OF_ORACLES,
                 verdicts=chain.from_iterable(map(self._oracle_verdicts, functions)),
             )
@@ -133,15 +133,16 @@ class MechanismStages:
             laws=mechanism_laws.LAWS,
             verdicts=chain.from_iterable(release_verdicts(case, self.seed) for case in cases),
         )
+        # Wide releases find most false claims, and cost least: they come first.
         yield Stage(
-            work=Work.DRAWS,
-            laws=(mechanism_laws.EVENT_MATCHES, CURVE_AUDITED),
-            verdicts=self._draw_verdicts(cases, comparisons),
+            work=Work.WIDE_DRAWS,
+            laws=laboratory_laws.LAWS,
+            verdicts=self._laboratory_verdicts(cases[0], comparisons),
         )
         yield Stage(
-            work=Work.POOLED_DRAWS,
-            laws=(*laboratory_laws.LAWS, CHOICES),
-            verdicts=self._laboratory_verdicts(cases[0], comparisons),
+            work=Work.DRAWS,
+            laws=(mechanism_laws.EVENT_MATCHES, CURVE_AUDITED, CHOICES),
+            verdicts=self._draw_verdicts(cases, comparisons),
         )
 
     def _draw_verdicts(
@@ -154,6 +155,10 @@ class MechanismStages:
                 yield comparisons[-1]
             if self.selection.has_law(CURVE_AUDITED):
                 yield curve_audited(case, seed, draws, rate)
+        mechanism = cases[0].mechanism
+        # A law that was left out may be the one that would have compared.
+        if not self.selection.laws and not mechanism.draws_elsewhere:
+            yield from untested_verdicts(type(mechanism).__name__, comparisons, CHOICES)
 
     def _laboratory_verdicts(
         self, case: MechanismCase, comparisons: list[Verdict]
@@ -165,9 +170,6 @@ class MechanismStages:
         ):
             comparisons.append(verdict)
             yield verdict
-        # A law that was left out may be the one that would have compared.
-        if not self.selection.laws and not case.mechanism.draws_elsewhere:
-            yield from untested_verdicts(type(case.mechanism).__name__, comparisons, CHOICES)
 
     def _oracle_verdicts(self, case: InteractiveCase) -> Iterator[Verdict]:
         seed, transcripts, rate = self.seed, self.effort.transcripts, self.rate

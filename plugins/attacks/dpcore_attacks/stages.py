@@ -26,10 +26,10 @@ class Work(enum.IntEnum):
     """A few hundred calls of a component."""
     PAIRS = 2
     """Neighbouring pairs, each evaluated twice."""
-    DRAWS = 3
-    """Thousands of outputs."""
-    POOLED_DRAWS = 4
-    """Up to millions of outputs, and whole runs."""
+    WIDE_DRAWS = 3
+    """Few releases of many coordinates: up to millions of outputs for the price of some calls."""
+    DRAWS = 4
+    """Thousands of releases, one by one, and whole runs."""
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -46,7 +46,7 @@ from dpcore_attacks.laws.learners.plain_learner import LabelSum, LabelSumAddRemo
 
 C = TypeVar("C", FeatureMap, Kernel)
 
-_NUMBERS = (1.0, 0.1, 1e-3)  # that are tried by turns where a component needs one
+_NUMBERS = (1.0, 0.1, 1e-3, 1e-6)  # that are tried by turns where a component needs one
 
 
 def plain_domain() -> Domain:
@@ -102,7 +102,7 @@ def subjects_of(loaded: Loaded, examples: list[Example]) -> Subjects:
 
     A learner without a bound of its own plugin is tested under any bound that an example uses.
     """
-    bounds = {name: _build(cls) for name, cls in loaded.components["bounds"].items()}
+    bounds = {name: build(cls) for name, cls in loaded.components["bounds"].items()}
     cases: dict[str, list[Case]] = {name: [] for name in bounds}
     learners: dict[str, list[Case]] = {name: [] for name in loaded.components["learners"]}
     for example in _with_defaults(loaded, examples):
@@ -207,7 +207,7 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
         yield case
     plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
     for cls in plain:
-        learner = None if cls in learner_types else _build(cls)
+        learner = None if cls in learner_types else build(cls)
         if learner is not None:
             yield Case(
                 learner=learner,
@@ -227,10 +227,15 @@ class _Unbounded(SensitivityBound):
         return Refused("no bound was chosen")
 
 
-def _build(cls: type[Any]) -> Any:
-    """An instance from defaults and, where a field has none, a plain value; or None.
+def build(cls: type[Any]) -> Any:
+    """The first of its instances, or None."""
+    return next(instances(cls), None)
 
-    An integer is 5, a number 1.0 (or 0.1, or 0.001), a feature map the identity, a bound that
+
+def instances(cls: type[Any]) -> Iterator[Any]:
+    """Instances from defaults and, where a field has none, plain values.
+
+    An integer is 5, a number 1.0 (or 0.1, 0.001 or 1e-6), a feature map the identity, a bound that
     another one wraps that of a plain sum, candidates are plain sums of moments, a kernel the
     Gaussian one, a relation replace-one.
     """
@@ -245,7 +250,9 @@ def _build(cls: type[Any]) -> Any:
     }
     # A plain class has no fields to fill.
     if not attrs.has(cls):
-        return None if inspect.isabstract(cls) else cls()
+        if not inspect.isabstract(cls):
+            yield cls()
+        return
     required = [f for f in attrs.fields(cls) if f.init and f.default is attrs.NOTHING]
     field_types = {field.name: field.type for field in required}
     # Annotations are text: a stand-in class in the same module resolves the needed ones alone.
@@ -253,17 +260,16 @@ def _build(cls: type[Any]) -> Any:
     try:
         hints = typing.get_type_hints(holder)
     except NameError:
-        return None
+        return
     if any(hints[field.name] not in plain for field in required):
-        return None
-    # A parameter may have to be small, a probability say: try the next number.
-    for number in _NUMBERS:
+        return
+    # A parameter may have to be small, a probability say: then the next number does.
+    for number in _NUMBERS if float in hints.values() else _NUMBERS[:1]:
         plain[float] = number
         try:
-            return cls(**{field.alias: plain[hints[field.name]] for field in required})
+            yield cls(**{field.alias: plain[hints[field.name]] for field in required})
         except (TypeError, ParameterError):
             continue
-    return None
 
 
 def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
@@ -272,7 +278,7 @@ def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
     for candidate in candidates:
         if type(candidate) is cls and candidate not in instances:
             instances.append(candidate)
-    default = None if instances else _build(cls)
+    default = None if instances else build(cls)
     return tuple(instances) if default is None else (default,)
 
 
@@ -328,7 +334,7 @@ def _fields_of(cls: type[C], examples: list[Example]) -> tuple[tuple[C, Domain],
     ]
     if values:
         return tuple(values)
-    default = _build(cls)
+    default = build(cls)
     return () if default is None else ((default, plain_domain()),)
 
 

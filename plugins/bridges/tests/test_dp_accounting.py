@@ -4,6 +4,7 @@ Numbers are compared with the definition (`accounting_oracles`) and with the pee
 Where it is wrong a test says so, and what dpcore does about it.
 """
 
+import itertools
 import math
 
 import attrs
@@ -397,6 +398,46 @@ def test_todays_events_cost_about_what_the_peer_says(relation, event, peer, abov
     assert theirs * (1 - 2e-3) <= ours <= theirs * (1 + above)
 
 
+def cut_batch_density(records, q, limit, x):
+    """The law of a sum over a sample that is cut to `limit` records at random, with noise 1."""
+    density = np.zeros_like(x)
+    for picks in itertools.product((0, 1), repeat=len(records)):
+        batch = list(itertools.compress(records, picks))
+        chance = q ** len(batch) * (1 - q) ** (len(records) - len(batch))
+        cuts = list(itertools.combinations(batch, min(limit, len(batch))))
+        for cut in cuts:
+            density += chance / len(cuts) * scipy.stats.norm.pdf(x, loc=sum(cut))
+    return density
+
+
+def most_lost(curve, q, limit, others):
+    """The largest true delta over the event's, over all small neighbours under add/remove."""
+    x, ratios = np.linspace(-12, 12, 1201), [0.0]
+    for rest in itertools.combinations_with_replacement((-1.0, 0.0, 1.0), others):
+        larger, smaller = (cut_batch_density(r, q, limit, x) for r in ((*rest, 1.0), rest))
+        for epsilon, (p, r, direction) in itertools.product(
+            (0.0, 0.5, 2.0),
+            ((larger, smaller, Direction.REMOVE), (smaller, larger, Direction.ADD)),
+        ):
+            delta = np.maximum(p - math.exp(epsilon) * r, 0).sum() * (x[1] - x[0])
+            ratios.append(delta / curve(epsilon, direction) if delta > 1e-6 else 0.0)
+    return max(ratios)
+
+
+@pytest.mark.parametrize(("q", "limit"), [(0.2, 1), (0.5, 2), (0.8, 2)])
+def test_a_cut_sample_costs_no_more_whichever_neighbour_has_the_stated_size(q, limit):
+    for size in (1, 2):
+        event = dp.TruncatedSubsampledGaussianDpEvent(size, q, limit, 1.0)
+        ((ours, _),) = read(event, ADD_REMOVE)
+        assert all(most_lost(ours.delta, q, limit, others) < 1.001 for others in (size - 1, size))
+
+
+def test_the_size_of_a_dataset_whose_sample_is_cut_is_a_promise_under_add_remove():
+    event = dp.TruncatedSubsampledGaussianDpEvent(1, 0.8, 2, 1.0)
+    ((ours, _),) = read(event, ADD_REMOVE)
+    assert most_lost(ours.delta, 0.8, 2, 4) > 2
+
+
 def test_a_poisson_number_of_runs_uses_the_curve_and_not_what_its_divergences_imply():
     event = dp.RepeatAndSelectDpEvent(dp.GaussianDpEvent(4.0), 8.0, math.inf)
     ours = DpcoreAccountant(ADD).compose(event).get_epsilon(DELTA)
@@ -411,6 +452,9 @@ REFUSED = [
     (ADD, dp.SampledWithReplacementDpEvent(100, 10, dp.GaussianDpEvent(1.0))),
     (ADD, dp.SampledWithoutReplacementDpEvent(100, 10, dp.GaussianDpEvent(1.0))),
     (ADD, dp.TruncatedSubsampledGaussianDpEvent(100, 0.1, 0, 1.0)),
+    (ADD, dp.TruncatedSubsampledGaussianDpEvent(99.5, 0.1, 50, 1.0)),
+    (ADD, dp.TruncatedSubsampledGaussianDpEvent(math.inf, 0.1, 50, 1.0)),
+    (ADD, dp.TruncatedSubsampledGaussianDpEvent(100, 0.1, math.nan, 1.0)),
     (ADD, dp.RandomizedResponseDpEvent(0.5, 2)),
     (REPLACE, dp.PoissonSampledDpEvent(0.1, dp.ZCDpEvent(1.0))),
     (REPLACE, dp.SampledWithoutReplacementDpEvent(10, 20, dp.GaussianDpEvent(1.0))),

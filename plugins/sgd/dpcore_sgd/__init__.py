@@ -1,4 +1,4 @@
-"""Private stochastic gradient descent on random features, by output perturbation.
+"""Private stochastic gradient descent on features: output perturbation, and correlated noise.
 
 After Wang & Guo (2024), Differentially private SGD with random features, Appl. Math. J. Chinese
 Univ. 39, doi:10.1007/s11766-024-5037-0: the algorithm as printed, corrected, and in sound forms.
@@ -10,6 +10,7 @@ from typing import Any
 
 from dpcore import Learner, SensitivityBound, hookimpl
 from dpcore.learning.statement import Statement
+from dpcore_sgd.banded import Banded
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.experiment_methods import THEOREM_3_NOISE
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
@@ -19,8 +20,8 @@ from dpcore_sgd.statements import STATEMENTS
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """One learner; what varies is a field."""
-    return {"sgd.regression": Regression}
+    """Output perturbation, and steps with correlated noise; what varies is a field."""
+    return {"sgd.banded": Banded, "sgd.regression": Regression}
 
 
 @hookimpl
@@ -38,7 +39,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 def dpcore_examples() -> Mapping[str, Path]:
     """The recommended form, each order, and the paper: printed under `dpcore reproduce` alone."""
     folder = Path(__file__).parent / "examples"
-    names = ("corrected", "cyclic", "printed", "regression", "with_replacement")
+    names = ("banded", "corrected", "cyclic", "printed", "regression", "with_replacement")
     return {f"sgd.{name}": folder / f"{name}.yaml" for name in names}
 
 

@@ -32,8 +32,8 @@ from dpcore.checks import non_negative, one_of, positive, positive_integer, prob
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.models.error_bars import even_noise
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 from dpcore_sgd.descent import StepReach
 
@@ -92,11 +92,18 @@ class Regression(OneShot):
     radius: float | None = attrs.field(default=None, validator=_optional(positive))
     ridge: float = attrs.field(default=0.0, validator=non_negative)
 
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """Features of all records, as they are made and as they are kept, and every step's rows."""
+        records, width = domain.at_most or 0, int(self.map(domain).width(domain))
+        rows = (self.steps or 0) * self.batch or math.ceil(self.passes * records)
+        # A map that a field holds is counted once already, with what it takes to draw it.
+        copies, drawing = (1, 0) if self.features else (2, width * domain.width)
+        numbers = width * (copies * records + self.block(width)) + drawing + 3 * rows
+        return 8 * numbers, rows * width * (2 + self.block(width)) + records * drawing
+
     def map(self, domain: Domain) -> FeatureMap:
         """The feature map in use."""
-        if self.features is not None:
-            return self.features
-        return CosSin(count=_COUNT, bandwidth=math.sqrt(len(domain.columns)))
+        return self.features or CosSin(count=_COUNT, bandwidth=math.sqrt(len(domain.columns)))
 
     def count(self, domain: Domain) -> int:
         """T; needs the exact public number of records."""

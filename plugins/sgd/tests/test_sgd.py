@@ -29,7 +29,6 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
@@ -42,6 +41,7 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.bounds import bound_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
@@ -476,3 +476,16 @@ def test_the_printed_example_is_refused_and_reproduced():
 def test_every_shipped_file_is_announced():
     folder = Path(next(iter(EXAMPLES.values()))).parent
     assert sorted(folder.glob("*.yaml")) == sorted(EXAMPLES.values())
+
+
+def test_memory_is_that_of_the_features_of_all_records():
+    """500 features of 100,000 records in eight bytes each, as they are made and as they are kept;
+    a map that the spec names is counted by the core, once."""
+    records = 100_000
+    domain = Domain(columns={"a": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=records)
+    features = 8 * 500 * records
+    memory, work = Regression().resources(domain)
+    assert 2 * features <= memory < 2.2 * features
+    assert work > 10 * records * 500  # ten passes
+    explicit, _ = Regression(features=CosSin(count=250)).resources(domain)
+    assert features <= explicit < 1.2 * features

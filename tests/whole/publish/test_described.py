@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 import pytest
 import trespassers
-from trespassers import STORE, ByTitle, MeanBound
+from trespassers import STORE, ByTable, ByTitle, ByUnsettled, MeanBound
 
 import dpcore
 from dpcore import (
@@ -108,6 +108,19 @@ class Summing(trespassers.Mean):
 def test_a_clean_process_finds_labels_in_the_title_of_a_picture():
     with pytest.raises(ReleaseError, match="nothing is released"):
         plan_of(ByTitle()).run(table(), replaying=CleanProcess())
+
+
+@pytest.mark.parametrize("way", ["cell", "columns", "tables", "statistics"])
+def test_a_clean_process_finds_a_label_in_what_no_number_of_a_table_says(way):
+    with pytest.raises(ReleaseError, match="in a process that saw no record"):
+        plan_of(ByTable(way=way)).run(table(), replaying=CleanProcess())
+
+
+def test_a_table_that_does_not_settle_is_published_in_plain_values():
+    (published,) = plan_of(ByUnsettled()).run(table(), replaying=HERE).models.values()
+    assert STORE
+    assert type(published.tables[""]) is Figures
+    assert all([*published.tables[""]] == ["estimate", "low", "high"] for _ in range(60))
 
 
 def test_what_is_shown_is_what_was_compared_not_what_an_object_says_later(tmp_path, monkeypatch):

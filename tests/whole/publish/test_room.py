@@ -274,3 +274,39 @@ def test_a_real_disk_at_16_levels_is_refused_before_the_charge_or_leaves_no_half
                 assert left_over == []
     assert {*codes} <= ({0, 1, 2} if sealed else {0, 2, 6, 7})
     assert {0, 2} <= {*codes}
+
+
+def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
+    """On disk 116 MB suffice; the spool of 2.4 MB on top of them does not fit into as much."""
+    spec = load_spec(write(RECORDS))
+    needs = spec.price().resources
+    assert needs.disk > 10**6
+    sized = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=needs.memory + 10**6))
+    mounts = home / "mounts"
+    monkeypatch.setattr(cost_statement, "_MOUNTS", mounts)
+    (home / "my runs").mkdir()
+    octal = str(home / "my runs").replace(" ", r"\040")
+    mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {octal} tmpfs rw,size=9g 0 0\n")
+    with pytest.raises(ResourceError, match=r"in memory and takes 2\.\d+ MB of it") as error:
+        whole_run.run(sized, runs=home / "my runs")
+    assert "no record was opened" in str(error.value)
+    assert charges() == 0
+    assert not [*(home / "my runs").rglob("*")]
+    # A disk that is mounted inside, or beside, is none.
+    mounts.write_text(f"{mounts.read_text()}/dev/sdb {octal} ext4 rw 0 0\n")
+    assert whole_run.run(sized, runs=home / "my runs").files
+    mounts.unlink()  # another system
+    assert whole_run.run(sized, runs=home / "runs").files
+
+
+def test_a_plan_counts_the_spool_of_its_engine(home, write, monkeypatch):
+    plan = load_spec(write(RECORDS)).price()
+    request = attrs.evolve(plan.request, memory=plan.resources.memory + 10**6)
+    plan = attrs.evolve(plan, schedule=attrs.evolve(plan.schedule, request=request))
+    mounts = home / "mounts"
+    mounts.write_text(f"tmpfs {home} tmpfs rw 0 0\n")
+    monkeypatch.setattr(cost_statement, "_MOUNTS", mounts)
+    rng = np.random.default_rng(0)
+    source = TableSource({name: rng.uniform(-1, 1, RECORDS) for name in "aby"})
+    with LocalEngine(spool=home) as engine, pytest.raises(ResourceError, match="lies in memory"):
+        plan.run(source, engine=engine)

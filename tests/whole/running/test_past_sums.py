@@ -6,13 +6,13 @@ import pickle
 import attrs
 import numpy as np
 import pytest
-from turns import Steps
+from turns import Remembers, Spies, Steps
 
 import dpcore
 from dpcore import ADD_REMOVE, PrivacyBudget, SecretCoins
 from dpcore.domain.people import People
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
 from dpcore.learning.banded import solved, square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
@@ -22,6 +22,7 @@ from dpcore.publish.lock import describe
 from dpcore.query import Sum, SumQuery
 from dpcore.running.opening import open_table
 from dpcore.running.release_context import Conversation, PastSums, wide_open
+from dpcore.running.replay_process import HERE, CleanProcess
 from dpcore.sampling.schemes import Cyclic
 
 from doubles import domain, table
@@ -29,11 +30,11 @@ from doubles import domain, table
 BANDS = (64, 32, 24)
 
 
-def planned(*, asks=7, people=None, probability=0.7, bands=BANDS, **fields):
+def planned(*, asks=7, people=None, probability=0.7, bands=BANDS, kind=Steps, **fields):
     """A plan of `Steps` over three groups."""
     persons = None if people is None else People(column="id", records=people)
     return dpcore.price(
-        learner=Steps(
+        learner=kind(
             asks=asks,
             bands=bands,
             sampling=Cyclic(groups=3, probability=probability),
@@ -170,6 +171,25 @@ def test_past_sums_stay_in_their_process():
         pickle.dumps(sums)
     with pytest.raises(ContractError, match="exact sums"):
         sums.weighted(query, np.zeros(1))
+
+
+def test_sums_that_a_learner_keeps_by_itself_are_not_published():
+    """They are in the memory of this process; the clean one, which rebuilds the model, has none."""
+    Remembers.sums.clear()
+    with pytest.raises(ReleaseError, match="nothing is released"):
+        planned(kind=Remembers).run(rows(), replaying=CleanProcess())
+    assert Remembers.sums
+
+
+def test_past_sums_end_with_the_answers_whoever_looks_for_them():
+    Spies.sums.clear()
+    (model,) = planned(kind=Spies).run(rows(), replaying=HERE).models.values()
+    # The spy finds them while answers are given; nobody finds any when the model is rebuilt.
+    assert Spies.sums
+    assert model.answers.tolist() == [0]
+    Spies.sums.clear()
+    with pytest.raises(ReleaseError, match="nothing is released"):
+        planned(kind=Spies, tells=True).run(rows(), replaying=HERE)
 
 
 def test_weights_stand_in_the_lock_of_a_query_that_has_some_and_in_no_other():

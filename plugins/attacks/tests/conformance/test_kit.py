@@ -69,7 +69,7 @@ def module(bound, example=None, learner=LabelMean):
     hooks = {
         "dpcore_learners": lambda: {"mean": named},
         "dpcore_bounds": lambda: {
-            "mean_bound": attrs.make_class("B", [], bases=(bound,), class_body={"learner": named})
+            "mean_bound": attrs.frozen(kw_only=True)(type("B", (bound,), {"learner": named}))
         },
         "dpcore_examples": lambda: {} if example is None else {"it": example},
     }
@@ -111,6 +111,17 @@ def test_a_right_plugin_passes_with_exit_code_0(invoke):
     found = invoke(module(LabelMeanBound), "test", "made_up", "--effort", "0.1")
     assert found.exit_code == 0, found.output
     assert "made_up breaks no law" in found.output
+
+
+def test_a_pass_of_some_laws_says_that_the_others_were_not_tested(invoke):
+    """The bound is wrong: a law of another matter passes, and nothing may read as a pass of all."""
+    words = ("test", "made_up", "--effort", "0.1", "--only", "learner.model-replays")
+    partial_run = invoke(module(TooSmall), *words)
+    assert partial_run.exit_code == 0, partial_run.output
+    assert "no law of those that --only names. The others were not tested." in " ".join(
+        partial_run.output.split()
+    )
+    assert json.loads(invoke(module(TooSmall), *words, "--json").stdout)["only"] == [words[-1]]
 
 
 def test_a_wrong_bound_fails_with_exit_code_1_and_its_law_in_table_and_json(invoke):

@@ -111,6 +111,23 @@ def scaffold(tmp_path_factory):
         yield Registry.of(dpcore_low_bound)
 
 
+def test_a_mechanism_whose_cost_is_low_is_broken_before_single_releases(tmp_path, monkeypatch):
+    folder = write_plugin("low-cost", PluginKind.MECHANISM, tmp_path)
+    mechanism = folder / "dpcore_low_cost" / "mechanism.py"
+    text = mechanism.read_text("utf-8")
+    assert "up(sensitivity.unit" in text
+    mechanism.write_text(text.replace("up(sensitivity.unit", "up(0.95 * sensitivity.unit"), "utf-8")
+    monkeypatch.syspath_prepend(str(folder))
+    import dpcore_low_cost
+
+    verdicts = examine("dpcore_low_cost", Registry.of(dpcore_low_cost), until_broken=True).verdicts
+    assert verdicts[-1].law.id == "mechanism.event-at-any-value"
+    assert verdicts[-1].failed
+    # Thousands of releases, one by one, cost most of the time.
+    one_by_one = {"mechanism.event-matches-noise", "mechanism.curve-audited"}
+    assert not one_by_one & {verdict.law.id for verdict in verdicts}
+
+
 @pytest.fixture(scope="module")
 def report(scaffold):
     @cache

@@ -65,6 +65,11 @@ def from_dp_event(event: DpEvent, relation: NeighboringRelation) -> Counted:
     for which the curve of one is not a proved bound: it is read as any release of that
     pure epsilon. `ZCDpEvent` with xi > 0 is read as its Rényi curve.
 
+    `TruncatedSubsampledGaussianDpEvent` loses more, the larger the dataset. Its `dataset_size` is
+    therefore a promise, which a private number of records cannot keep by itself: **under add/remove
+    the claim is for datasets of at most so many records, and a neighbour with one more**.
+    dp-accounting counts that neighbour among the `dataset_size` records.
+
     Raises:
         UnsupportedEventError: an event inside has no counterpart under this relation, or a
             parameter that it cannot have; `dp_event` is that event.
@@ -264,16 +269,17 @@ def _mixture_of_gaussians(event: dp.MixtureOfGaussiansDpEvent, adjacency: Adjace
 def _truncated_batch(event: dp.TruncatedSubsampledGaussianDpEvent, adjacency: Adjacency) -> Counted:
     if event.noise_multiplier == 0:
         return ((not_private(adjacency), 1),)
-    q, records = float(event.sampling_probability), int(event.dataset_size)
-    limit = int(event.truncated_batch_size)
+    q, records, limit = event.sampling_probability, event.dataset_size, event.truncated_batch_size
+    # a fraction would be rounded to fewer records than there are; nan is no integer either
     _require(
         event,
-        0 <= q <= 1 and records >= 1 and limit >= 1,
-        "needs q in [0, 1], records and a largest batch",
+        0 <= q <= 1 and records >= 1 and limit >= 1 and records % 1 == limit % 1 == 0,
+        "needs q in [0, 1], and whole numbers of records and of a largest batch",
     )
     inner = read(dp.PoissonSampledDpEvent(q, dp.GaussianDpEvent(event.noise_multiplier)), adjacency)
-    # a batch that cannot overflow is a plain Poisson sample
-    uncovered = too_large(records, q, limit)
+    # beside the differing record there are at most `dataset_size`: of two datasets that differ by
+    # one, either may be the one that is meant. A batch that cannot overflow is a plain sample.
+    uncovered = too_large(int(records), q, int(limit))
     if not inner or uncovered == 0:
         return inner
     # in a full batch a record takes another one's place: the sum moves by up to 2 C

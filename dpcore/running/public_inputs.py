@@ -1,0 +1,125 @@
+"""Inputs from outside a run: public records, and what a session published before.
+
+Only the public part of a learner gets them, as it gets what earlier releases of the run published:
+they are the same for neighbours. So a bound that holds for all `args` holds whatever they are, and
+no cost changes. Whom public records are about, nothing here can know: that is a premise.
+"""
+
+import contextlib
+import filecmp
+from collections.abc import Sequence
+
+import attrs
+
+from dpcore.domain.domain import Domain, Table
+from dpcore.errors import SourceError, SpecError, below, need
+from dpcore.isolate.isolated_copies import Before, published
+from dpcore.plan.request import PublicInput, Request
+from dpcore.records.records import PublicRecords
+from dpcore.records.source import Source, TableSource
+from dpcore.running.opening import Encoding, admit_to, in_memory
+from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.sources.opening import Unopened
+
+_MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
+
+
+def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> PublicInput:
+    """Public records, through the intake of private ones; all must fit the domain.
+
+    Raises:
+        SourceError: a column is missing or of another type than is declared, a record does not fit,
+            or there are none, or too many.
+    """
+    # The columns alone are shared with the private records: not their number, nor whose they are.
+    plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={})
+    admitted = admit_to(plain, table, "refuse")
+    columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
+    records = Encoding(domain=plain, refuse=True)(columns)
+    need(
+        0 < records.features.size <= _MOST,
+        SourceError,
+        f"the public records {name!r} must be one record or more, of {_MOST} encoded numbers at "
+        f"most, not {records.features.size}",
+    )
+    digest = _digest(plain, columns)
+    return PublicInput(
+        copy=Before(PublicRecords(records=records)).copy,
+        premises=(
+            f"none of the public records {name!r} (SHA-256 {digest}) is about a person of the "
+            f"private records",
+        ),
+        digest=digest,
+    )
+
+
+def with_inputs(request: Request, releases: Sequence[Scheduled]) -> tuple[Scheduled, ...]:
+    """The releases with what their run has from outside, and the premises of what each starts from.
+
+    Raises:
+        SourceError: public records cannot be read, or do not fit.
+    """
+    inputs, premises = {}, {}
+    for name, item in request.public.items():
+        with below("data", "public", name):
+            inputs[name] = (
+                item if isinstance(item, PublicInput) else read_public(request.domain, name, item)
+            )
+            premises[name] = inputs[name].premises
+    # Whoever starts from a release, or is about it, rests on what that one rests on.
+    for entry in releases:
+        origins = (*entry.release.inputs, *filter(None, (entry.release.of,)))
+        premises[entry.name] = tuple(
+            dict.fromkeys(text for name in origins for text in premises[name])
+        )
+    return tuple(
+        attrs.evolve(entry, inputs=inputs, premises=premises[entry.name]) for entry in releases
+    )
+
+
+def require_apart(schedule: Schedule, table: Table | Source) -> None:
+    """Refuse private records that are declared public too, before anything is spent.
+
+    A sealed run compares places of files alone: what a comparison of records finds, it must not
+    tell. Others tell their operator, who holds both.
+
+    Raises:
+        SpecError: they are the same.
+    """
+    request, digests = schedule.request, schedule.public_digests
+    columns = table.table if isinstance(table, TableSource) else table
+    is_hidden = request.sealed or not digests
+    digest = "" if is_hidden or isinstance(columns, Source) else _digest(request.domain, columns)
+    for name, public_digest in digests.items():
+        need(
+            digest != public_digest and not _share_file(request, table, request.public[name]),
+            SpecError,
+            "the private records themselves: declare as public what is about nobody in them",
+            ("data", "public", name),
+        )
+
+
+def _digest(domain: Domain, table: Table) -> str:
+    # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
+    plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={})
+    unscaled = PublicRecords(records=Encoding(domain=plain, refuse=False)(table))
+    return published(unscaled, unscaled.arrays())
+
+
+def _share_file(request: Request, private: Table | Source, public: object) -> bool:
+    """Whether two sources are one file, or of a run that is not sealed, files of equal bytes."""
+    source = public.open(request.domain, refuse=True) if isinstance(public, Unopened) else None
+    # A table may have a column of that name.
+    file = getattr(private, "path", None) if isinstance(private, Source) else None
+    other = getattr(source, "path", None)
+    # A file that is not there is refused by whoever reads it.
+    with contextlib.suppress(OSError):
+        if file is not None and other is not None:
+            # A folder holds what is in it.
+            return (
+                other.resolve().is_relative_to(file.resolve())
+                or file.resolve().is_relative_to(other.resolve())
+                or file.samefile(other)
+                or (not request.sealed and filecmp.cmp(file, other, shallow=False))
+            )
+    return False

@@ -1,0 +1,430 @@
+"""What an author may know of a component without its source: fields, claim, norms, what it fits."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import attrs
+import yaml
+
+from dpcore.distance import CONVERTIBLE
+from dpcore.errors import DpcoreError, RegistryError, need, unknown
+from dpcore.learner import Public
+from dpcore.mechanism import is_free
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
+from dpcore.registry.registry import Registry
+from dpcore.sampling.schemes import Cyclic, Poisson, Sampling, WithoutReplacement
+from dpcore.specs.hover import arguments
+from dpcore.specs.spec import Spec, spec_of_plain
+from dpcore_attacks.fitting import (
+    LEARNER_RELATIONS,
+    Example,
+    Fit,
+    answer,
+    components,
+    examples,
+    fit,
+    learners_of,
+    mechanisms_of,
+    pair_request,
+    small_request,
+)
+from dpcore_attacks.laws.accountants.core_events import core_events
+from dpcore_attacks.laws.learners.plain_learner import PlainMoments
+from dpcore_attacks.subjects import instances
+
+_UNIT = re.compile(r"\bin (?:the )?(units? of [^;,.:()]+|nats|seconds|bytes)", re.IGNORECASE)
+_SOURCE = re.compile(r"\bSources?: (.+?)(?:\n\n|\Z)", re.DOTALL)
+_SENTENCE = re.compile(r".+?\.(?=\s|\Z)", re.DOTALL)
+_ASKS = 4
+_DELTA = 1e-5
+_BY_FIELD = "that of its field `adjacency`"
+_SAMPLINGS: tuple[Sampling, ...] = (
+    Poisson(probability=0.1),
+    Cyclic(groups=_ASKS, probability=0.5),
+    WithoutReplacement(size=20, records=60),
+)
+
+
+@attrs.frozen(kw_only=True)
+class Field:
+    """A field of a component, as a spec writes it.
+
+    Args:
+        type: Its annotation.
+        unit: What it is counted in, where its words say so; else empty.
+        default: As Python writes it; `required` or `calibrated` where there is none.
+        about: What the docstring says of it.
+    """
+
+    name: str
+    type: str
+    unit: str
+    default: str
+    about: str
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Whether the plan sets it to meet the budget, where a spec leaves it out."""
+        return self.default == "calibrated"
+
+
+@attrs.frozen(kw_only=True)
+class ComponentSheet:
+    """What is known of one component.
+
+    Args:
+        provider: The plugin that provides it.
+        path: Module and name of its class.
+        claim: The first sentence of its docstring.
+        source: The theorem that the claim rests on, where it names one.
+        norms: In which its queries are bounded, or which it takes, each with what it is about.
+        relations: Under which it was priced.
+        samplings: Of its queries, or those that it was priced with.
+        fits: With every component of the other kind.
+        example_name: The shortest example spec that names it and has a price; empty where it was
+            written here, or there is none.
+        example: The text of that spec.
+    """
+
+    name: str
+    kind: str
+    provider: str
+    path: str
+    claim: str
+    source: str = ""
+    fields: tuple[Field, ...] = ()
+    norms: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+    samplings: tuple[str, ...] = ()
+    fits: tuple[Fit, ...] = ()
+    example_name: str = ""
+    example: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The sheet as plain data, for JSON."""
+        fields = [attrs.asdict(f) | {"calibrated": f.is_calibrated} for f in self.fields]
+        return attrs.asdict(self) | {"fields": fields}
+
+
+def sheets(name: str, registry: Registry, kind: str | None = None) -> list[ComponentSheet]:
+    """A sheet for each component of a name: an event and a mechanism may share one.
+
+    Args:
+        kind: Of that kind alone, as messages call it.
+
+    Raises:
+        RegistryError: no admitted plugin provides it; the nearest name is told.
+        ParameterError: there is no such kind.
+    """
+    kinds = {k.name: k for k in COMPONENTS}
+    need(kind is None or kind in kinds, "describe", ", ".join(kinds), "kind", kind)
+    chosen = [k for k in COMPONENTS if kind in (None, k.name)]
+    having = [k for k in chosen if registry.provides(k, name)]
+    if not having:
+        what = kind or "component"
+        raise RegistryError(unknown(what, name, {n for k in chosen for n in registry.names(k)}))
+    shelf = [*examples(registry)]
+    return [_Describer(name, k, registry, shelf).sheet() for k in having]
+
+
+@attrs.frozen
+class _Describer:
+    """Of one component."""
+
+    name: str
+    kind: Kind
+    registry: Registry
+    shelf: list[Example]
+
+    @property
+    def component(self) -> type[Any]:
+        return self.registry.component(self.kind, self.name)
+
+    def sheet(self) -> ComponentSheet:
+        """What every kind has, and what this kind has besides."""
+        component = self.component
+        sheet = ComponentSheet(
+            name=self.name,
+            kind=self.kind.name,
+            provider=self._provider(),
+            path=f"{component.__module__}.{component.__qualname__}",
+            claim=_first_sentence(component),
+            source=_source(component),
+            fields=tuple(_fields(component)),
+        )
+        readers: Mapping[Kind, Callable[[], dict[str, Any]]] = {
+            LEARNER: self._of_learner,
+            MECHANISM: self._of_mechanism,
+            BOUND: self._of_bound,
+            EVENT: self._of_event,
+            ACCOUNTANT: self._of_accountant,
+        }
+        sheet = attrs.evolve(sheet, **readers.get(self.kind, self._of_part)())
+        shortest = next((e for e in self.shelf if self._is_named_in(e) and e.plan()), None)
+        if shortest is None:
+            return sheet
+        return attrs.evolve(sheet, example_name=shortest.name, example=shortest.text)
+
+    def _provider(self) -> str:
+        for plugin, entry in self.registry.entries.items():
+            if self.name in entry.provides.of(self.kind):
+                return plugin
+        owners = (m for m in self.registry.modules if m != "dpcore" and self._is_of(m))
+        return next(owners, "dpcore")
+
+    def _is_of(self, plugin: str) -> bool:
+        return self.name in self.registry.load(plugin).of(self.kind)
+
+    def _is_named_in(self, example: Example) -> bool:
+        """Whether a spec names it where a component of its kind stands."""
+        keys = {self.kind.name, self.kind.plural, self.kind.definition}
+        return any(key in keys and self.name in _names(entry) for key, entry in _walk(example.spec))
+
+    def _of_learner(self) -> dict[str, Any]:
+        small = small_request(self.component, self.shelf, self.registry)
+        if small is None:
+            return {}
+        usual, plan = fit(*small, None, LEARNER_RELATIONS)
+        queries: list[Query] = []
+        if plan is not None:
+            queries = [ask.query for ask in plan.schedule.releases[-1].asks.values()]
+        norms = (f"{query.name}: {', '.join(map(str, query.norms))}" for query in queries)
+        samplings = (type(q.sampling).__name__ for q in queries if q.sampling is not None)
+        return {
+            "norms": tuple(norms),
+            "relations": usual.relations,
+            "samplings": tuple(dict.fromkeys(samplings)),
+            "fits": tuple(mechanisms_of(*small, self.registry)),
+        }
+
+    def _of_mechanism(self) -> dict[str, Any]:
+        mechanism = self.component
+        answers = [*learners_of(mechanism, self.shelf, self.registry)]
+        relations = (relation for pair, _ in answers for relation in pair.relations)
+        norms = [str(mechanism.distance)]
+        if mechanism.additive:
+            norms += [f"{norm} (converted)" for norm in sorted(CONVERTIBLE - {mechanism.distance})]
+        written = next((text for pair, _ in answers if (text := self._with(pair))), "")
+        return {
+            "norms": tuple(norms),
+            "relations": tuple(dict.fromkeys(relations)),
+            "samplings": tuple(self._samplings()),
+            "fits": tuple(pair for pair, _ in answers),
+            "example": written,
+        }
+
+    def _samplings(self) -> Iterator[str]:
+        """Those with which sums are priced, and under which relations."""
+        for sampling in _SAMPLINGS:
+            learner = _SampledSum(sampling=sampling)
+            # A learner of no plugin: its request comes from defaults alone.
+            small = small_request(_SampledSum, [], self.registry)
+            assert small is not None, "it is built from defaults"
+            request, release = small
+            pair, _ = fit(request, attrs.evolve(release, learner=learner), self.component)
+            if pair.relations:
+                yield f"{type(sampling).__name__} ({', '.join(pair.relations)})"
+
+    def _with(self, pair: Fit) -> str:
+        """The shortest example of a learner that fits, with this mechanism; empty if unpriced."""
+        if not pair.relations or pair.assumptions:
+            return ""
+        learner = self.registry.component(LEARNER, pair.name)
+        for example in self.shelf:
+            releases = example.spec.request.releases
+            if len(releases) != 1 or type(releases[0].learner) is not learner:
+                continue
+            text = {key: value for key, value in example.spec.text.items() if key != "releases"}
+            entry = text.get("release")
+            if not isinstance(entry, Mapping):
+                continue
+            plain = {**text, "release": {**entry, "mechanism": self.name}}
+            try:
+                spec_of_plain(plain, self.name, self.registry).price(PublicCoins(1))
+            except DpcoreError:
+                continue
+            return yaml.safe_dump(plain, sort_keys=False)
+        return ""
+
+    def _of_bound(self) -> dict[str, Any]:
+        """Asked about every learner that it is about, under every relation."""
+        norms, relations, fits = [], [], []
+        # The first instance is enough: what a bound is about is its class's word.
+        for bound in instances(self.component):
+            for name, learner in components(self.registry, LEARNER).items():
+                small = small_request(learner, self.shelf, self.registry)
+                if small is None or not bound.is_about(small[1].learner):
+                    continue
+                request, release = small
+                priced = []
+                for relation in LEARNER_RELATIONS:
+                    asking = pair_request(request, release, None, relation)
+                    *earlier, last = asking.releases
+                    bounded = (*earlier, attrs.evolve(last, bound=bound))
+                    result = answer(attrs.evolve(asking, releases=bounded))
+                    if result.plan is None:
+                        reason = result.reason
+                        continue
+                    priced.append(str(relation))
+                    asks = result.plan.schedule.releases[-1].asks.values()
+                    norms += [str(ask.sensitivity.distance) for ask in asks]
+                relations += priced
+                fits.append(
+                    Fit(
+                        name=name,
+                        kind=LEARNER.name,
+                        relations=tuple(priced),
+                        reason="" if priced else reason,
+                    )
+                )
+            break
+        return {
+            "norms": tuple(dict.fromkeys(norms)),
+            "relations": tuple(dict.fromkeys(relations)),
+            "fits": tuple(fits),
+        }
+
+    def _of_event(self) -> dict[str, Any]:
+        """Which accountants compose it."""
+        pairs = (
+            _composition(accountant, self.component, name, ACCOUNTANT)
+            for name, accountant in components(self.registry, ACCOUNTANT).items()
+        )
+        return {
+            "relations": (_BY_FIELD,),
+            "fits": tuple(filter(None, pairs)),
+            "example": self._events_file(),
+        }
+
+    def _events_file(self) -> str:
+        """A file for `dpcore account` with the event alone; empty where a field is no number."""
+        event = _plain_event(self.component)
+        fields = {} if event is None else attrs.asdict(event, recurse=False)
+        adjacency = fields.pop("adjacency", None)
+        if adjacency is None or not all(isinstance(v, int | float) for v in fields.values()):
+            return ""
+        entry = {"event": self.name, **fields, "count": 2}
+        plain = {"adjacency": str(adjacency), "events": [entry]}
+        return yaml.safe_dump(plain, sort_keys=False)
+
+    def _of_accountant(self) -> dict[str, Any]:
+        """Which events it composes."""
+        pairs = (
+            _composition(self.component, event, name, EVENT)
+            for name, event in components(self.registry, EVENT).items()
+        )
+        return {"relations": (_BY_FIELD,), "fits": tuple(filter(None, pairs))}
+
+    def _of_part(self) -> dict[str, Any]:
+        """Which learners have a field for it: feature maps and kernels."""
+        base = self.kind.base
+        assert base is not None, "components have a class"
+        fits = (
+            Fit(name=name, kind=LEARNER.name, relations=(f"as its field `{field.name}`",))
+            for name, learner in components(self.registry, LEARNER).items()
+            for field in attrs.fields(learner)
+            if base.__name__ in str(field.type)
+        )
+        return {"fits": tuple(fits)}
+
+
+@attrs.frozen(kw_only=True)
+class _SampledSum(PlainMoments):
+    """Plain sums that are asked of samples of the records."""
+
+    sampling: Sampling = _SAMPLINGS[0]
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """The query of plain moments, asked a few times."""
+        (query,) = super().queries(public)
+        scheme = self.sampling
+        if isinstance(scheme, WithoutReplacement) and public.domain.at_most:
+            scheme = attrs.evolve(scheme, records=public.domain.at_most)
+        return (attrs.evolve(query, at_most=_ASKS, sampling=scheme),)
+
+
+def _walk(spec: Spec) -> Iterator[tuple[str, Any]]:
+    """Every key of a spec with what stands there, at any depth."""
+    nodes: list[Any] = [spec.text]
+    for node in nodes:
+        if isinstance(node, Mapping):
+            yield from node.items()
+        if isinstance(node, Mapping | list | tuple):
+            nodes += node.values() if isinstance(node, Mapping) else node
+
+
+def _names(entry: Any) -> set[Any]:
+    """The names of components that an entry may give: alone, of a mapping, of each query."""
+    if isinstance(entry, str):
+        return {entry}
+    if isinstance(entry, Mapping):
+        return {entry["name"]} if "name" in entry else set().union(*map(_names, entry.values()))
+    return set().union(*map(_names, entry)) if isinstance(entry, list | tuple) else set()
+
+
+def _plain_event(event_type: type[Any]) -> Any:
+    """An event of a class, from defaults or among the core's own, or None."""
+    plain = [*instances(event_type), *core_events()]
+    return next((event for event in plain if type(event) is event_type), None)
+
+
+def _composition(accountant: type[Any], event_type: type[Any], name: str, kind: Kind) -> Fit | None:
+    """Whether an accountant composes two plain events of a class; None where none can be made."""
+    event = _plain_event(event_type)
+    if event is None:
+        return None
+    try:
+        accountant(adjacency=event.adjacency).compose(event, 2).epsilon(_DELTA)
+    except DpcoreError as error:
+        return Fit(name=name, kind=kind.name, reason=error.message)
+    return Fit(name=name, kind=kind.name, relations=(str(event.adjacency),))
+
+
+def _first_sentence(component: type[Any]) -> str:
+    text = inspect.cleandoc(component.__doc__ or "").split("\n\n")[0]
+    first = _SENTENCE.match(text)
+    return " ".join((first[0] if first else text).split())
+
+
+def _source(component: type[Any]) -> str:
+    """The attribute `source`, or what the docstring of the class or its module names as one."""
+    attribute = inspect.getattr_static(component, "source", "")
+    if isinstance(attribute, str) and attribute:
+        return attribute
+    module = inspect.getmodule(component)
+    for text in (component.__doc__ or "", (module and module.__doc__) or ""):
+        match = _SOURCE.search(inspect.cleandoc(text))
+        if match:
+            return " ".join(match[1].split())
+    return ""
+
+
+def _fields(component: type[Any]) -> Iterator[Field]:
+    if not attrs.has(component):
+        return
+    texts = arguments(component)
+    for field in attrs.fields(component):
+        if not field.init:
+            continue
+        name, default = field.alias or field.name, field.default
+        if is_free(field):
+            words = "calibrated"
+        elif default is attrs.NOTHING:
+            words = "required"
+        elif isinstance(default, attrs.Factory):  # type: ignore[arg-type]  # a class at run time
+            words = "derived" if default.takes_self else repr(default.factory())
+        else:
+            words = repr(default)
+        about = texts.get(name, "")
+        unit = _UNIT.search(about)
+        is_class = isinstance(field.type, type) and not hasattr(field.type, "__args__")
+        type_name = field.type.__name__ if is_class else str(field.type).replace("typing.", "")
+        yield Field(
+            name=name, type=type_name, unit=unit[1] if unit else "", default=words, about=about
+        )
