@@ -7,7 +7,7 @@ from pathlib import Path
 import dpcore
 
 PACKAGE = Path(dpcore.__file__).parent
-MOST_MODULES, MOST_LINES = 172, 23_000
+MOST_MODULES, MOST_LINES = 172, 23_250
 SPEC = """\
 dpcore: 1
 data:
