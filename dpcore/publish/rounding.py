@@ -6,16 +6,18 @@ them, may do so by a small part of the largest magnitude beside them; every othe
 """
 
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import attrs
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import LONGEST_VALUE, ReplayError, need, one_line
-from dpcore.learning.models.figures import Statistics
-from dpcore.publish.bounded_reading import read_arrays
+from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.publish.bounded_reading import read_arrays, read_json
 from dpcore.publish.folder import MODEL, Run, differing, model_files, tables_of
 from dpcore.publish.lock import explain_versions
 
@@ -51,11 +53,16 @@ def compared(run: Run, *, exact: bool) -> Run:
         name: published[name] if distances[name] <= ROUNDING else array
         for name, array in rebuilt.items()
     }
-    models = {
-        name: _with_columns(model, name, arrays) if isinstance(model, Statistics) else model
-        for name, model in run.models.items()
-    }
-    files = model_files(run.lock, arrays, tables_of(models, run.descriptions))
+    # A table of statistics holds numbers of the archive. A description's are in its own file alone.
+    models, descriptions = dict(run.models), dict(run.descriptions)
+    for name, model in run.models.items():
+        if isinstance(model, Statistics):
+            tables = _with_columns(model.tables, partial(_archived, arrays, name))
+            models[name] = Statistics(tables=tables)
+        elif description := run.descriptions.get(name):
+            tables = _with_columns(description.tables, partial(_described, run, name, distances))
+            descriptions[name] = attrs.evolve(description, tables=tables)
+    files = model_files(run.lock, arrays, tables_of(models, descriptions))
     unexplained = ", ".join(differing(attrs.evolve(run, files={**run.files, **files})))
     # A stranger chose the names of arrays that were added.
     keys = [f" ({one_line(k, LONGEST_VALUE)})" for k, d in distances.items() if not d <= ROUNDING]
@@ -67,19 +74,58 @@ def compared(run: Run, *, exact: bool) -> Run:
 
 
 def _with_columns(
-    statistics: Statistics, release: str, arrays: Mapping[str, NDArray[Any]]
-) -> Statistics:
-    """The same tables with the floats that arrays hold in place of those that were computed."""
-    tables = {}
-    for key, figures in statistics.tables.items():
+    tables: Mapping[str, Figures], column: Callable[[str, str, Sequence[float]], Any]
+) -> dict[str, Figures]:
+    """The same tables with columns of floats that `column` gives for a table, a name and cells."""
+    rounded = {}
+    for key, figures in tables.items():
         columns: dict[str, Any] = {
-            name: arrays[f"{release}.{key}.{name}".replace("..", ".")]
+            name: column(key, name, cells)
             for name, cells in figures.items()
             if {*map(type, cells)} == {float}
         }
         about = {name: tuple(columns.pop(name, cells)) for name, cells in figures.about.items()}
-        tables[key] = attrs.evolve(figures, about=about, **columns)
-    return Statistics(tables=tables)
+        rounded[key] = attrs.evolve(figures, about=about, **columns)
+    return rounded
+
+
+def _archived(
+    arrays: Mapping[str, NDArray[Any]], release: str, key: str, name: str, cells: Sequence[float]
+) -> NDArray[Any]:
+    return arrays[f"{release}.{key}.{name}".replace("..", ".")]
+
+
+def _described(
+    run: Run,
+    release: str,
+    distances: dict[str, float],
+    key: str,
+    name: str,
+    cells: Sequence[float],
+) -> NDArray[np.float64]:
+    """A column as the folder's table states it, where that is rounding; else as it is rebuilt."""
+    rebuilt = np.array(cells)
+    try:
+        text = msgspec.json.decode(read_json(run.kept / f"{release}.table.json"))
+        stated = text[key or release]["columns"][name]
+        # An end without a number is null there. Whatever else is no float is not rounding.
+        pairs = zip(stated, cells, strict=True)
+        column = np.array([cell if value is None else value for value, cell in pairs])
+    except (
+        OSError,
+        ReplayError,
+        msgspec.DecodeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+    ):
+        return rebuilt
+    distance = _distance(column, rebuilt)
+    if not distance <= ROUNDING:
+        return rebuilt
+    distances[f"{release}.{key}.{name}"] = distance
+    return column
 
 
 def _distance(published: Any, rebuilt: Any) -> float:
