@@ -2,7 +2,7 @@
 help, version, completion and a mistyped word cost next to nothing.
 """
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import typer
@@ -86,6 +86,8 @@ app = typer.Typer(
 
 def _version(wants_version: bool) -> None:
     if wants_version:
+        from importlib import metadata
+
         typer.echo(f"dpcore {metadata.version('dpcore')}")
         raise typer.Exit
 

@@ -18,11 +18,11 @@ from dpcore.events.relation_text import relation_of
 from dpcore.learner import AnyLearner, Published
 from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry.registry import Registry
-from dpcore.sources.opening import Unopened
 
 if TYPE_CHECKING:
     from dpcore.plan.paid_evaluation import PrivateLook
+    from dpcore.registry.registry import Registry
+    from dpcore.sources.opening import Unopened
 
 RELEASE = "evaluation"
 

@@ -109,7 +109,6 @@ def _files(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    style = format_of(lock.format)
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -121,29 +120,41 @@ def _files(
         for name, model in models.items()
         if isinstance(model, Model) and _is_predictions(model)
     }
+    # These names are the format on disk: a replay compares each of them, byte for byte.
+    return {
+        LOCK: lock.encode(),
+        ANSWERS: _npz(answers),
+        **model_files(lock, parameters, tables),
+        GUARANTEE_JSON: _json(format_of(lock.format).guarantee(guarantee)),
+        GUARANTEE_TEXT: format_of(lock.format).paragraph(guarantee).encode() + b"\n",
+        **evaluation,
+        **predictions,
+    }
+
+
+def model_files(
+    lock: Lock,
+    parameters: Mapping[str, NDArray[Any]],
+    tables: Mapping[str, Mapping[str, Figures]],
+) -> dict[str, bytes]:
+    """The files of numbers that are computed from answers: the archive of models, and all tables.
+
+    Args:
+        parameters: The arrays of all models, by `RELEASE.ARRAY`.
+        tables: As `tables_of` gives them.
+    """
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
         for name, table in by_name(tables).items()
     }
     statistics = {
         f"{name}.table.json": _json(
-            {key or name: style.table(table) for key, table in group.items()}
+            {key or name: format_of(lock.format).table(table) for key, table in group.items()}
         )
         for name, group in tables.items()
         if group
     }
-    # These names are the format on disk: a replay compares each of them, byte for byte.
-    return {
-        LOCK: lock.encode(),
-        ANSWERS: _npz(answers),
-        MODEL: _npz(parameters),
-        GUARANTEE_JSON: _json(style.guarantee(guarantee)),
-        GUARANTEE_TEXT: style.paragraph(guarantee).encode() + b"\n",
-        **evaluation,
-        **predictions,
-        **figures,
-        **statistics,
-    }
+    return {MODEL: _npz(parameters), **figures, **statistics}
 
 
 def _is_predictions(model: Published) -> TypeGuard[Predictions]:
@@ -208,6 +219,8 @@ class Run(Shown):
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
         note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
             clean process; or empty.
+        rounding: Files in which `replay` found floats rounded otherwise, each with the largest
+            difference in an array of the run, by the largest magnitude in that array.
     """
 
     folder: Path
@@ -222,6 +235,7 @@ class Run(Shown):
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
+    rounding: Mapping[str, float] = attrs.field(factory=dict, repr=False)
 
     @property
     def kept(self) -> Path:
@@ -430,7 +444,9 @@ def differing(run: Run) -> list[str]:
 
 def _no_run(folder: Path, error: OSError) -> ReplayError:
     """That a path leads to no run folder, and the nearest one to it."""
-    places = dict.fromkeys((folder, *folder.parents[:2], Path("runs")))
+    # Beside a folder that is there nothing is listed: a stranger's opens nothing outside it.
+    is_there = os.path.lexists(folder)
+    places = () if is_there else dict.fromkeys((*folder.parents[:2], Path("runs")))
     runs = sorted({str(path.parent) for place in places for path in place.glob(f"*/{PUBLIC}")})
     hint = near(str(folder), runs) or (f", such as {runs[-1]}" if runs else "")
     return ReplayError(

@@ -7,6 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import attrs
@@ -36,7 +37,7 @@ from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER
+from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.public_inputs import read_public, require_apart
@@ -333,14 +334,20 @@ class Session(SingleUse, Shown):
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
             query.name: usual_mechanism(
-                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+                query,
+                has_delta=budget.delta > 0,
+                concentrated=self._concentrated,
+                named=partial(self._component, MECHANISM),
             )
             for query in learner.queries(public)
         }
 
     def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
+        return made(name, self._component(LEARNER, name), fields)
+
+    def _component(self, kind: Kind, name: str) -> type[Any]:
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry.component(LEARNER, name), fields)
+        return registry.component(kind, name)
 
     def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))

@@ -32,8 +32,8 @@ from dpcore.checks import non_negative, one_of, positive, positive_integer, prob
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.models.error_bars import even_noise
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 from dpcore_sgd.descent import StepReach
 

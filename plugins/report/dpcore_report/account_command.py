@@ -6,9 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.accounting.account import Account, account as account_of
-from dpcore.accounting.calibration import Calibrated
-from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
 from dpcore.cli.progress import SlowProgress
@@ -18,6 +15,9 @@ from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
+from dpcore_report.accounting.account import Account, account as account_of
+from dpcore_report.accounting.calibration import Calibrated
+from dpcore_report.accounting.solving import Unknown, solve
 
 
 class Axis(enum.Enum):
