@@ -134,9 +134,7 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
-    registry: Registry | None = attrs.field(
-        default=None, validator=attrs.validators.optional(instance_of(Registry))
-    )
+    registry: Registry | None = None
     expected: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ReplayError, RequestError, near, need
+from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays
 from dpcore.learner import Answer, Learner, Model, Published
@@ -33,9 +33,11 @@ from dpcore.plan.request import RELEASE
 from dpcore.publish.bounded_reading import (
     folder_inside,
     names_in,
+    no_run,
     read_arrays,
     read_bytes,
     read_json,
+    require_answers,
 )
 from dpcore.publish.formats import format_of
 from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
@@ -55,7 +57,6 @@ LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
-_FEW, _HEADER = 100, 128  # releases that need no such check; bytes of the header of one array
 _MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 UNCOVERED = (
@@ -315,17 +316,6 @@ def _channel(folder: Path) -> tuple[str, Path]:
     return PUBLIC, folder / PUBLIC
 
 
-def _require_answers(lock: Lock, path: Path) -> None:
-    """Refuse at once a lock of more releases than its archive has bytes to answer."""
-    listed = lock.spec.get("releases")
-    count = len(listed) if isinstance(listed, list) else 1
-    need(
-        count <= _FEW or count * _HEADER <= path.lstat().st_size,
-        ReplayError,
-        f"{ANSWERS}: too short for the answers to {count} releases",
-    )
-
-
 def load_run(
     folder: Path | str,
     registry: Registry | None = None,
@@ -359,9 +349,9 @@ def load_run(
         statement = msgspec.json.decode(
             read_json(files_folder / GUARANTEE_JSON), type=PublishedStatement
         )
-        _require_answers(lock, files_folder / ANSWERS)
+        require_answers(lock.spec.get("releases"), files_folder / ANSWERS)
     except OSError as error:
-        raise _no_run(folder, error) from None
+        raise no_run(folder, PUBLIC, error) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
@@ -386,7 +376,7 @@ def load_run(
     try:
         arrays = read_arrays(files_folder / ANSWERS, numbers + answer_limit, answer_limit + orders)
     except OSError as error:
-        raise _no_run(folder, error) from None
+        raise no_run(folder, PUBLIC, error) from None
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
     look = transcripts.get(RELEASE, Transcript((), ()))
@@ -439,16 +429,4 @@ def differing(run: Run) -> list[str]:
         name
         for name in names
         if name not in run.files or not _holds(run.kept / name, run.files[name])
-    )
-
-
-def _no_run(folder: Path, error: OSError) -> ReplayError:
-    """That a path leads to no run folder, and the nearest one to it."""
-    # Beside a folder that is there nothing is listed: a stranger's opens nothing outside it.
-    is_there = os.path.lexists(folder)
-    places = () if is_there else dict.fromkeys((*folder.parents[:2], Path("runs")))
-    runs = sorted({str(path.parent) for place in places for path in place.glob(f"*/{PUBLIC}")})
-    hint = near(str(folder), runs) or (f", such as {runs[-1]}" if runs else "")
-    return ReplayError(
-        f"{folder}: not a run folder ({error.strerror}), which `dpcore run` writes{hint}"
     )

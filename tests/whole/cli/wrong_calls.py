@@ -127,7 +127,6 @@ CALLS = (
     ("read_csv({'age': [1]})", "path"),
     ("open_session(table=read_csv('nowhere.csv'))", "no such file"),
     ("load_run(None)", "run folder"),
-    ("priced(registry='default')", "Registry"),
     ("priced(releases=[StagedGradient()], learner=None, mechanism=None)", "Release"),
     ("Domain(columns=COLUMNS, people='id')", r"People\(column"),
     ("Domain(columns=COLUMNS, norm='1')", "norm > 0"),
