@@ -8,7 +8,7 @@ import attrs
 import msgspec
 import typer
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
@@ -106,7 +106,9 @@ def list_ledgers(json: JsonOption = False) -> None:
             )
             for state in states
         ]
-        out().print(columns("ledger", "epsilon", "delta", "adjacency", "left", rows=rows))
+        headings = ("ledger", "epsilon", "delta", "adjacency", "left")
+        command = "dpcore ledger create NAME --epsilon E --delta D --adjacency A"
+        show_list(columns(*headings, rows=rows), f"You have no ledger: `{command}` makes one.")
 
 
 def _state_or_error(name: str) -> dict[str, Any]:
@@ -241,7 +243,9 @@ def _verify_run(book: Ledger, folder: Path) -> None:
         guarantee = msgspec.json.decode(read_json(path), type=dict[str, Any])
         digest = str(guarantee["ledger"]["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
-        raise LedgerError(f"{path}: no guarantee that names a ledger") from None
+        raise LedgerError(
+            f"{path}: no guarantee that names a ledger: --run takes a run folder"
+        ) from None
     # Word for word: a guarantee that claims less epsilon than was charged must not pass.
     need(
         book.guarantee_of(digest) == guarantee,

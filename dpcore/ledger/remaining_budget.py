@@ -34,6 +34,11 @@ class RemainingBudget:
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
+    @property
+    def way(self) -> str:
+        """The key of a spec that asks for about as much as is left, as a clause."""
+        return f"`epsilon: {shown_down(self.largest)}` is about what is left"
+
     def figures(self) -> dict[str, float]:
         """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
         names = ("epsilon", "mu", "failures", "delta")

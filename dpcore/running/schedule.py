@@ -1,7 +1,7 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -24,6 +24,8 @@ from dpcore.running.release_context import Conversation
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
+
+Rebuild = Callable[[], Published]  # it makes a model when it is called
 
 Inputs = Mapping[str, Published]
 """What earlier releases published, by name."""
@@ -103,8 +105,12 @@ class Scheduled(ABC):
         """
 
     @abstractmethod
-    def answers(self, held: Conversation) -> Iterator[Answer]:
-        """PRIVATE inside: all its answers, in order of asking."""
+    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
+        """PRIVATE inside: all its answers, in order of asking; and what makes the model at the end.
+
+        That model is for comparisons alone: an object that was here while records were open is not
+        published where a clean process makes another.
+        """
 
     @abstractmethod
     def retold(

@@ -21,9 +21,9 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore_attacks import fitting
+from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
 

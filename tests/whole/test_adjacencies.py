@@ -21,12 +21,12 @@ from dpcore import (
 )
 from dpcore.cli.app import app
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.request import Release
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.registry.registry import Registry
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

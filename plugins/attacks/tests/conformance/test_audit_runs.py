@@ -152,7 +152,7 @@ def test_a_pair_that_rounding_decides_is_replaced_by_a_steady_one():
             wild = 1e9 * records.labels[0] if abs(records.labels.sum()) < 1e-9 else 0.0
             return np.array([records.labels.mean() + wild])
 
-    bound = attrs.make_class("B", [], bases=(LabelMeanBound,), class_body={"learner": Chaotic})()
+    bound = attrs.frozen(kw_only=True)(type("B", (LabelMeanBound,), {"learner": Chaotic}))()
     where = domain(2)
     case = Case(learner=Chaotic(), bound=bound, domain=where, adjacency=REPLACE_ONE)
     (finding,) = falsify(case, Effort(pairs=500))

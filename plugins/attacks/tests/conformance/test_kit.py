@@ -69,7 +69,7 @@ def module(bound, example=None, learner=LabelMean):
     hooks = {
         "dpcore_learners": lambda: {"mean": named},
         "dpcore_bounds": lambda: {
-            "mean_bound": attrs.make_class("B", [], bases=(bound,), class_body={"learner": named})
+            "mean_bound": attrs.frozen(kw_only=True)(type("B", (bound,), {"learner": named}))
         },
         "dpcore_examples": lambda: {} if example is None else {"it": example},
     }

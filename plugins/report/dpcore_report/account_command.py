@@ -6,9 +6,6 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.accounting.account import Account, account as account_of
-from dpcore.accounting.calibration import Calibrated
-from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
 from dpcore.cli.progress import SlowProgress
@@ -20,6 +17,9 @@ from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
+from dpcore_report.accounting.account import Account, account as account_of
+from dpcore_report.accounting.calibration import Calibrated
+from dpcore_report.accounting.solving import Unknown, solve
 
 
 class Axis(enum.Enum):
@@ -57,7 +57,7 @@ def account(
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
         # Check the options before composing, which may take long.
-        node, catalogue = read(events), catalogue_of()
+        node, catalogue = read(events, "; it needs adjacency and events"), catalogue_of()
         need(
             (target_epsilon is None) == (solve_for is None),
             SpecError,
@@ -133,11 +133,8 @@ def _plot(
         SpecError,
         f"--plot needs a file .svg, .png or .html, got {path.suffix!r}",
     )
-    try:
-        # Drawing is another distribution's, imported when it is asked for.
-        bands = sibling("report", "plots.bands", "--plot")
-    except ImportError as error:
-        raise SpecError(str(error)) from None
+    # Drawing is another distribution's, imported when it is asked for.
+    bands = sibling("report", "plots.bands", "--plot")
     band = (
         bands.over_steps(data, delta, repetitions, catalogue)
         if over is Axis.STEPS
