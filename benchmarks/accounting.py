@@ -166,7 +166,7 @@ def yardstick() -> float:
 
 def calibrations(runs: int = 3) -> None:
     """The noise of three DP-SGD runs: ours, and the peer's by Renyi and by PLD, interleaved."""
-    from dpcore.accounting.solving import Unknown, solve
+    from dpcore_report.accounting.solving import Unknown, solve
 
     print(f"yardstick {yardstick():.2f} s")
     for epsilon, delta, batch, records, epochs in (

@@ -19,8 +19,8 @@ from scipy.linalg import blas
 
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.randomness import SecretCoins
+from dpcore_ntk.wishart import wishart_mean
 
 
 def interleaved(tasks: Mapping[str, Callable[[], Any]], repetitions: int) -> dict[str, float]:

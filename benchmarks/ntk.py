@@ -36,13 +36,13 @@ from dpcore import (
 )
 from dpcore.learning.metrics.means import Accuracy
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.publish.evaluation import evaluate
 from dpcore.running.replay_process import HERE
 from dpcore_ntk.central import Central
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.kernel import ntk_lower, ntk_matrix
 from dpcore_ntk.regression import Regression
+from dpcore_ntk.wishart import wishart_mean
 
 
 def medians(repetitions: int, *jobs: Callable[[], object]) -> list[float]:

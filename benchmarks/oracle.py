@@ -13,7 +13,7 @@ import numpy as np
 
 from dpcore import REPLACE_ONE, Expansion, FunctionQuery, SecretCoins, Sensitivity
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
 
 def main(columns: int, questions: int, bandwidth: float) -> None:

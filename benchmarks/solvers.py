@@ -24,12 +24,12 @@ from sklearn.kernel_ridge import KernelRidge
 import dpcore
 from dpcore import Categories, Domain, PrivacyBudget, PublicCoins, Range, Release
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.cosines import Cosines
-from dpcore.learning.features.turns import cosines
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
 from dpcore_linear.staged_gradient import StagedGradient
+from dpcore_models.features.cosines import Cosines
+from dpcore_models.features.turns import cosines
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.solvers.min_norm import fit_min_norm
 

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
         Transformer as Transformer,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
-    from dpcore.learning.learners.best_of import BestOf as BestOf
     from dpcore.learning.learners.one_shot import OneShot as OneShot
     from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.learning.metrics.base import Held as Held, Metric as Metric
@@ -128,7 +127,6 @@ _HOME = {
     "AnyMechanism": "mechanism",
     "AnySensitivity": "sensitivity",
     "Bars": "learning.models.description",
-    "BestOf": "learning.learners.best_of",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
     "Classes": "domain.classes",
@@ -227,6 +225,7 @@ _HOME = {
 
 _BESIDE = {  # in a sibling: the plugin's name, and the module
     "ApproximateDP": ("attacks", "audits.claims"),
+    "BestOf": ("models", "learners.best_of"),
     "FeatureRegression": ("models", "learners.regression"),
     "GaussianDP": ("attacks", "audits.claims"),
     "audit_mechanism": ("attacks", "audits.auditor"),
@@ -243,7 +242,10 @@ def __getattr__(name: str) -> Any:
         plugin, module = _BESIDE[name]
         return getattr(sibling(plugin, module, f"dpcore.{name}"), name)
     if name not in _HOME:
-        raise AttributeError(f"module 'dpcore' has no attribute {name!r}")
+        from dpcore.errors import near
+
+        hint = "" if name.startswith("_") else near(name, __all__)
+        raise AttributeError(f"module 'dpcore' has no attribute {name!r}{hint}")
     return getattr(import_module(f"dpcore.{_HOME[name]}"), name)
 
 

@@ -5,6 +5,7 @@ A validator refuses NaN and infinities, and raises `ParameterError` with the com
 
 import math
 from collections.abc import Callable, Iterable, Mapping
+from numbers import Real
 from typing import Any
 
 from dpcore.errors import ParameterError, SpecError, nearest, need, shown
@@ -19,11 +20,20 @@ def component_name(owner: object) -> str:
 
 def _number(test: Callable[[float], bool], requirement: str) -> Validator:
     def check(instance: Any, attribute: Any, value: Any) -> None:
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        is_valid = is_number and math.isfinite(value) and test(value)
+        is_valid = is_finite(value) and test(value)
         need_field(is_valid, instance, attribute.name, requirement.format(attribute.name))
 
     return check
+
+
+def is_finite(value: Any) -> bool:
+    """Whether a value is a finite number (a bool is none here, nor is a text)."""
+    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+
+
+def unboxed(value: Any) -> Any:
+    """A converter: a number of numpy becomes Python's; whatever else it is stays as it is."""
+    return value.item() if isinstance(value, Real) and hasattr(value, "item") else value
 
 
 positive = _number(lambda v: v > 0, "a finite {} > 0")
@@ -53,6 +63,29 @@ def need_field(
         raise ParameterError(
             owner or component_name(instance), requirement, field, getattr(instance, field)
         )
+
+
+def instance_of(*kinds: type) -> Validator:
+    """A validator that accepts instances of these classes alone, and says which they are."""
+    names = " or ".join(kind.__name__ for kind in kinds)
+
+    def check(instance: Any, attribute: Any, value: Any) -> None:
+        if not isinstance(value, kinds):
+            raise ParameterError(
+                component_name(instance),
+                f"an instance of {names}",
+                attribute.name,
+                describe_type(value),
+            )
+
+    return check
+
+
+def describe_type(value: object) -> str:
+    """What a value is, without the value, which may be a record: None, a class or its type."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    return "None" if value is None else f"a value of type {type(value).__name__}"
 
 
 def integer_from(lowest: int) -> Validator:
@@ -100,12 +133,12 @@ def require_keys(data: Mapping[Any, Any], needed: Iterable[str], more: Iterable[
         need(key in data, SpecError, f"the key {key!r} is missing", field=key)
 
 
-def need_positive(owner: str, **values: float) -> None:
+def need_positive(owner: str, **values: Any) -> None:
     """Refuse arguments of a formula that are not finite and positive.
 
     Raises:
         ParameterError: one is not.
     """
     for name, value in values.items():
-        is_valid = math.isfinite(value) and value > 0
-        need(is_valid, owner, f"a finite {name} > 0", name, value)
+        got = value if isinstance(value, Real) else describe_type(value)
+        need(is_finite(value) and value > 0, owner, f"a finite {name} > 0", name, got)

@@ -8,6 +8,7 @@ own in front (`below`), and who has read the file finds line and column (`strict
 """
 
 import difflib
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeVar
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, TypeVar
 LONGEST_VALUE = 80  # characters of one value in a message
 LONGEST_MESSAGE = 1000
 NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
-MOST_LISTED = 20  # names that a hint lists
+LONGEST_LIST = 200  # characters of the names that a hint lists
 
 Key = TypeVar("Key", str, int)
 Value = TypeVar("Value")
@@ -42,7 +43,10 @@ def shown(value: object) -> str:
 def near(name: str, valid: Iterable[str]) -> str:
     """A hint with the closest valid name, if one is close; capitals aside."""
     # Callers pass names of a public grammar: no hint may repeat what was read from data.
-    names = {candidate.casefold(): candidate for candidate in sorted(valid)}
+    candidates = sorted(valid)
+    # The last part of a dotted name, or of a path, is what people remember of it.
+    tails = {re.split("[./]", c.casefold())[-1]: c for c in reversed(candidates)}
+    names = tails | {candidate.casefold(): candidate for candidate in candidates}
     cutoff = NEAR if len(name) > 3 else NEAR - 0.1
     matches = difflib.get_close_matches(name.casefold()[:100], names, n=1, cutoff=cutoff)
     return f"; did you mean {names[matches[0]]!r}?" if matches else ""
@@ -54,8 +58,8 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     The names are those of a public grammar, never any that were read from data.
     """
     names = sorted(valid)
-    listing = f"; valid: {', '.join(names)}" if 0 < len(names) <= MOST_LISTED else ""
-    return near(name, names) or listing
+    listing = f"; valid: {', '.join(names)}" if names else ""
+    return near(name, names) or (listing if len(listing) <= LONGEST_LIST else "")
 
 
 def unknown(what: str, name: object, valid: Iterable[str]) -> str:
@@ -200,6 +204,10 @@ class RegistryError(SpecError):
     """A component or plugin is unknown, not admitted, broken or clashes with another."""
 
 
+class MissingPluginError(RegistryError, ImportError):  # type: ignore[misc]  # `path` is of keys
+    """What was asked for comes with a distribution of this repository that is not installed."""
+
+
 class NoClaimError(DpcoreError):
     """No guarantee can be stated: a bound refuses, is refuted, or no noise meets the budget."""
 
@@ -232,6 +240,9 @@ class SourceError(DpcoreError):
     exit_code: ClassVar[int] = 5
 
 
+_PROJECT = "; declare what the column holds, or set on_invalid: project"
+
+
 class MisfitError(SourceError):
     """A record of a batch does not fit its column.
 
@@ -241,7 +252,7 @@ class MisfitError(SourceError):
 
     def __init__(self, column: str, row: int, rule: str) -> None:
         # The place of the record, never its value: messages are not private.
-        super().__init__(f"column {column!r}, record {row + 1}: needs {rule}")
+        super().__init__(f"column {column!r}, record {row + 1}: needs {rule}{_PROJECT}")
         self.column, self.row, self.rule = column, row, rule
 
     def after(self, records: int, part: int = 0) -> SourceError:
@@ -249,6 +260,7 @@ class MisfitError(SourceError):
         where = f" of part {part + 1}" if part else ""
         return SourceError(
             f"column {self.column!r}, record {self.row + records + 1}{where}: needs {self.rule}"
+            f"{_PROJECT}"
         )
 
 

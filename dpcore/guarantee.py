@@ -9,9 +9,10 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError, need
-from dpcore.notebook_view import Sheet, Shown, facts
+from dpcore.notebook_view import Sheet, Shown, facts, in_digits
 
 _MOST_NAMES = 5  # of queries in one sentence
+_ON_DISK = 6  # digits of a claim in what is published: format 3 has as many
 
 
 class Status(enum.StrEnum):
@@ -168,10 +169,11 @@ class Recorded:
         """The entry that `to_dict` wrote as `data`."""
         return cls(**{**data, "assumptions": tuple(data["assumptions"])})
 
-    def sentence(self) -> str:
+    def sentence(self, digits: int = _ON_DISK) -> str:
         """Which entry of the ledger the run is, and what the ledger promises, in English."""
         clause = f" and the assumptions {', '.join(self.assumptions)}" if self.assumptions else ""
-        promise = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private"
+        numbers = (rounded_up(number, digits) for number in (self.epsilon, self.delta))
+        promise = f"({', '.join(numbers)})-differentially private"
         scope = f"under {self.adjacency}, on the premises of each run{clause}"
         return (
             f"It is entry {self.entry} ({self.digest[:12]}) of the ledger {self.ledger!r}: all "
@@ -291,8 +293,13 @@ class Guarantee(Shown):
             **({"not private": self.voided} if self.voided else {}),
         }
 
-    def paragraph(self) -> str:
-        """The guarantee in English, wrapped at 88 columns."""
+    def paragraph(self, digits: int = _ON_DISK, sources: Sequence[str] = ()) -> str:
+        """The guarantee in English, wrapped at 88 columns.
+
+        Args:
+            digits: Of epsilon and delta, which are rounded up.
+            sources: Printed in place of its own, each a line; what is published has its own.
+        """
         if self.status is Status.NONE:
             return wrapped(self.claim())
         door = "; ".join(self.door_premises)
@@ -305,17 +312,17 @@ class Guarantee(Shown):
         versions = [f"{name} {version}" for name, version in self.distributions.items()]
         replayed = f" The answers were replayed {self.replayed}." if self.replayed else ""
         return wrapped(
-            self.claim(),
-            *([] if self.recorded is None else [self.recorded.sentence()]),
+            self.claim(digits),
+            *([] if self.recorded is None else [self.recorded.sentence(digits)]),
             f"Assumed, not derived from the records: {'; '.join(self.premises)}."
             + (f" Taken for granted at the door: {door}." if door else ""),
             " ".join(self._arithmetic()) + replayed,
             limits,
-            "Sources: " + "; ".join(self.sources) + ".",
+            *(sources or [f"Sources: {'; '.join(self.sources)}."]),
             f"Rests on {', '.join(versions)}." if versions else "",
         )
 
-    def claim(self) -> str:
+    def claim(self, digits: int = _ON_DISK) -> str:
         """The definition in words with both numbers rounded up, or that there is no guarantee."""
         if self.status is Status.NONE:
             return f"NOT PRIVATE: {self.voided}. No guarantee of any kind is made."
@@ -323,12 +330,12 @@ class Guarantee(Shown):
         if self.assumptions:
             texts = "; ".join(f"{a.name}: {a.text}" for a in self.assumptions)
             condition = f" This is CONDITIONAL on what is assumed and not proved: {texts}."
+        numbers = (rounded_up(number, digits) for number in (self.epsilon, self.delta))
         return (
-            f"Publishing the {self.release} of this run is "
-            f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})-differentially private: for "
-            f"any two datasets that differ {self.adjacency.describe()}, every outcome is at most "
-            f"e^epsilon times as likely under one as under the other, but for a probability of "
-            f"delta.{condition}"
+            f"Publishing the {self.release} of this run is ({', '.join(numbers)})-differentially "
+            f"private: for any two datasets that differ {self.adjacency.describe()}, every outcome "
+            f"is at most e^epsilon times as likely under one as under the other, but for a "
+            f"probability of delta.{condition}"
         )
 
     def _arithmetic(self) -> list[str]:
@@ -361,10 +368,6 @@ def _listing(names: Sequence[str]) -> str:
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-def rounded_up(value: float) -> str:
-    """Six digits, rounded up, so that the text never claims less than the number."""
-    if float(text := f"{value:.6g}") >= value:
-        return text
-    # Rounding to six digits lost at most half a unit of the sixth: one unit more is enough.
-    exponent = int(f"{value:e}".split("e")[1])
-    return f"{value + 10.0 ** (exponent - 5):.6g}"
+def rounded_up(value: float, digits: int = 4) -> str:
+    """So many digits, rounded up, so that the text never claims less than the number."""
+    return in_digits(value, digits, direction=1)

@@ -181,6 +181,17 @@ class AnyLearner(ABC):
         """
         return ()
 
+    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """Its widest error bar as a share of the range that the number can have by declared facts.
+
+        Args:
+            spreads: As for `forecast`.
+
+        Returns:
+            1 or more where the release says nothing; 0 where public facts do not tell.
+        """
+        return 0.0
+
     @abstractmethod
     def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.

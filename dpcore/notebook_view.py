@@ -7,6 +7,7 @@ here looks at more than the texts that it is given.
 from __future__ import annotations
 
 import html
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,28 @@ from dpcore.errors import one_line
 LONGEST_CELL = 400  # characters of one cell
 LONGEST_PARAGRAPH = 20_000
 MOST_ROWS = 60  # of one table that are shown
+
+
+def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
+    """A number as text with so many significant digits, and without them all only below 10^6.
+
+    Args:
+        direction: 0 for the nearest text, 1 for one that is never below the number, such as an
+            epsilon that is claimed, -1 for one that is never above it, such as a budget that is
+            left.
+    """
+    text = f"{value:.{digits}g}"
+    if math.isfinite(value) and direction * (float(text) - value) < 0:
+        # Rounding lost at most half a unit of the last digit: one unit is enough.
+        unit = 10.0 ** (int(f"{value:e}".split("e")[1]) - digits + 1)
+        text = f"{value + direction * unit:.{digits}g}"
+    # 5.988e+04 is read as 59880, and as a number of so many digits all the same.
+    return f"{float(text):.0f}" if "e+05" in text or "e+04" in text else text
+
+
+def number_cell(value: float) -> str:
+    """A whole number in full, such as a count; any other by four digits."""
+    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else in_digits(value)
 
 
 def html_text(text: str) -> str:
@@ -39,7 +62,7 @@ class Listing:
 
     @classmethod
     def of(cls, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Listing:
-        """From cells of any kind; numbers are told by six digits."""
+        """From cells of any kind; numbers are told by four digits."""
         columns = list(zip(*rows, strict=True)) or [()] * len(headings)
         numeric = tuple(
             bool(column) and all(isinstance(cell, int | float) for cell in column)
@@ -151,4 +174,4 @@ def facts(*pairs: tuple[str, object]) -> Listing:
 
 
 def _format(value: object) -> str:
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    return number_cell(value) if isinstance(value, float) else str(value)

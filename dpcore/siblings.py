@@ -21,7 +21,7 @@ def sibling(plugin: str, module: str, what: str) -> ModuleType:
     """Import `module` of a sibling, for `what` was asked for.
 
     Raises:
-        ImportError: the sibling is not installed; it says how.
+        MissingPluginError: the sibling is not installed; it says how.
     """
     package = f"dpcore_{plugin.replace('-', '_')}"
     try:
@@ -30,4 +30,6 @@ def sibling(plugin: str, module: str, what: str) -> ModuleType:
         # A module that is missing inside an installed sibling is a defect of its own.
         if error.name != package:
             raise
-        raise ImportError(missing(what, plugin)) from None
+        from dpcore.errors import MissingPluginError  # `import dpcore` costs next to nothing
+
+        raise MissingPluginError(missing(what, plugin)) from None

@@ -9,8 +9,12 @@ import subprocess
 import sys
 import tempfile
 
-COMMANDS = ("account", "check", "plugins", "replay", "run", "schema")
-OF_ATTACKS = ("audit", "falsify", "test")
+COMMANDS = ("check", "plugins", "replay", "run", "schema")
+OF_TOOLS = (
+    *(f"dpcore_attacks.commands.{name}" for name in ("audit", "falsify", "test")),
+    "dpcore_report.account_command",
+    "dpcore_report.accounting.account",
+)
 
 
 @functools.cache
@@ -25,10 +29,10 @@ def _imported():
 
     for name in COMMANDS:
         importlib.import_module(f"dpcore.cli.{name}")
-    for name in OF_ATTACKS:
+    for name in OF_TOOLS:
         with contextlib.suppress(ModuleNotFoundError):  # the core alone has none
-            importlib.import_module(f"dpcore_attacks.commands.{name}")
-    for module in ("publish.whole_run", "publish.evaluation", "ledger.book", "accounting.account"):
+            importlib.import_module(name)
+    for module in ("publish.whole_run", "publish.evaluation", "ledger.book"):
         importlib.import_module(f"dpcore.{module}")
     registry = Registry(Index.packaged().entries)
     for plugin in registry.entries:

@@ -19,7 +19,10 @@ from dpcore import (
     SensitivityBound,
     WorstCase,
 )
+from dpcore.errors import SourceError, need
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.sources.opening import location, reading
+from dpcore.sources.read_all import whole
 
 
 def domain(records=40, columns=2, **options):
@@ -199,3 +202,16 @@ class BumpBound(SensitivityBound):
             source="two values of a mean",
             validity=self.validity,
         )
+
+
+def load_table(source, folder, layout, domain, *, refuse=False, total=False):
+    """The declared columns of a source, in memory; arguments as `open_source` takes them."""
+    declared = reading(domain, folder, layout, refuse=refuse, total=total)
+    place = location(source)
+    table = whole(place.open(declared), declared, place.name)
+    need(
+        total or domain.exact is None or len(table[declared.names[-1]]),
+        SourceError,
+        f"{place.name}: a header and no records",
+    )
+    return table

@@ -7,11 +7,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 pythons=("${@:-python3}")
 read -ra tests <<<"${TESTS:-}"
-oldest() { # the lower ends of the dependencies and of the extra sklearn, as exact pins
+oldest() { # the lower ends of the dependencies and of the extras sklearn and arrow, as exact pins
   "$1" - <<'EOF'
 import re, tomllib
 project = tomllib.load(open("pyproject.toml", "rb"))["project"]
-for pin in [*project["dependencies"], *project["optional-dependencies"]["sklearn"]]:
+extras = project["optional-dependencies"]
+for pin in [*project["dependencies"], *extras["sklearn"], *extras["arrow"]]:
     name, version = re.match(r"([A-Za-z0-9_-]+)>=([0-9.]+)", pin).groups()
     print(f"{name}=={version}")
 EOF
@@ -25,7 +26,7 @@ for python in "${pythons[@]}"; do
     [ "$end" = newest ] || mapfile -t pins < <(oldest "$python")
     for plugin in plugins/*/pyproject.toml; do plugins+=(-e "$(dirname "$plugin")"); done
     "$place/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade \
-      -e ".[test,sklearn]" "${plugins[@]}" "${pins[@]}"
+      -e ".[test,sklearn,arrow]" "${plugins[@]}" "${pins[@]}"
     OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
       "$place/bin/python" -m pytest -q -m "not slow" -n "${JOBS:-2}" "${tests[@]}"
     echo "$place: passed"

@@ -60,6 +60,50 @@ class Talking(Mean):
         return np.zeros(3)
 
 
+class Box:
+    """An object that a plan, a question and a model may share."""
+
+    labels = None
+
+
+@attrs.frozen
+class Boxed(Numbers):
+    """A model with more than its arrays."""
+
+    box: Box
+
+
+@attrs.frozen(kw_only=True)
+class ByBox(Mean):
+    """Writes labels into a part of the question, which the public part gives to its model."""
+
+    box: Box = attrs.field(factory=Box, eq=False)
+
+    def queries(self, public):
+        return (Query(name="mean", shape=(1,), distance="l2", usual=self.box),)
+
+    def statistic(self, query, records, public, secret):
+        query.usual.labels = records.labels[:3].copy()
+        return super().statistic(query, records, public, secret)
+
+    def assemble(self, answers, public):
+        return Boxed(np.zeros(3), self.box)
+
+
+class Unsendable(Numbers):
+    """A model that no other process can hand back."""
+
+    def __reduce__(self):
+        raise TypeError("it stays where it is")
+
+
+class ByUnsendable(Mean):
+    """Publishes such a model, honestly."""
+
+    def assemble(self, answers, public):
+        return Unsendable(np.zeros(3))
+
+
 class HonestCache(Mean):
     """Sorts the labels once, and keeps them where everything else is kept."""
 

@@ -1,16 +1,15 @@
-"""Accounting: what several releases cost together, filters, and calibration to a target."""
+"""Accounting: what several releases cost together, filters, and calibration to a target.
 
-import importlib
-from typing import TYPE_CHECKING, Any
+No guarantee rests on a calibration of a program's own: dpcore-report brings `calibrate`.
+"""
 
-if TYPE_CHECKING:
-    from dpcore.accounting.calibration import Calibrated as Calibrated, calibrate as calibrate
+from typing import Any
 
-_HOME = {"Calibrated": "calibration", "calibrate": "calibration"}
+from dpcore.siblings import sibling
 
 
-# Imported on first use, since calibration imports every accountant.
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name not in ("Calibrated", "calibrate"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
+    module = sibling("report", "accounting.calibration", f"{__name__}.{name}")
+    return getattr(module, name)

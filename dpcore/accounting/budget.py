@@ -5,7 +5,7 @@ import math
 import attrs
 
 from dpcore.accounting.conversions import zcdp_to_epsilon
-from dpcore.checks import need_field, need_positive
+from dpcore.checks import is_finite, need_field, need_positive, unboxed
 from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
@@ -22,13 +22,13 @@ class PrivacyBudget:
         rho: If given, noise is calibrated to rho-zCDP, and (epsilon, delta) is what that implies.
     """
 
-    epsilon: float
-    delta: float = 0.0
+    epsilon: float = attrs.field(converter=unboxed)
+    delta: float = attrs.field(default=0.0, converter=unboxed)
     rho: float | None = None
 
     def __attrs_post_init__(self) -> None:
         need_field(
-            math.isfinite(self.epsilon) and self.epsilon > 0,
+            is_finite(self.epsilon) and self.epsilon > 0,
             self,
             "epsilon",
             "a finite epsilon > 0",
@@ -36,7 +36,7 @@ class PrivacyBudget:
         )
         # No curve is computed below: a smaller delta would only be an expensive 0.
         need_field(
-            self.delta == 0 or _LEAST_DELTA <= self.delta < 1,
+            is_finite(self.delta) and (self.delta == 0 or _LEAST_DELTA <= self.delta < 1),
             self,
             "delta",
             f"a delta that is 0 or in [{_LEAST_DELTA}, 1)",

@@ -26,6 +26,7 @@ from dpcore.checks import fraction, is_integer, need_field, positive, probabilit
 from dpcore.errors import DpcoreError, NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
+from dpcore.notebook_view import in_digits
 
 _FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by
 
@@ -155,8 +156,9 @@ class RenyiFilter(Filter):
         if total is None or total > dyadic(self.budget):
             requirement = math.inf if total is None else exact.rounded_up(total)
             raise BudgetExceededError(
-                f"{count} x {event.label} needs a divergence of {requirement!r} at order "
-                f"{self.order!r}, the budget is {self.budget!r}"
+                f"{count} x {event.label} needs a divergence of "
+                f"{in_digits(requirement, direction=1)} at order {self.order!r}, the budget is "
+                f"{in_digits(self.budget, direction=-1)}"
             )
         return attrs.evolve(self, spent=total)
 
@@ -217,7 +219,7 @@ class GaussianFilter(Filter):
         need(
             epsilon <= self.epsilon,
             BudgetExceededError,
-            f"{count} x {event.label} needs epsilon={epsilon!r} in all at "
+            f"{count} x {event.label} needs epsilon={in_digits(epsilon, direction=1)} in all at "
             f"delta={self.delta!r}, the budget is {self.epsilon!r}",
         )
         return successor
@@ -285,10 +287,11 @@ class BasicFilter(Filter):
         limits = [within(budget) for budget in (self.epsilon, self.delta)]
         if epsilon is None or delta is None or epsilon > limits[0] or delta > limits[1]:
             requirements = [
-                math.inf if total is None else exact.rounded_up(total) for total in (epsilon, delta)
+                in_digits(math.inf if total is None else exact.rounded_up(total), direction=1)
+                for total in (epsilon, delta)
             ]
             raise BudgetExceededError(
-                f"{count} x {event.label} needs ({requirements[0]!r}, {requirements[1]!r}) in all, "
-                f"the budget is ({self.epsilon!r}, {self.delta!r})"
+                f"{count} x {event.label} needs ({', '.join(requirements)}) in all, the budget is "
+                f"({self.epsilon!r}, {self.delta!r})"
             )
         return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

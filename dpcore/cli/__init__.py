@@ -31,7 +31,9 @@ def _code_of_command() -> object:
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
     from dpcore.cli.app import app  # typer and rich are only needed here
+    from dpcore.cli.console import WANTS_JSON
 
+    WANTS_JSON.set("--json" in sys.argv)
     try:
         app(prog_name="dpcore")
     except SystemExit as end:

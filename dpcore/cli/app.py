@@ -2,13 +2,13 @@
 help, version, completion and a mistyped word cost next to nothing.
 """
 
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Any
 
 import typer
 
 from dpcore.cli.console import guarded
-from dpcore.cli.named_commands import NamedCommands
+from dpcore.cli.named_commands import NamedCommands, usage_in_one_line
 from dpcore.cli.offers import Offer, command_of, offers
 from dpcore.registry.commands import COMMANDS, ORDER
 
@@ -53,6 +53,16 @@ class Commands(NamedCommands):
             entry = _single_command(cmd_name, _entry, promises[cmd_name].help)
         return entry
 
+    def make_context(self, *args: Any, **fields: Any) -> Any:
+        """As any group does; a wrong option before the command's name is told in one line."""
+        with usage_in_one_line():
+            return super().make_context(*args, **fields)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As any group does; what is wrong behind the command's name is told in one line."""
+        with usage_in_one_line():
+            return super().invoke(ctx)
+
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As any group does, with the imported command in the place of its entry."""
         name, entry, arguments = super().resolve_command(ctx, args)
@@ -76,6 +86,8 @@ app = typer.Typer(
 
 def _version(wants_version: bool) -> None:
     if wants_version:
+        from importlib import metadata
+
         typer.echo(f"dpcore {metadata.version('dpcore')}")
         raise typer.Exit
 

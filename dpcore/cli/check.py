@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from dpcore.cli.console import guarded, note, out, show_json
+from dpcore.cli.console import ExplainOption, guarded, note, out, show_json
 from dpcore.cli.limit_options import ExpectedOption, MemoryOption, WorkOption, limited
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import load_spec
@@ -16,6 +16,7 @@ def check(
     memory: MemoryOption = None,
     work: WorkOption = None,
     expected: ExpectedOption = None,
+    explain: ExplainOption = False,
     json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
     data: Annotated[
         bool,
@@ -29,7 +30,7 @@ def check(
         import attrs  # what follows is imported for a spec that is right
 
         from dpcore.cli.plan_view import (
-            left_and_after,
+            budgets_of,
             reading,
             show_audits,
             show_bars,
@@ -44,11 +45,11 @@ def check(
         plan, lock = result.plan, result.lock
         note(result.note)
         # Nothing is reserved: a check may be repeated without cost.
-        budget = left_and_after(loaded, plan)
+        budgets = budgets_of(loaded, plan)
         if json:
             resources = attrs.asdict(plan.resources) | {"seconds": plan.resources.seconds}
             document = {**lock.plan, "resources": resources, "reads": reading(plan)}
-            document |= {} if budget is None else {"ledger": budget}
+            document |= {} if budgets is None else {"ledger": budgets.plain()}
             if data:
                 from dpcore.cli.data_fit_view import fit_of_source, require_fit
 
@@ -58,7 +59,17 @@ def check(
                 return
             show_json(document)
             return
-        show_plan(out(), plan.guarantee, lock)
+        if not explain:
+            from dpcore.cli.verdict import check_lines
+
+            for line in check_lines(loaded, spec, plan, lock, budgets):
+                out().print(line, markup=False)
+            if data:
+                from dpcore.cli.data_fit_view import show_fit
+
+                show_fit(out(), loaded)
+            return
+        show_plan(out(), plan.guarantee, lock, plan)
         show_bars(out(), plan)
         show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():
@@ -66,10 +77,11 @@ def check(
         out().print(f"A run needs {plan.resources.describe()}.", markup=False)
         # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
         show_audits(out(), loaded, spec, lock)
-        if budget is not None:
+        if budgets is not None:
             out().print(
-                f"Ledger {budget['name']}: left {budget['left']}; after this run {budget['after']}."
-                + (f" Warning: {budget['warning']}." if budget["warning"] else ""),
+                f"Ledger {budgets.name}: left {budgets.left.describe()}; after this run "
+                f"{budgets.after.describe()}."
+                + (f" Warning: {budgets.warning}." if budgets.warning else ""),
                 markup=False,
             )
         if data:

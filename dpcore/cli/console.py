@@ -49,11 +49,17 @@ def columns(
     return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])
 
 
+def show_list(table: Listing, where_empty: str) -> None:
+    """A table; in place of one without rows, a sentence that says how there come to be some."""
+    out().print(table if table.rows else where_empty, markup=False)
+
+
 def show_json(data: object) -> None:
     """Data on standard output, for another program."""
     import msgspec
 
     print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+    WANTS_JSON.set(False)  # one document is all that standard output holds
 
 
 @contextmanager
@@ -64,19 +70,16 @@ def guarded() -> Iterator[None]:
         flush()
     # Our own errors are written to be read: their text shows parameters, never a record.
     except DpcoreError as error:
-        tell(str(error))
-        raise typer.Exit(error.exit_code) from None
+        raise fail(str(error), error.exit_code) from None
     except KeyboardInterrupt as interrupt:
-        tell(": ".join(["interrupted", *map(str, interrupt.args)]))
-        raise typer.Exit(1) from None
+        raise fail(": ".join(["interrupted", *map(str, interrupt.args)])) from None
     except (typer.Exit, typer.Abort):
         raise
     except BrokenPipeError:  # whoever read has seen enough
         give_up()
         raise typer.Exit(1) from None
     except MemoryError:
-        tell("it needs more memory than it may use")
-        raise typer.Exit(1) from None
+        raise fail("it needs more memory than it may use") from None
     # The system's text for the error number, not the error's own text, which may quote content.
     except OSError as error:
         give_up()
@@ -86,8 +89,7 @@ def guarded() -> Iterator[None]:
         # Type and place alone: the text of an unexpected error may hold values of records.
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{Path(frame.filename).name}:{frame.lineno}"
-        tell(f"internal error: {type(error).__name__} at {place}")
-        raise typer.Exit(1) from None
+        raise fail(f"internal error: {type(error).__name__} at {place}") from None
 
 
 class Volume(enum.Enum):
@@ -100,6 +102,10 @@ class Volume(enum.Enum):
 
 VOLUME: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
 """The volume of the command that runs, and of no other."""
+
+
+WANTS_JSON: ContextVar[bool] = ContextVar("wants_json", default=False)
+"""Whether the command that runs is to answer in JSON, and has not answered yet."""
 
 
 def note(text: str) -> None:
@@ -136,4 +142,15 @@ def tell(message: str) -> None:
         typer.secho(message, err=True, fg="red", color=colored)
 
 
+def fail(message: str, code: int = 1) -> typer.Exit:
+    """Tell an error, on standard output too where JSON was asked for; what to raise."""
+    tell(message)
+    if WANTS_JSON.get():
+        show_json({"error": message, "exit_code": code})
+    return typer.Exit(code)
+
+
+ExplainOption = Annotated[
+    bool, typer.Option("--explain", help="Print all of it: every query, bound, premise and table.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]

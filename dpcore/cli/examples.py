@@ -5,11 +5,12 @@ from typing import Annotated, cast
 
 import typer
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands
-from dpcore.errors import RegistryError, SpecError, nearest, need, unknown
-from dpcore.registry.plugin_files import beside, shipped
+from dpcore.errors import SpecError, need
+from dpcore.registry.plugin_files import beside, one, shipped
 from dpcore.registry.registry import Registry
+from dpcore.siblings import INSTALL
 
 examples = typer.Typer(
     add_completion=False,
@@ -32,7 +33,8 @@ def list_examples(json: JsonOption = False) -> None:
         if json:
             show_json([{"example": name, "shows": shows} for name, shows in descriptions.items()])
             return
-        out().print(columns("example", "what it shows", rows=descriptions.items()))
+        table = columns("example", "what it shows", rows=descriptions.items())
+        show_list(table, f"No plugin that ships examples is installed: {INSTALL} in a clone.")
 
 
 def _describe(path: Path) -> str:
@@ -64,10 +66,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _spec(name: str) -> Path:
-    paths = shipped(Registry.default(), "examples")
-    way = "" if nearest(name, paths) else "; `dpcore examples list` shows them"
-    need(name in paths, RegistryError, unknown("example", name, paths) + way)
-    return cast(Path, paths[name])
+    return cast(Path, one(Registry.default(), "examples", "example", name))
 
 
 @examples.command()
@@ -86,9 +85,9 @@ def copy(
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
         need(
-            folder.suffix not in (".yaml", ".yml"),
+            folder.suffix not in (".yaml", ".yml") and not folder.is_file(),
             SpecError,
-            "needs a folder, got the name of a spec",
+            "needs a folder, got the name of a spec or another file",
             place=str(folder),
         )
         spec = _spec(name)

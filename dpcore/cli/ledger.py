@@ -8,16 +8,17 @@ import attrs
 import msgspec
 import typer
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
 from dpcore.events.relation_text import parse_adjacency
+from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.planning import allowances
-from dpcore.ledger.remaining_budget import shown_down
+from dpcore.ledger.remaining_budget import ON_DISK, shown_down
 from dpcore.ledger.total import Notion
 from dpcore.publish.bounded_reading import folder_inside, read_json
 from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC
@@ -77,12 +78,11 @@ def create(
                 order=order,
                 shared=shared,
             )
-        state = _state(book)
         if json:
-            show_json({**state, "file": str(book.journal.path)})
+            show_json({**_state(book), "file": str(book.journal.path)})
             return
         out().print(f"Created {book.journal.path}", markup=False)
-        _show_state(state)
+        _show_state(book)
 
 
 @ledger.command("list")
@@ -99,14 +99,16 @@ def list_ledgers(json: JsonOption = False) -> None:
             if "error" in state
             else (
                 state["ledger"],
-                f"{state['epsilon']:g}",
-                f"{state['delta']:g}",
+                rounded_up(state["epsilon"]),
+                rounded_up(state["delta"]),
                 state["adjacency"],
                 state["left"]["told"],
             )
             for state in states
         ]
-        out().print(columns("ledger", "epsilon", "delta", "adjacency", "left", rows=rows))
+        headings = ("ledger", "epsilon", "delta", "adjacency", "left")
+        command = "dpcore ledger create NAME --epsilon E --delta D --adjacency A"
+        show_list(columns(*headings, rows=rows), f"You have no ledger: `{command}` makes one.")
 
 
 def _state_or_error(name: str) -> dict[str, Any]:
@@ -126,7 +128,6 @@ def show(
     """What was spent, on what, and what is left."""
     with guarded():
         book = Ledger.open(place_of(name))
-        state = _state(book)
         with SlowProgress(None, "reading"):
             # Rows are read one by one: a ledger may be longer than memory.
             tail, entries = latest(book.iterate_rows(), last)
@@ -136,9 +137,9 @@ def show(
                 {**dict(zip(headings, record.cells, strict=True)), "row": record.row.number}
                 for record in tail
             ]
-            show_json({**state, "entries": entries, "latest": rows})
+            show_json({**_state(book), "entries": entries, "latest": rows})
             return
-        _show_state(state)
+        _show_state(book)
         out().print(columns(*headings, rows=[entry.cells for entry in tail]))
         if entries > len(tail):
             out().print(
@@ -242,7 +243,9 @@ def _verify_run(book: Ledger, folder: Path) -> None:
         guarantee = msgspec.json.decode(read_json(path), type=dict[str, Any])
         digest = str(guarantee["ledger"]["digest"])
     except (OSError, ReplayError, RecursionError, msgspec.MsgspecError, LookupError, TypeError):
-        raise LedgerError(f"{path}: no guarantee that names a ledger") from None
+        raise LedgerError(
+            f"{path}: no guarantee that names a ledger: --run takes a run folder"
+        ) from None
     # Word for word: a guarantee that claims less epsilon than was charged must not pass.
     need(
         book.guarantee_of(digest) == guarantee,
@@ -261,16 +264,16 @@ def _state(book: Ledger) -> dict[str, Any]:
         "left": {
             **remaining_budget.figures(),
             "largest": remaining_budget.largest,
-            "told": remaining_budget.describe(),
+            "told": remaining_budget.describe(ON_DISK),
         },
     }
 
 
-def _show_state(state: dict[str, Any]) -> None:
-    console = out()
+def _show_state(book: Ledger) -> None:
+    console, total = out(), book.total
     console.print(
-        f"{state['ledger']}: all together ({state['epsilon']:g}, {state['delta']:g}) under "
-        f"{state['adjacency']}, {state['notion']} composition",
+        f"{book.name}: all together ({rounded_up(total.epsilon)}, {rounded_up(total.delta)}) under "
+        f"{total.adjacency}, {total.notion} composition",
         markup=False,
     )
-    console.print(f"left: {state['left']['told']}", markup=False)
+    console.print(f"left: {book.left().describe()}", markup=False)

@@ -8,17 +8,14 @@ from collections.abc import Mapping
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
-
-import attrs
+from typing import Any, NamedTuple
 
 from dpcore.registry.user_folder import user_file
 
 _PACKAGED = Path(__file__).parent.parent / "registry" / "registry.yaml"
 
 
-@attrs.frozen
-class Offer:
+class Offer(NamedTuple):
     """A command that a registry file promises: its plugin, its line of help, and its module."""
 
     plugin: str

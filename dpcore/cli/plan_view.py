@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import attrs
 import numpy as np
 
 from dpcore.cli.console import columns, note
@@ -17,9 +19,16 @@ from dpcore.learner import Model, Published
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
 from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
+from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
+from dpcore.notebook_view import number_cell
 from dpcore.publish.folder import MODEL
 from dpcore.publish.lock import Lock
-from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
+from dpcore.publish.phrases import (
+    describe_mechanism,
+    describe_proofs,
+    describe_sensitivity,
+    shorten_bounds,
+)
 from dpcore.publish.whole_run import ledger_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.evidence import Evidence
@@ -36,7 +45,30 @@ _EDGES = (ESTIMATE, LOW, HIGH)
 _SHOWN = 60  # rows of a table; its file holds all
 
 
-def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
+@attrs.frozen
+class Budgets:
+    """What is left in a ledger before a run and after it.
+
+    Args:
+        name: Of the ledger. left, after: Before and after the run.
+    """
+
+    name: str
+    left: RemainingBudget
+    after: RemainingBudget
+
+    @property
+    def warning(self) -> str:
+        """That the run takes most of what is left; or empty."""
+        return self.left.most_taken_by(self.after)
+
+    def plain(self) -> dict[str, str]:
+        """All of it as JSON-ready data, told in words with six digits."""
+        texts = {"left": self.left.describe(ON_DISK), "after": self.after.describe(ON_DISK)}
+        return {"name": self.name, **texts, "warning": self.warning}
+
+
+def budgets_of(spec: Spec, plan: Plan) -> Budgets | None:
     """What is left in the spec's ledger, and what a run would leave; nothing is reserved.
 
     Raises:
@@ -49,13 +81,7 @@ def left_and_after(spec: Spec, plan: Plan) -> dict[str, str] | None:
     # Asks what a run would leave, under the rule by which it would be charged; nothing is written.
     with spec.locate_errors(), below("ledger"):
         after = ledger.remaining_after(plan.charge())
-    remaining_budget = ledger.left()
-    return {
-        "name": ledger.name,
-        "left": remaining_budget.describe(),
-        "after": after.describe(),
-        "warning": remaining_budget.most_taken_by(after),
-    }
+    return Budgets(ledger.name, ledger.left(), after)
 
 
 def reading(plan: Plan) -> dict[str, str]:
@@ -63,9 +89,10 @@ def reading(plan: Plan) -> dict[str, str]:
     return {scheduled.name: scheduled.reads.describe() for scheduled in plan.schedule.releases}
 
 
-def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
-    """The guarantee in English, and a table of queries, sensitivities and noise."""
-    console.print(guarantee.paragraph(), markup=False)
+def show_plan(console: Console, guarantee: Guarantee, lock: Lock, plan: Plan | None = None) -> None:
+    """The guarantee in English, what bounds each query, and a table of them with their noise."""
+    sources = [] if plan is None else _describe_sources(guarantee, plan)
+    console.print(guarantee.paragraph(4, sources), markup=False)
     console.print()
     headings = ("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     rows = [
@@ -89,6 +116,20 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock) -> None:
             console.print(
                 f"{release}: {query['query']} adds its last sums up, times {weights}", markup=False
             )
+
+
+def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
+    """Each query by its name with what bounds it; then the theorems about noise and coins."""
+    schedule, relation = plan.schedule, plan.request.adjacency
+    several = len(schedule.releases) > 1
+    proofs = [
+        f"{entry.name}.{sentence}" if several else sentence
+        for entry in schedule.releases
+        for sentence in describe_proofs(entry, relation)
+    ]
+    bounds = {ask.sensitivity.source for entry in schedule.releases for ask in entry.asks.values()}
+    theorems = [shorten_bounds(text) for text in guarantee.sources if text not in bounds]
+    return [*proofs, *([f"Sources: {'; '.join(theorems)}."] if theorems else [])]
 
 
 def show_bars(console: Console, plan: Plan) -> None:
@@ -117,7 +158,7 @@ def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
         rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
-        cells = [map(_number, row) for row in rows[:_SHOWN]]
+        cells = [map(figure_cell, row) for row in rows[:_SHOWN]]
         console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
@@ -140,10 +181,9 @@ def show_objects(console: Console, outcome: Run) -> None:
             console.print(f"{name}: `dpcore report` draws {one_line(titles)}", markup=False)
 
 
-def _number(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
+def figure_cell(value: Any) -> str:
+    """A whole number in full, any other by four digits; a text as it is."""
+    return value if isinstance(value, str) else number_cell(value)
 
 
 def show_bounds(console: Console, spec: Spec, plan: Plan) -> None:
@@ -159,10 +199,16 @@ def show_audits(console: Console, spec: Spec, path: Path, lock: Lock) -> None:
 def _show_evidence(
     console: Console, spec: Spec, lines: Callable[[Evidence], Iterable[str]]
 ) -> None:
-    for evidence in spec.registry.known(EVIDENCE):
-        try:
-            for line in lines(evidence()):
+    for source in spec.registry.known(EVIDENCE):
+        with readable_evidence():
+            for line in lines(source()):
                 console.print(line, markup=False)
-        # Evidence that cannot be read is a note: no guarantee rests on it.
-        except DpcoreError as error:
-            note(str(error))
+
+
+@contextlib.contextmanager
+def readable_evidence() -> Iterator[None]:
+    """Evidence that cannot be read is a note: no guarantee rests on it."""
+    try:
+        yield
+    except DpcoreError as error:
+        note(str(error))

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 from packaging.utils import canonicalize_name
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near, need
@@ -16,6 +16,7 @@ from dpcore.registry.installations import Installed, find, installed
 from dpcore.registry.loading import Names
 from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
+from dpcore.siblings import INSTALL
 
 plugins = typer.Typer(
     add_completion=False,
@@ -46,7 +47,8 @@ def list_plugins(json: JsonOption = False) -> None:
         if json:
             show_json(rows)
             return
-        out().print(columns("plugin", "distribution", "status", rows=[r.values() for r in rows]))
+        table = columns("plugin", "distribution", "status", rows=[r.values() for r in rows])
+        show_list(table, f"No plugin is installed or admitted: {INSTALL} in a clone.")
 
 
 def _distribution(registry: Registry, plugins_by_name: dict[str, Installed], name: str) -> str:

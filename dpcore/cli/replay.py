@@ -9,6 +9,7 @@ from dpcore.cli.console import JsonOption, guarded, out, show_json
 from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
 from dpcore.publish.folder import GUARANTEE_TEXT
+from dpcore.publish.lock import explain_versions
 from dpcore.publish.whole_run import replay as rebuilt
 
 PublicOption = Annotated[
@@ -26,6 +27,7 @@ def replay(
     run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
     memory: MemoryOption = None,
     work: WorkOption = None,
+    exact: Annotated[bool, typer.Option("--exact", help="Refuse rounding as well.")] = False,
     public: PublicOption = None,
     json: JsonOption = False,
 ) -> None:
@@ -36,16 +38,36 @@ def replay(
                 run,
                 memory=in_bytes(memory),
                 work=in_number(work),
+                exact=exact,
                 public=dict(pair.partition("=")[::2] for pair in public or []),
             )
+        rounding, equal = result.rounding, sorted({*result.files} - {*result.rounding})
         if json:
-            show_json({"guarantee": result.guarantee.to_dict(), "replayed": sorted(result.files)})
+            show_json(
+                {
+                    "guarantee": result.guarantee.to_dict(),
+                    "replayed": equal,
+                    "rounding": rounding,
+                }
+            )
             return
         console = out()
         # In the words of its own format: what the folder itself says.
         console.print(result.files[GUARANTEE_TEXT].decode().rstrip(), markup=False)
         console.print()
-        console.print(f"{len(result.files)} files replay to identical bytes.", markup=False)
+        if rounding:
+            same = "; no version differs, but another processor may round otherwise"
+            reason = explain_versions(result.lock, result.spec) or same
+            console.print(
+                f"{len(equal)} of {len(result.files)} files replay to identical bytes: answers, "
+                f"lock and guarantee are among them. {', '.join(rounding)} replay to rounding: "
+                f"floats differ by at most {max(rounding.values()):.1e} of the largest magnitude "
+                f"in the same array{reason}. Digits beyond that are not shown to follow from the "
+                f"answers.",
+                markup=False,
+            )
+        else:
+            console.print(f"{len(equal)} files replay to identical bytes.", markup=False)
         console.print(
             "The model follows from the published answers. This does not prove who published them.",
             markup=False,

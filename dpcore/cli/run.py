@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dpcore.cli.console import (
+    ExplainOption,
     JsonOption,
     columns,
     flush,
@@ -34,6 +35,7 @@ from dpcore.cli.limit_options import (
 )
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
+from dpcore.notebook_view import in_digits
 from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:
@@ -61,6 +63,7 @@ def run(
             metavar="SEED", help="Use known secret coins: repeatable, and not private at all."
         ),
     ] = None,
+    explain: ExplainOption = False,
     json: JsonOption = False,
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
@@ -72,6 +75,7 @@ def run(
 
         # imported for a spec that is right
         from dpcore.cli.plan_view import show_figures, show_noise, show_objects, show_plan
+        from dpcore.cli.verdict import run_lines
         from dpcore.publish.folder import UNCOVERED
         from dpcore.publish.paid_metrics import paid, plan_of
         from dpcore.publish.whole_run import run as whole_run
@@ -93,7 +97,12 @@ def run(
                 show_json(_describe(outcome, rehearsal is not None))
                 return
             console = out()
-            show_plan(console, outcome.guarantee, outcome.lock)
+            if not explain:
+                for line in run_lines(outcome, is_rehearsal=rehearsal is not None):
+                    console.print(line, markup=False)
+                return
+            plan = plan_of(outcome)
+            show_plan(console, outcome.guarantee, outcome.lock, plan)
             show_objects(console, outcome)
             show_figures(console, outcome.tables)
             show_noise(console, outcome.models)
@@ -102,7 +111,7 @@ def run(
             if "evaluation" in outcome.operator:
                 _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
             if outcome.evaluation:
-                _show_look(console, paid(outcome, plan_of(outcome)))
+                _show_look(console, paid(outcome, plan))
             # Last, so that nobody overlooks that a rehearsal is not private.
             heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
             console.print(f"{heading} {outcome.kept}", markup=False)
@@ -140,8 +149,7 @@ def _guard_display(outcome: Run) -> Iterator[None]:
 def _show_look(console: Console, look: Iterable[MetricInterval]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     rows = [
-        (m.release, f"hold-out {m.metric}", f"{m.value:.6g}", f"{m.low:.6g}", f"{m.high:.6g}")
-        for m in look
+        (m.release, f"hold-out {m.metric}", *map(in_digits, (m.value, m.low, m.high))) for m in look
     ]
     console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
     console.print("95 % intervals of the noise alone.", markup=False)
@@ -152,7 +160,7 @@ def _show_evaluation(
 ) -> None:
     predictors = ("private", "constant", "without noise")
     rows = [
-        (release, f"hold-out {metric}", *(f"{errors[who]:.6g}" for who in predictors))
+        (release, f"hold-out {metric}", *(in_digits(errors[who]) for who in predictors))
         for release, metrics in evaluation.items()
         for metric, errors in metrics.items()
     ]

@@ -4,16 +4,17 @@ Nothing here is computed from records, and every value of a column encodes to so
 entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
 """
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime, timedelta
+from numbers import Real
 from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import need_field
+from dpcore.checks import describe_type, is_finite, need_field, unboxed
+from dpcore.errors import need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
 
 Category = str | int | float
@@ -34,20 +35,20 @@ class Range:
             such an entry, and its first is 0.
     """
 
-    low: float
-    high: float
-    default: float | None = None
+    low: float = attrs.field(converter=unboxed)
+    high: float = attrs.field(converter=unboxed)
+    default: float | None = attrs.field(default=None, converter=unboxed)
     missing: bool = False
 
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
-            need_field(
-                value is None or (not isinstance(value, bool) and math.isfinite(value)),
-                self,
-                name,
+            need(
+                is_finite(value) or (value is None and name == "default"),
+                "range",
                 "finite numbers",
-                owner="range",
+                name,
+                value if isinstance(value, Real | str | None) else describe_type(value),
             )
         need_field(
             self.low < self.high, self, "high", f"low < high, low={self.low!r}", owner="range"
@@ -209,6 +210,12 @@ def _moment(days: float) -> datetime:
     return datetime(1970, 1, 1) + timedelta(days=days)
 
 
+def _listed(values: Iterable[Category]) -> Any:
+    """Values as a tuple; what is no list of any stays as it is, and a text is one value."""
+    is_list = isinstance(values, Iterable) and not isinstance(values, str | bytes)
+    return tuple(values) if is_list else values
+
+
 @attrs.frozen
 class Categories:
     """A column with a public list of values.
@@ -218,18 +225,21 @@ class Categories:
         default: Stands for anything else; if None, an unknown value encodes to zeros.
     """
 
-    values: tuple[Category, ...]
+    values: tuple[Category, ...] = attrs.field(converter=_listed)
     default: Category | None = None
 
     def __attrs_post_init__(self) -> None:
-        keys = [key(value) for value in self.values]
+        keys = [key(value) for value in self.values] if isinstance(self.values, tuple) else []
         # Values are compared as cells are: 1 and "1" are one category.
-        need_field(
+        # A list that was taken from records by mistake is not shown.
+        need(
             len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
-            self,
+            "categories",
+            "two or more different values in a list",
             "values",
-            "two or more different values",
-            owner="categories",
+            describe_type(self.values)
+            if not keys
+            else f"{len(keys)} listed, {len(set(keys))} different",
         )
         need_field(
             self.default is None or key(self.default) in keys,

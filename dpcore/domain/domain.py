@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import need_field
+from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.people import People
@@ -68,22 +68,31 @@ class Domain:
     columns: Mapping[str, Column]
     _target: str | None = attrs.field(default=None, alias="target")
     _labels: Range | Classes | None = attrs.field(default=None, alias="labels")
-    exact: int | None = None
-    limit: int | None = None
+    exact: int | None = attrs.field(default=None, converter=unboxed)
+    limit: int | None = attrs.field(default=None, converter=unboxed)
     norm: float | None = None
     people: People | None = None
     groups: Mapping[str, Column] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
-        need(self.columns, "domain", "at least one feature column", "columns", {})
+        need(
+            isinstance(self.columns, Mapping) and self.columns,
+            "domain",
+            "at least one feature column: {name: Range(low, high) or Categories(values)}",
+            "columns",
+            self.columns and describe_type(self.columns),
+        )
         for name, column in self.columns.items():
             need(
                 isinstance(column, Column),
                 "domain",
-                "columns that are Range, Categories or Texts",
+                "columns that are Range(low, high), Categories(values) or Texts",
                 name,
-                column,
+                describe_type(column),
             )
+        whose = "People(column=..., records=...)"
+        is_people = isinstance(self.people, People | None)
+        need(is_people, "domain", whose, "people", describe_type(self.people))
         # Roles are disjoint: a column is a feature, the target, a group or the person's id.
         need(
             (self._target is None) == (self._labels is None),
@@ -117,10 +126,10 @@ class Domain:
         for name in ("exact", "limit"):
             count = getattr(self, name)
             need_field(
-                count is None or (not isinstance(count, bool) and count >= 1),
+                count is None or is_integer(count),
                 self,
                 name,
-                "at least one record",
+                "a whole number of records, at least one record",
                 owner="domain",
             )
         need_field(
@@ -131,7 +140,7 @@ class Domain:
             owner="domain",
         )
         need_field(
-            self.norm is None or (math.isfinite(self.norm) and self.norm > 0),
+            self.norm is None or (is_finite(self.norm) and self.norm > 0),
             self,
             "norm",
             "a finite norm > 0",
@@ -202,7 +211,7 @@ class Domain:
         Raises:
             UnknownCountError: it is not public; whatever needs it is refused by the plan.
         """
-        refusal = "the exact number of records is needed, and it is not public"
+        refusal = "the exact number of records is needed, and it is not public: declare records: N"
         return need_value(self.exact, UnknownCountError, refusal)
 
     @property

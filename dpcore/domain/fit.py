@@ -150,5 +150,5 @@ def refusal(misfit: Misfit, records: int) -> str:
         )
     return (
         f"{where}; {misfit.count} of {records} records do not fit there ({misfit.rule}): "
-        f"`dpcore check --data` lists every misfit"
+        f"declare what the column holds, or set on_invalid: project"
     )

@@ -7,8 +7,9 @@ totals, as private as the records. Noise is drawn after the total, in the proces
 that a task that runs twice releases nothing twice.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
@@ -53,7 +54,7 @@ class BlockError(ReleaseError):
         self.told = told
 
 
-class Engine(ABC):
+class Engine(AbstractContextManager["Engine"]):
     """Holds the records of one run: `load` once, then `total` often, then `close`."""
 
     one_memory: ClassVar[bool] = False
@@ -66,7 +67,7 @@ class Engine(ABC):
     spool: Path | None = None
     """The operator's folder for what the process of the run keeps on disk; the system's if None."""
 
-    def ready(self) -> None:  # noqa: B027  # most engines always are
+    def ready(self) -> None:  # most engines always are
         """Refuse what cannot work, before anything is spent and any record is opened.
 
         Raises:
@@ -108,9 +109,6 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Forget the records, and remove whatever holds them. May be called again."""
-
-    def __enter__(self) -> "Engine":
-        return self
 
     def __exit__(self, *failure: object) -> None:
         self.close()

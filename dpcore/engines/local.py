@@ -8,7 +8,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
@@ -171,14 +170,20 @@ class LocalEngine(Engine):
                     total = added(total, _fold_block(task, records, stop))
                 blocks.drop(number)
 
-        return functools.reduce(added, self._run_threads(work, stop), task.zero)
+        # No more threads than blocks: small data are folded in this one.
+        count = min(self.threads, len(blocks.known))
+        return functools.reduce(added, self._run_threads(work, stop, count), task.zero)
 
-    def _run_threads(self, work: Callable[[], Folded], stop: threading.Event) -> list[Folded]:
+    def _run_threads(
+        self, work: Callable[[], Folded], stop: threading.Event, count: int
+    ) -> list[Folded]:
         """What every thread finds; where one fails, or a signal comes, the others stop."""
-        if self.threads == 1:
+        if count <= 1:
             return [work()]
-        with ThreadPoolExecutor(self.threads) as pool:
-            futures = [pool.submit(work) for _ in range(self.threads)]
+        from concurrent.futures import ThreadPoolExecutor  # small data need none
+
+        with ThreadPoolExecutor(count) as pool:
+            futures = [pool.submit(work) for _ in range(count)]
             try:
                 return [future.result() for future in futures]
             except BaseException:

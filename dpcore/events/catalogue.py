@@ -35,10 +35,7 @@ from dpcore.errors import (
 from dpcore.events import HOMES
 from dpcore.events.base import Event
 from dpcore.events.composition import repeated
-from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.forms import FORMS
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.randomized_response import PureEvent
 from dpcore.rounding import up
 
 CORE: Mapping[str, type[Event]] = {
@@ -267,25 +264,6 @@ def _number(value: object, hint: Any) -> Any:
         words = "a number" if hint is float else "a whole number"
         raise SpecError(f"needs {words}, got {shown(value)}")
     return value
-
-
-def in_core_terms(event: Event) -> tuple[Event, ...]:
-    """Core events that a toolkit without `event`'s class may take for it, the closest first.
-
-    The event itself where its class is the core's. Another one is exactly the Gaussian of its mu;
-    or it is known as a release of its pure epsilon, or of its rho: never for less than it costs.
-    Empty where it declares none of them.
-    """
-    if type(event) in _NAMES:
-        return (event,)
-    adjacency = event.adjacency
-    # exact, so no other term can be closer; the terms below are upper bounds
-    if mu := event.gaussian_mu():
-        return (GaussianEvent(mu=mu, adjacency=adjacency),)
-    epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
-    pure = (PureEvent(epsilon=epsilon, adjacency=adjacency),) if epsilon else ()
-    concentrated = (ZcdpEvent(rho=rho, adjacency=adjacency),) if rho else ()
-    return (*pure, *concentrated)
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
 from dpcore.adjacency import RELATIONS, Adjacency, replace_features
-from dpcore.checks import require_keys
+from dpcore.checks import describe_type, require_keys
 from dpcore.errors import (
     ContractError,
     DpcoreError,
@@ -146,8 +146,8 @@ def parse_adjacency(data: object) -> Adjacency:
         names = ", ".join(RELATIONS)
         hint = near(data, RELATIONS) if isinstance(data, str) else ""
         raise SpecError(
-            f"needs one of {names}, or {{replace_features: {{radius: NUM, label: fixed}}}}, "
-            f"got {shown(data)}{hint}"
+            f"needs one of {names}, {{replace_features: {{radius: NUM, label: fixed}}}} or "
+            f"{{person: {{adjacency: add_remove, records: INT}}}}, got {shown(data)}{hint}"
         )
     # No key has a default: without one of them the relation, and so the claim, is unknown.
     key, form, keys = (
@@ -165,6 +165,21 @@ def parse_adjacency(data: object) -> Adjacency:
         with below("adjacency"):
             relation = parse_adjacency(fields["adjacency"])
         return relation.of_persons(fields["records"])
+
+
+def relation_of(value: object) -> Adjacency:
+    """A relation, or the one that a text or a mapping says as a spec does.
+
+    Raises:
+        SpecError: it is none.
+    """
+    if isinstance(value, Adjacency):
+        return value
+    is_text = isinstance(value, str | Mapping)
+    names = "ADD_REMOVE, REPLACE_ONE or another relation of dpcore, or its name"
+    need(is_text, "adjacency", names, "adjacency", describe_type(value))
+    with below("adjacency"):
+        return parse_adjacency(value)
 
 
 def _parse_features(radius: object, label: object) -> Adjacency:

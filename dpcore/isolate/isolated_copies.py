@@ -51,17 +51,18 @@ class Before(Generic[Thing]):
 
 def frozen(query: Query) -> Query:
     """A copy of an ask, whose arrays nobody can write to."""
-    return attrs.evolve(query, args=_read_only(copy.deepcopy(query.args)))
+    return query.with_args(_read_only(query.args))
 
 
 def _read_only(value: Any) -> Any:
+    # Every array is copied: who reads a view of the asker's own may reach what it is a view of.
     if isinstance(value, np.ndarray) and value.dtype != object:
-        return unwritable(value)
+        return unwritable(value.copy())
     if isinstance(value, dict):
         return {key: _read_only(element) for key, element in value.items()}
     if type(value) in (list, tuple):
         return type(value)(_read_only(element) for element in value)
-    return value
+    return copy.deepcopy(value)
 
 
 def transcript(answers: Iterable[Answer]) -> str:
@@ -110,20 +111,28 @@ def _in_order(tables: Mapping[str, Figures]) -> list[Any]:
 
 def _tell(digest: Any, value: Any) -> None:
     """Everything that tells two values apart, without a doubt where they are equal."""
-    # Types and lengths go in as well, so that no two values run together to the same bytes.
-    if isinstance(value, np.ndarray | np.generic) and value.dtype != object:
-        array = np.ascontiguousarray(value)
-        _tell(digest, (str(array.dtype), *np.shape(value)))
-        digest.update(array.tobytes())
-    elif isinstance(value, Mapping):
-        _tell(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
+    # Types and lengths go in as well, so that no two values run together to the same bytes. What
+    # asks are mostly made of comes first, since every ask of a run is told twice.
+    if isinstance(value, np.ndarray | np.generic) and value.dtype.kind != "O":
+        # The order in memory counts too: files are written in it.
+        form = repr(
+            (
+                str(value.dtype) if value.dtype.kind == "V" else value.dtype.str,
+                value.shape,
+                value.flags.fnc,
+            )
+        )
+        digest.update(b"#%d %s" % (len(form), form.encode()))
+        digest.update(np.ascontiguousarray(value).tobytes())
+    elif isinstance(value, str | bytes | int | float | complex | None):
+        text = repr(value).encode()
+        digest.update(b"%s %d " % (type(value).__name__.encode(), len(text)) + text)
     elif isinstance(value, list | tuple):
         digest.update(b"[%d" % len(value))
         for element in value:
             _tell(digest, element)
-    elif isinstance(value, str | bytes | int | float | complex | None):
-        text = repr(value).encode()
-        digest.update(b"%s %d " % (type(value).__name__.encode(), len(text)) + text)
+    elif isinstance(value, Mapping):
+        _tell(digest, [(str(key), value[key]) for key in sorted(value, key=str)])
     elif attrs.has(type(value)):
         fields = [(f.name, getattr(value, f.name)) for f in attrs.fields(type(value)) if f.init]
         _tell(digest, (type(value).__qualname__, fields))

@@ -17,9 +17,10 @@ import msgspec
 
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
+from dpcore.checks import is_finite, need_positive
 from dpcore.errors import AdjacencyError, ContractError, DpcoreError, LedgerError, need
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.relation_text import EventTextError
+from dpcore.events.relation_text import EventTextError, relation_of
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
@@ -28,7 +29,7 @@ from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import path_of, unknown
 from dpcore.ledger.notebook_views import ledger_sheet
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
-from dpcore.ledger.remaining_budget import RemainingBudget
+from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
@@ -69,7 +70,7 @@ class Ledger(Shown):
         *,
         epsilon: float,
         delta: float,
-        adjacency: Adjacency,
+        adjacency: Adjacency | str,
         notion: Notion | None = None,
         failures: float | None = None,
         order: float | None = None,
@@ -96,6 +97,8 @@ class Ledger(Shown):
             LedgerError: it exists already, or cannot be written.
         """
         # Gaussians add up exactly, but at delta = 0 they have no claim: only pure epsilons add up.
+        need_positive("ledger", epsilon=epsilon)
+        need(is_finite(delta), "ledger", "a delta in [0, 1)", "delta", delta)
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
         tilted = 0.0
         if failures is None and kind == "gaussian":
@@ -104,7 +107,7 @@ class Ledger(Shown):
         total = Total(
             epsilon=epsilon,
             delta=delta,
-            adjacency=adjacency,
+            adjacency=relation_of(adjacency),
             notion=kind,
             tilted=tilted,
             **{name: value for name, value in options.items() if value is not None},
@@ -180,7 +183,7 @@ class Ledger(Shown):
             delta=self.total.delta,
             adjacency=str(self.total.adjacency),
             assumptions=assumptions,
-            left=new_sums.left().describe(),
+            left=new_sums.left().describe(ON_DISK),
         )
         warning = old_sums.left().most_taken_by(new_sums.left())
         return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
@@ -329,7 +332,7 @@ class Ledger(Shown):
             except (BudgetExceededError, AdjacencyError) as error:
                 # A refusal follows from public events and sums, so that recording it tells nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
-                reason = str(error)
+                refusal: DpcoreError = error
             else:
                 names = () if latest_row is None else latest_row.body["all_assumptions"]
                 assumptions = tuple(sorted({*names, *charge.assumptions}))
@@ -345,7 +348,9 @@ class Ledger(Shown):
                 row = transaction.append(kind, {**body, **additions})
                 return row, old_sums, new_sums, assumptions
         # Raised outside the transaction, which would else roll the recorded refusal back.
-        raise BudgetExceededError(f"the ledger {self.name!r} refuses: {reason}")
+        is_foreign = isinstance(refusal, AdjacencyError)
+        way = f"`adjacency: {self.total.adjacency}` is its own" if is_foreign else self.left().way
+        raise BudgetExceededError(f"the ledger {self.name!r} refuses: {way}. {refusal}")
 
     def _sums_after(self, latest_row: Row | None) -> Spent:
         start = self.total.start()

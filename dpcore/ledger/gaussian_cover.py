@@ -30,6 +30,7 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.claim_cover import claimed
 from dpcore.ledger.total import Spent
+from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 
 SHARES = (256, 16, 4)
@@ -92,8 +93,8 @@ def _explain_claim(spent: Spent, charge: Charge, claim: Charge) -> str:
         event = claim.events[-1][0]
         epsilon, delta = event.approximate_claim() or (math.inf, 0.0)
         return (
-            f"as an (epsilon, delta) claim the charge needs epsilon={epsilon!r} at "
-            f"delta={delta!r}; "
+            f"as an (epsilon, delta) claim the charge needs epsilon="
+            f"{in_digits(epsilon, direction=1)} at delta={in_digits(delta, direction=1)}; "
         )
     if all(event.approximate_claim() is not None for event, _ in charge.events):
         return ""

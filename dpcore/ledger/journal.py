@@ -249,7 +249,7 @@ class Journal:
         except SharingError as error:
             raise LedgerError(f"{path}: {error}") from None
         except FileExistsError:
-            raise LedgerError(f"{path}: there is a ledger already") from None
+            raise LedgerError(f"{path}: there is a ledger already; take another name") from None
         except OSError as error:
             raise LedgerError(f"{path}: cannot be created ({error.strerror})") from None
         return cls(path), first

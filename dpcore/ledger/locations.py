@@ -44,7 +44,7 @@ def path_of(place: str | Path) -> Path:
     if isinstance(place, Path):
         return place
     need(
-        _NAME.fullmatch(place),
+        isinstance(place, str) and _NAME.fullmatch(place),
         "a ledger",
         "a name of letters, digits, - and _ (a Path for a file)",
         "name",

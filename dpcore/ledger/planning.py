@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from dpcore.checks import positive_integer
+from dpcore.checks import is_integer, positive_integer
 from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.ledger.remaining_budget import RemainingBudget
@@ -51,6 +51,7 @@ def allowances(
     Raises:
         ParameterError: a number is out of range.
     """
+    need(is_integer(releases), "a ledger's plan", "1 or more releases", "releases", releases)
     weights = dict(shares) if shares else {"everybody": 1.0}
     for label, weight in weights.items():
         need(

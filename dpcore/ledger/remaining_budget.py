@@ -3,6 +3,10 @@
 import attrs
 
 from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.notebook_view import in_digits
+
+ON_DISK = 6
+"""Digits of what is left, in a published guarantee and as JSON: format 3 has as many."""
 
 
 @attrs.frozen(kw_only=True)
@@ -30,6 +34,11 @@ class RemainingBudget:
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
 
+    @property
+    def way(self) -> str:
+        """The key of a spec that asks for about as much as is left, as a clause."""
+        return f"`epsilon: {shown_down(self.largest)}` is about what is left"
+
     def figures(self) -> dict[str, float]:
         """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
         names = ("epsilon", "mu", "failures", "delta")
@@ -41,37 +50,33 @@ class RemainingBudget:
             return ""
         return (
             f"this run takes most of what is left: the largest release afterwards has epsilon = "
-            f"{shown_down(after.largest)}, before it {shown_down(self.largest)}, at delta = "
-            f"{self.delta!r}"
+            f"{shown_down(after.largest, ON_DISK)}, before it "
+            f"{shown_down(self.largest, ON_DISK)}, at delta = {self.delta!r}"
         )
 
-    def describe(self) -> str:
-        """What is left in one clause, to six digits: mu, epsilon and failures, or `nothing`."""
+    def brief(self) -> str:
+        """The largest single release that is left, in a few words."""
+        return f"epsilon {shown_down(self.largest)} at delta {shown_down(self.delta)}"
+
+    def describe(self, digits: int = 4) -> str:
+        """What is left in one clause: mu, epsilon and failures, or `nothing`."""
         # The two exclude each other: each is what would fit if the other were not asked for.
         parts = []
         if self.mu > 0:
-            parts.append(f"Gaussian releases of mu = {shown_down(self.mu)}")
+            parts.append(f"Gaussian releases of mu = {shown_down(self.mu, digits)}")
         if self.epsilon > 0:
-            parts.append(f"pure releases of epsilon = {shown_down(self.epsilon)}")
+            parts.append(f"pure releases of epsilon = {shown_down(self.epsilon, digits)}")
         if not parts:
             return "nothing"
-        failures = shown_down(self.failures)
+        failures, largest = (shown_down(x, digits) for x in (self.failures, self.largest))
         if self.takes_claims:
-            return (
-                f"releases whose (epsilon, delta) claims add up to ({shown_down(self.epsilon)}, "
-                f"{failures})"
-            )
+            epsilon = shown_down(self.epsilon, digits)
+            return f"releases whose (epsilon, delta) claims add up to ({epsilon}, {failures})"
         failures_clause = f", and {failures} of delta for failures" if self.failures > 0 else ""
-        largest_clause = (
-            f"; the largest has epsilon = {shown_down(self.largest)} at delta = {self.delta!r}"
-        )
+        largest_clause = f"; the largest has epsilon = {largest} at delta = {self.delta!r}"
         return " or ".join(parts) + failures_clause + (largest_clause if self.delta > 0 else "")
 
 
-def shown_down(value: float) -> str:
-    """A number >= 0 as text with six significant digits, never larger than the number."""
-    text = f"{value:.6g}"
-    if float(text) <= value:
-        return text
-    # %g rounds to the nearest. Where that went up, one unit of the sixth digit is taken off.
-    return f"{value - 10.0 ** (int(f'{value:e}'.split('e')[1]) - 5):.6g}"
+def shown_down(value: float, digits: int = 4) -> str:
+    """A number >= 0 as text with so many significant digits, never larger than the number."""
+    return in_digits(value, digits, direction=-1)

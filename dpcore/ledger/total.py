@@ -55,7 +55,7 @@ from dpcore.accounting.filters import (
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.tilted_leak import Tilt, slope_for
 from dpcore.adjacency import Adjacency
-from dpcore.checks import one_of, positive, probability
+from dpcore.checks import one_of, positive, probability, unboxed
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent
@@ -90,8 +90,8 @@ class Total:
         slope: Of those, an integer >= 1; 0 without them.
     """
 
-    epsilon: float = attrs.field(validator=positive)
-    delta: float = attrs.field(validator=probability)
+    epsilon: float = attrs.field(converter=unboxed, validator=positive)
+    delta: float = attrs.field(converter=unboxed, validator=probability)
     adjacency: Adjacency
     notion: Notion = attrs.field(default="gaussian", validator=one_of("gaussian", "renyi", "basic"))
     failures: float = attrs.field(validator=probability)
@@ -336,8 +336,8 @@ class Spent:
             reasons = {"an earlier list was let through alone, so that nothing may follow it": None}
         if not fits:
             reasons = {
-                f"failure probabilities would need {exact.rounded_up(failures)!r} of delta in all, "
-                f"{self.total.failures!r} is kept for them": None
+                f"failure probabilities would need {exact.rounded_up(failures):.6g} of delta in "
+                f"all, {self.total.failures:.6g} is kept for them": None
             }
         raise BudgetExceededError(
             f"{'; '.join(reason for reason in reasons if reason)}. Left: {self.left().describe()}"

@@ -3,6 +3,7 @@
 A run whose spec names none replays with these: a change here needs a new format of specs.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 from dpcore.distance import Distance
@@ -12,8 +13,6 @@ from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
@@ -21,7 +20,11 @@ from dpcore.query import Query
 
 
 def usual_mechanism(
-    query: Query, *, has_delta: bool, concentrated: bool | None = None
+    query: Query,
+    *,
+    has_delta: bool,
+    concentrated: bool | None = None,
+    named: Callable[[str], type[AnyMechanism]],
 ) -> AnyMechanism:
     """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
 
@@ -31,8 +34,11 @@ def usual_mechanism(
         has_delta: Whether the budget has a delta.
         concentrated: Whether costs add up by Rényi divergences, as they do unless this is False;
             else only Gaussian and pure events do. Never at delta = 0.
+        named: The mechanism of a name, from a registry: of functions and Gram matrices, which
+            plugins release.
 
     Raises:
+        RegistryError: nobody admitted provides that mechanism, or its plugin is not installed.
         SpecError: no mechanism is usual for such a query.
     """
     concentrated = has_delta and concentrated is not False
@@ -54,9 +60,9 @@ def usual_mechanism(
         case Distance.LINF:
             return PermuteAndFlip()
         case Distance.RKHS if has_delta:
-            return GaussianProcess()
+            return named("gaussian_process")()
         case Distance.PSD_ROWS:
-            return GaussianSampling()
+            return named("gaussian_sampling")()
         case Distance.HAMMING:
             return RandomizedResponse()
         case _:

@@ -43,7 +43,7 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     if domain.exact is None:
         raise ParameterError(
             str(adjacency),
-            "the exact number of records",
+            "the exact number of records (add_remove needs none)",
             "records",
             domain.limit or "private",
             "data.domain",

@@ -11,17 +11,18 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import positive, positive_integer
+from dpcore.checks import instance_of, positive, positive_integer, probability
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
+from dpcore.events.relation_text import relation_of
 from dpcore.learner import AnyLearner, Published
 from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
-from dpcore.registry.registry import Registry
-from dpcore.sources.opening import Unopened
 
 if TYPE_CHECKING:
     from dpcore.plan.paid_evaluation import PrivateLook
+    from dpcore.registry.registry import Registry
+    from dpcore.sources.opening import Unopened
 
 RELEASE = "evaluation"
 
@@ -63,8 +64,10 @@ class Release:
             public records of the request.
     """
 
-    learner: AnyLearner
-    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = None
+    learner: AnyLearner = attrs.field(validator=instance_of(AnyLearner))
+    mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(instance_of(AnyMechanism, Mapping))
+    )
     bound: SensitivityBound | None = None
     name: str = "release"
     share: float = attrs.field(default=1.0, validator=positive)
@@ -111,15 +114,19 @@ class Request:
         reproduce: Price a refuted or conditional claim as printed; the guarantee is then none.
     """
 
-    domain: Domain
-    adjacency: Adjacency
-    budget: PrivacyBudget
-    releases: tuple[Release, ...] = attrs.field(converter=_as_tuple)
-    accountant: Accountant | None = None
+    domain: Domain = attrs.field(validator=instance_of(Domain))
+    adjacency: Adjacency = attrs.field(converter=relation_of)
+    budget: PrivacyBudget = attrs.field(validator=instance_of(PrivacyBudget))
+    releases: tuple[Release, ...] = attrs.field(
+        converter=_as_tuple, validator=attrs.validators.deep_iterable(instance_of(Release))
+    )
+    accountant: Accountant | None = attrs.field(
+        default=None, validator=attrs.validators.optional(instance_of(Accountant))
+    )
     coins: PublicCoins | None = None
     separate: int = 1
     look: PrivateLook | None = None
-    holdout: float = 0.0
+    holdout: float = attrs.field(default=0.0, validator=probability)
     sealed: bool = False
     # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
     on_invalid: Literal["refuse", "project"] = attrs.field(

@@ -1,6 +1,6 @@
 """Bounding: which theorem limits each query of a release, evaluated before records are opened."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from dpcore.pricing.unit_claims import (
 )
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import BOUND
+from dpcore.registry.kinds import BOUND, MECHANISM
 from dpcore.registry.registry import Registry
 from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
@@ -102,7 +102,8 @@ class Bounds:
             return queries
         if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
-        claims = _Claims(self, _choose_mechanisms(release, queries, public.mu is not None))
+        has_delta = public.mu is not None
+        claims = _Claims(self, _choose_mechanisms(release, queries, has_delta, self._mechanism))
         # A bound about a learner within a learner chooses the inner one's bound here, once.
         definite_bound = bound.about(
             release.learner, public, bound_relation(self.adjacency), claims
@@ -184,6 +185,9 @@ class Bounds:
                 if isinstance(bound, str)
                 else (type(bound).__name__, bound)
             )
+
+    def _mechanism(self, name: str) -> type[AnyMechanism]:
+        return self._effective_registry.component(MECHANISM, name)
 
     @cached_property
     def _effective_registry(self) -> Registry:
@@ -317,7 +321,10 @@ def _explain_unfit(queries: tuple[Query, ...]) -> str:
 
 
 def _choose_mechanisms(
-    release: Release, queries: tuple[Query, ...], has_delta: bool
+    release: Release,
+    queries: tuple[Query, ...],
+    has_delta: bool,
+    named: Callable[[str], type[AnyMechanism]],
 ) -> dict[str, tuple[AnyMechanism, list[str]]]:
     """Each query's mechanism, and under which keys the release names it.
 
@@ -334,7 +341,9 @@ def _choose_mechanisms(
     # Imported where a mechanism is missing: these are many.
     from dpcore.mechanisms.usual import usual_mechanism
 
-    usual = {q.name: (usual_mechanism(q, has_delta=has_delta), list[str]()) for q in misfits}
+    usual = {
+        q.name: (usual_mechanism(q, has_delta=has_delta, named=named), list[str]()) for q in misfits
+    }
     fitting = {} if choice is None else {q.name: (choice, ["mechanism"]) for q in queries}
     return {**fitting, **usual}
 

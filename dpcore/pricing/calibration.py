@@ -1,14 +1,14 @@
 """Calibration: the least noise that meets a budget, for any number of queries with shares."""
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
 
-import scipy
-
 from dpcore.accountant import Accountant
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.gaussian import gaussian_mu
+from dpcore.notebook_view import in_digits
 from dpcore.plan.ask import Ask, compose
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
@@ -17,7 +17,7 @@ _DOUBTFUL = 1.0  # before it the last one is tried: it tells whether any noise m
 _STEEP = 50.0  # stands for infinity in the logarithm of a ratio of epsilons
 _NARROW = 2.0**-20  # in log2 t: where a jump is told from a slope
 _STEEPEST = 8.0  # log(epsilon) falls by less per unit of log2 t: by log 2 for small epsilons
-_XTOL, _RTOL = 1e-14, 8 * 2.0**-52  # Brent's, for log2 t
+_XTOL, _RTOL, _STEPS = 1e-14, 8 * 2.0**-52, 100  # Brent's, for log2 t
 
 
 def calibrate(
@@ -68,10 +68,11 @@ def calibrate(
     root = _root(excess, -math.log2(_guess(epsilon, delta)))
     if root is None:
         quiet_asks = scale_to(-math.log2(_guess(epsilon, delta)) + _FARTHEST)
-        raise NoClaimError(
-            f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}"
-            + _reason(quiet_asks, accountant, delta)
-        )
+        reason = _reason(quiet_asks, accountant, delta)
+        # Without a delta every method refuses, each in a sentence of its own.
+        pure = ": delta = 0 needs mechanisms of pure epsilon, such as laplace; or set a delta"
+        way = pure if delta == 0 else reason
+        raise NoClaimError(f"no noise meets the budget epsilon={epsilon!r}, delta={delta!r}{way}")
     # A root is known to a rounding only. What is returned was itself checked against the budget.
     return scale_to(_settle(root, lambda log_t: meets(scale_to(log_t))))
 
@@ -116,19 +117,60 @@ def _root(excess: Callable[[float], float], start: float) -> float | None:
             return None
         below, above, step = max(below, above), start + step, 2 * step
     try:
-        crossing = scipy.optimize.brentq(_Bracketed(excess, below, above), below, above,
-                                      xtol=_XTOL, rtol=_RTOL)  # fmt: skip
+        return find_zero(_Bracketed(excess, below, above), below, above)
     except _JumpError as jump:
-        return jump.above
-    return float(crossing)
+        return float(jump.args[0])
+
+
+def find_zero(function: Callable[[float], float], start: float, end: float) -> float:
+    """Where a function crosses 0 between two points at which its signs differ, by Brent's method.
+
+    Operation by operation `scipy.optimize.brentq`, whose import costs more than a small plan: every
+    number is the same to the last bit.
+
+    Raises:
+        ValueError: the signs do not differ, or a value is no number.
+        RuntimeError: 100 steps do not suffice.
+    """
+    # Points with their values: the last one, the present one, and one beyond 0.
+    (last, at_last), (x, at_x) = (start, function(start)), (end, function(end))
+    opposite = at_opposite = before = step = 0.0
+    if at_last == 0 or at_x == 0:
+        return last if at_last == 0 else x
+    need(at_last * math.copysign(1.0, at_x) < 0, ValueError, "the signs at both ends are the same")
+    for _ in range(_STEPS):
+        if at_last != 0 != at_x and (at_last > 0) != (at_x > 0):
+            (opposite, at_opposite), before, step = (last, at_last), x - last, x - last
+        if abs(at_opposite) < abs(at_x):
+            last, x, opposite = x, opposite, x
+            at_last, at_x, at_opposite = at_x, at_opposite, at_x
+        tolerance, half = (_XTOL + _RTOL * abs(x)) / 2, (opposite - x) / 2
+        if at_x == 0 or abs(half) < tolerance:
+            return x
+        # A short step of the secant, or of the parabola through three points; else half the way.
+        secant = math.inf
+        if abs(before) > tolerance and abs(at_x) < abs(at_last):
+            with contextlib.suppress(ZeroDivisionError):
+                first = (at_last - at_x) / (last - x)
+                second = (at_opposite - at_x) / (opposite - x)
+                secant = (
+                    -at_x
+                    * (at_opposite * second - at_last * first)
+                    / (second * first * (at_opposite - at_last))
+                )
+            if last == opposite:
+                secant = -at_x * (x - last) / (at_x - at_last)
+        is_short = 2 * abs(secant) < min(abs(before), 3 * abs(half) - tolerance)
+        before, step = (step, secant) if is_short else (half, half)
+        last, at_last = x, at_x
+        x += step if abs(step) > tolerance else math.copysign(tolerance, half)
+        at_x = function(x)
+        need(not math.isnan(at_x), ValueError, "the function is no number between the ends")
+    raise RuntimeError(f"no zero was found in {_STEPS} steps")
 
 
 class _JumpError(Exception):
-    """The function jumps over 0 just below `above`, where it is negative."""
-
-    def __init__(self, above: float) -> None:
-        super().__init__()
-        self.above = above
+    """The function jumps over 0 just below the value that this holds, where it is negative."""
 
 
 class _Bracketed:
@@ -170,4 +212,4 @@ def _reason(asks: Sequence[Ask], accountant: Accountant, delta: float) -> str:
         cost = compose(asks, accountant).epsilon(delta).upper
     except NoClaimError as refusal:
         return f": {refusal}"
-    return f": it costs epsilon={cost!r} at that delta"
+    return f": it costs epsilon={in_digits(cost, direction=1)} at that delta"

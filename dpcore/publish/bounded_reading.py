@@ -1,5 +1,6 @@
 """Reading a published folder that a stranger may have made: plain files of bounded size alone."""
 
+import contextlib
 import io
 import itertools
 import math
@@ -12,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ReplayError, need
+from dpcore.errors import ReplayError, near, need
 
 LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
 MOST_VALUES = 1 << 20  # in its lists and objects: what is decoded takes far more than its text
 MOST_FILES = 10_000
+_FEW, _HEADER = 100, 128  # releases that need no such check; bytes of the header of one array
 _OVERHEAD = 1 << 12  # bytes that an archive may take for one array beside its numbers
 
 
@@ -140,3 +142,45 @@ def names_in(folder: Path) -> set[str]:
         names = {entry.name for entry in itertools.islice(entries, MOST_FILES + 1)}
     need(len(names) <= MOST_FILES, ReplayError, f"{folder}: more than {MOST_FILES} files")
     return names
+
+
+def require_answers(releases: object, path: Path) -> None:
+    """Refuse at once a lock of more releases than its archive has bytes to answer.
+
+    Raises:
+        ReplayError: the archive is too short for them.
+        OSError: it cannot be looked at.
+    """
+    count = len(releases) if isinstance(releases, list) else 1
+    need(
+        count <= _FEW or count * _HEADER <= path.lstat().st_size,
+        ReplayError,
+        f"{path.name}: too short for the answers to {count} releases",
+    )
+
+
+def no_run(folder: Path, public: str, error: OSError) -> ReplayError:
+    """That a path leads to no run folder, and the nearest one to it.
+
+    Args:
+        public: The name of the folder by which a run is known.
+        error: What the system told.
+    """
+    # Of a folder that is there only its own entries are listed, and no link is followed: nothing
+    # outside a stranger's folder is opened.
+    places = (folder,) if os.path.lexists(folder) else (*folder.parents[:2], Path("runs"))
+    runs = sorted({run for place in places for run in _runs_in(place, public)})
+    hint = near(str(folder), runs) or (f", such as {runs[-1]}" if runs else "")
+    return ReplayError(
+        f"{folder}: not a run folder ({error.strerror}), which `dpcore run` writes{hint}"
+    )
+
+
+def _runs_in(place: Path, public: str) -> list[str]:
+    with contextlib.suppress(OSError), os.scandir(place) as entries:
+        return [
+            entry.path
+            for entry in entries
+            if entry.is_dir(follow_symlinks=False) and os.path.lexists(Path(entry.path, public))
+        ]
+    return []

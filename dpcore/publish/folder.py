@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ReplayError, RequestError, need
@@ -32,9 +33,11 @@ from dpcore.plan.request import RELEASE
 from dpcore.publish.bounded_reading import (
     folder_inside,
     names_in,
+    no_run,
     read_arrays,
     read_bytes,
     read_json,
+    require_answers,
 )
 from dpcore.publish.formats import format_of
 from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
@@ -54,7 +57,6 @@ LOCK, ANSWERS, MODEL = "spec.lock.json", "answers.npz", "model.npz"
 GUARANTEE_JSON, GUARANTEE_TEXT = "guarantee.json", "guarantee.txt"
 PUBLIC, REHEARSAL, REPRODUCTION = "public", "operator/rehearsal", "operator/reproduction"
 _CHANNELS = (PUBLIC, REHEARSAL, REPRODUCTION)
-_FEW, _HEADER = 100, 128  # releases that need no such check; bytes of the header of one array
 _MOST_POINTS = 1 << 24  # numbers in the points of a function, whose file no plan describes
 EVALUATION, PREDICTIONS = "evaluation.json", "predictions.csv"
 UNCOVERED = (
@@ -108,7 +110,6 @@ def _files(
     tables: Mapping[str, Mapping[str, Figures]],
     guarantee: Guarantee,
 ) -> dict[str, bytes]:
-    style = format_of(lock.format)
     parameters = {
         f"{name}.{key}": a for name, arrays in model_arrays.items() for key, a in arrays.items()
     }
@@ -120,29 +121,41 @@ def _files(
         for name, model in models.items()
         if isinstance(model, Model) and _is_predictions(model)
     }
+    # These names are the format on disk: a replay compares each of them, byte for byte.
+    return {
+        LOCK: lock.encode(),
+        ANSWERS: _npz(answers),
+        **model_files(lock, parameters, tables),
+        GUARANTEE_JSON: _json(format_of(lock.format).guarantee(guarantee)),
+        GUARANTEE_TEXT: format_of(lock.format).paragraph(guarantee).encode() + b"\n",
+        **evaluation,
+        **predictions,
+    }
+
+
+def model_files(
+    lock: Lock,
+    parameters: Mapping[str, NDArray[Any]],
+    tables: Mapping[str, Mapping[str, Figures]],
+) -> dict[str, bytes]:
+    """The files of numbers that are computed from answers: the archive of models, and all tables.
+
+    Args:
+        parameters: The arrays of all models, by `RELEASE.ARRAY`.
+        tables: As `tables_of` gives them.
+    """
     figures = {
         f"{name}.csv": _write_csv(list(table), table.rows())
         for name, table in by_name(tables).items()
     }
     statistics = {
         f"{name}.table.json": _json(
-            {key or name: style.table(table) for key, table in group.items()}
+            {key or name: format_of(lock.format).table(table) for key, table in group.items()}
         )
         for name, group in tables.items()
         if group
     }
-    # These names are the format on disk: a replay compares each of them, byte for byte.
-    return {
-        LOCK: lock.encode(),
-        ANSWERS: _npz(answers),
-        MODEL: _npz(parameters),
-        GUARANTEE_JSON: _json(style.guarantee(guarantee)),
-        GUARANTEE_TEXT: style.paragraph(guarantee).encode() + b"\n",
-        **evaluation,
-        **predictions,
-        **figures,
-        **statistics,
-    }
+    return {MODEL: _npz(parameters), **figures, **statistics}
 
 
 def _is_predictions(model: Published) -> TypeGuard[Predictions]:
@@ -207,6 +220,8 @@ class Run(Shown):
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
         note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
             clean process; or empty.
+        rounding: Files in which `replay` found floats rounded otherwise, each with the largest
+            difference in an array of the run, by the largest magnitude in that array.
     """
 
     folder: Path
@@ -221,6 +236,7 @@ class Run(Shown):
     operator: Mapping[str, Any] = attrs.field(factory=dict, repr=False)
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
+    rounding: Mapping[str, float] = attrs.field(factory=dict, repr=False)
 
     @property
     def kept(self) -> Path:
@@ -300,17 +316,6 @@ def _channel(folder: Path) -> tuple[str, Path]:
     return PUBLIC, folder / PUBLIC
 
 
-def _require_answers(lock: Lock, path: Path) -> None:
-    """Refuse at once a lock of more releases than its archive has bytes to answer."""
-    listed = lock.spec.get("releases")
-    count = len(listed) if isinstance(listed, list) else 1
-    need(
-        count <= _FEW or count * _HEADER <= path.lstat().st_size,
-        ReplayError,
-        f"{ANSWERS}: too short for the answers to {count} releases",
-    )
-
-
 def load_run(
     folder: Path | str,
     registry: Registry | None = None,
@@ -334,6 +339,8 @@ def load_run(
         ReplayError: the folder is incomplete, or was changed.
         SpecError: its lock holds no valid spec.
     """
+    is_path = isinstance(folder, Path | str)
+    need(is_path, "load_run or replay", "the path of a run folder", "folder", describe_type(folder))
     folder = Path(folder)
     channel, files_folder = _channel(folder)
     try:
@@ -342,9 +349,9 @@ def load_run(
         statement = msgspec.json.decode(
             read_json(files_folder / GUARANTEE_JSON), type=PublishedStatement
         )
-        _require_answers(lock, files_folder / ANSWERS)
+        require_answers(lock.spec.get("releases"), files_folder / ANSWERS)
     except OSError as error:
-        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+        raise no_run(folder, PUBLIC, error) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
     spec = spec_of_plain(lock.spec, LOCK, registry)
@@ -369,7 +376,7 @@ def load_run(
     try:
         arrays = read_arrays(files_folder / ANSWERS, numbers + answer_limit, answer_limit + orders)
     except OSError as error:
-        raise ReplayError(f"{folder}: not a run folder ({error.strerror})") from None
+        raise no_run(folder, PUBLIC, error) from None
     transcripts = unstacked(arrays, answer_limit)
     values = {name: tuple(release.values) for name, release in transcripts.items()}
     look = transcripts.get(RELEASE, Transcript((), ()))

@@ -1,14 +1,24 @@
-"""A locked query in a few words: its sensitivity and its mechanism."""
+"""A priced query in a few words: its sensitivity, its mechanism and its proof."""
 
+import re
 from typing import Any
+
+from dpcore.adjacency import Adjacency
+from dpcore.learning.bounds.sum import EXACT_SUM
+from dpcore.notebook_view import in_digits
+from dpcore.plan.ask import Ask
+from dpcore.query import SumQuery
+from dpcore.running.schedule import Scheduled
+
+_LONG = re.compile(r"(?<![:\w.])\d+\.\d{5,}(e[+-]?\d+)?(?![\w.])")
 
 
 def describe_sensitivity(sensitivity: float | dict[str, Any]) -> str:
     """A number, or a law's range: `law: 0.01 to 0.4`."""
     return (
-        f"law: {sensitivity['smallest']:.4g} to {sensitivity['largest']:.4g}"
+        f"law: {in_digits(sensitivity['smallest'])} to {in_digits(sensitivity['largest'])}"
         if isinstance(sensitivity, dict)
-        else f"{sensitivity:.4g}"
+        else in_digits(sensitivity)
     )
 
 
@@ -16,7 +26,40 @@ def describe_mechanism(mechanism: dict[str, Any]) -> str:
     """A locked mechanism with its fields to four digits: `Gaussian(noise_multiplier=3.73)`."""
     fields = {name: value for name, value in mechanism.items() if name != "class"}
     inner = ", ".join(
-        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={value}"
+        f"{name}={in_digits(value) if isinstance(value, float) else value}"
         for name, value in fields.items()
     )
     return f"{mechanism['class']}({inner})"
+
+
+def shorten_bounds(text: str) -> str:
+    """A sentence about upper bounds whose long numbers are rounded up to four digits."""
+    return _LONG.sub(lambda match: in_digits(float(match[0]), direction=1), text)
+
+
+def describe_proofs(scheduled: Scheduled, adjacency: Adjacency) -> list[str]:
+    """What bounds each query of a release, by the query's name, a sentence each."""
+    return [
+        f"{ask.query.name}: {_describe_move(ask, adjacency)}." for ask in scheduled.asks.values()
+    ]
+
+
+def _describe_move(ask: Ask, adjacency: Adjacency) -> str:
+    """A sum by what each record or person adds to it; anything else by its theorem alone."""
+    query, source = ask.query, shorten_bounds(ask.sensitivity.source)
+    if not isinstance(query, SumQuery):
+        return source
+    amount = "" if query.real_size == 1 else "a vector of length "
+    # What the sum's own bound says is in the sentence; a theorem of another bound is named.
+    proof = "exact integer sum" if EXACT_SUM in source else f"exact integer sum; {source}"
+    if query.sum.person is not None:
+        limit = in_digits(query.sum.person, direction=1)
+        return f"each person adds {amount}at most {limit} in all ({proof})"
+    clip = in_digits(query.sum.clip, direction=1)
+    if adjacency.of_person:
+        together = in_digits(ask.sensitivity.largest, direction=1)
+        return (
+            f"one person has up to {adjacency.records} records; each moves the sum by at most "
+            f"{clip}, so together by at most {together} ({proof})"
+        )
+    return f"each record adds {amount}at most {clip} ({proof})"

@@ -7,6 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import threading
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, Self, cast
 
 import attrs
@@ -17,6 +18,7 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.isolated_copies import Before
@@ -35,7 +37,7 @@ from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER
+from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.public_inputs import read_public, require_apart
@@ -78,7 +80,8 @@ class Session(SingleUse, Shown):
         domain: Declared public facts, never taken from the table.
         table: The records: columns by name, in their own units. A data frame serves, and so does
             what `read_csv` and its siblings return: such a file is read once, here.
-        adjacency: Which tables are neighbours; a ledger's own, else `ADD_REMOVE` where the number
+        adjacency: Which tables are neighbours, or the name of that relation as in a spec; a
+            ledger's own, else `ADD_REMOVE` where the number
             of records is private and `REPLACE_ONE` where it is public; of persons, where the domain
             declares them.
         on_invalid: `project` maps a record that does not fit into the domain; `refuse` stops: of a
@@ -102,7 +105,7 @@ class Session(SingleUse, Shown):
         domain: Domain,
         table: Table | Source | Unopened,
         *,
-        adjacency: Adjacency | None = None,
+        adjacency: Adjacency | str | None = None,
         on_invalid: Literal["refuse", "project"] = "refuse",
         registry: Registry | None = None,
         expected: int | None = None,
@@ -111,7 +114,8 @@ class Session(SingleUse, Shown):
     ) -> None:
         super().__init__()
         forbid_core_dumps()
-        records, self._code = admitted(budget, domain, table, adjacency, on_invalid)
+        adjacency = None if adjacency is None else relation_of(adjacency)
+        records, self._code = admitted(budget, domain, table, on_invalid, expected)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -330,14 +334,20 @@ class Session(SingleUse, Shown):
         public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
         return {
             query.name: usual_mechanism(
-                query, has_delta=budget.delta > 0, concentrated=self._concentrated
+                query,
+                has_delta=budget.delta > 0,
+                concentrated=self._concentrated,
+                named=partial(self._component, MECHANISM),
             )
             for query in learner.queries(public)
         }
 
     def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
+        return made(name, self._component(LEARNER, name), fields)
+
+    def _component(self, kind: Kind, name: str) -> type[Any]:
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry.component(LEARNER, name), fields)
+        return registry.component(kind, name)
 
     def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
         published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))

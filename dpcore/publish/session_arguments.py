@@ -3,14 +3,13 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any, cast
 
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.adjacency import Adjacency
+from dpcore.checks import describe_type, is_integer, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
@@ -24,7 +23,7 @@ _OWNER = "Session"
 
 
 def admitted(
-    budget: Any, domain: Any, table: Any, adjacency: Any, on_invalid: Any
+    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any
 ) -> tuple[Table | Source, tuple[Any, ...]]:
     """Refuse what no session can be made of; the records that it may read, and who reads them.
 
@@ -44,23 +43,18 @@ def admitted(
         _OWNER,
         "a PrivacyBudget or a Ledger",
         "budget",
-        _type(budget),
+        describe_type(budget),
     )
     need(
         isinstance(domain, Domain),
         _OWNER,
         "a Domain, which declares every column",
         "domain",
-        _type(domain),
-    )
-    need(
-        isinstance(adjacency, Adjacency | None),
-        _OWNER,
-        "ADD_REMOVE or REPLACE_ONE of dpcore",
-        "adjacency",
-        _type(adjacency),
+        describe_type(domain),
     )
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
+    is_count = expected is None or is_integer(expected)
+    need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
     gaps = [] if names is None else [name for name in domain.read if name not in names]
@@ -77,6 +71,9 @@ def admitted(
         records = TableSource(in_memory(source, domain), premises=source.premises)
         code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
+    if isinstance(in_hand, Mapping):
+        lengths = {len(in_hand[name]) for name in domain.read if hasattr(in_hand[name], "__len__")}
+        need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
     if not isinstance(in_hand, Source) and on_invalid == "refuse":
         require_fit(domain, in_hand)
     return records, code
@@ -98,7 +95,10 @@ def _names(table: Any) -> list[Any] | None:
     if hasattr(table, "__arrow_c_stream__"):
         return None
     raise ParameterError(
-        _OWNER, "columns by name: a mapping or a data frame", "table", _type(table)
+        _OWNER,
+        "columns by name: a mapping or a data frame, or `dpcore.read_csv(path)` of a file",
+        "table",
+        describe_type(table),
     )
 
 
@@ -109,10 +109,7 @@ def require_epsilon(epsilon: Any) -> float:
         ParameterError: it is none.
     """
     # Any type of number serves, numpy's among others; True and a text are none.
-    is_number = not isinstance(epsilon, bool | str | bytes) and hasattr(epsilon, "__float__")
-    if not is_number or not (math.isfinite(float(epsilon)) and float(epsilon) > 0):
-        description = float(epsilon) if is_number else _type(epsilon)
-        raise ParameterError("a release", "a finite epsilon > 0", "epsilon", description)
+    need_positive("a release", epsilon=epsilon)
     return float(epsilon)
 
 
@@ -122,16 +119,10 @@ def require_learner(learner: Any) -> None:
     Raises:
         ParameterError: it is a class, a name, or something else.
     """
-    if isinstance(learner, AnyLearner):
-        return
-    if isinstance(learner, type) and issubclass(learner, AnyLearner):
-        name = learner.__name__
-        raise ParameterError(
-            "a release", f"a learner with its fields: {name}(...)", "learner", f"the class {name}"
-        )
-    raise ParameterError(
-        "a release", "a learner, such as one of dpcore_linear", "learner", _type(learner)
-    )
+    is_class = isinstance(learner, type) and issubclass(learner, AnyLearner)
+    example = f"with its fields: {learner.__name__}(...)" if is_class else "of dpcore_linear, say"
+    is_learner = isinstance(learner, AnyLearner)
+    need(is_learner, "a release", f"a learner {example}", "learner", describe_type(learner))
 
 
 def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
@@ -155,8 +146,3 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
     if missing_fields := sorted(required_fields - {*fields}):
         raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
     return cast(AnyLearner, cls(**fields))
-
-
-def _type(value: Any) -> str:
-    """What a value is, without the value."""
-    return "None" if value is None else f"a value of type {type(value).__name__}"

@@ -25,7 +25,6 @@ from dpcore.errors import (
     LedgerError,
     NotPublishedError,
     OperatorFileError,
-    ReplayError,
     ResourceError,
     SpecError,
     SpoolError,
@@ -43,12 +42,11 @@ from dpcore.publish.folder import (
     REPRODUCTION,
     UNCOVERED,
     Run,
-    differing,
     load_run,
     means,
     public_files,
 )
-from dpcore.publish.lock import explain_versions, lock_of, locked
+from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
@@ -200,6 +198,7 @@ def replay(
     *,
     memory: int | None = None,
     work: int | None = None,
+    exact: bool = False,
     public: Mapping[str, str | Table | Unopened] | None = None,
 ) -> Run:
     """Rebuild a run's files from its answers alone, and compare every byte.
@@ -208,23 +207,26 @@ def replay(
     bytes show that answers and models agree with the locked plan: not who made them, nor that the
     plan is priced rightly, which `dpcore check` on the spec tells.
 
+    Another processor or NumPy may round floats of models and tables otherwise. Files in which they
+    differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.
+    Digits beyond that difference are not shown to follow from the answers.
+
     Args:
         memory: Bytes that the plan may need; the machine's if None.
         work: Multiplications that it may need; 10^14 if None.
+        exact: Whether to refuse rounding as well.
         public: As for `load_run`.
 
     Raises:
         ResourceError: the plan needs more.
         ReplayError: a file differs, is missing or was added.
     """
+    # A run compares nothing.
+    from dpcore.publish.rounding import compared
+
+    # Bytes decide first. What is left of rounding is stated with the run.
     result = load_run(folder, registry, memory=memory, work=work, public=public)
-    # Bytes decide. Other versions are no fault, and may explain one.
-    if differences := differing(result):
-        raise ReplayError(
-            f"{result.kept}: {', '.join(differences)} do not replay"
-            f"{explain_versions(result.lock, result.spec)}"
-        )
-    return result
+    return compared(result, exact=exact)
 
 
 @attrs.frozen(eq=False, repr=False)

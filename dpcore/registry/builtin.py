@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from dpcore.engines.choice import EngineChoice
     from dpcore.events.base import Event
     from dpcore.functions.kernels.base import Kernel
-    from dpcore.learner import AnyLearner
     from dpcore.learning.features.base import FeatureMap
     from dpcore.learning.metrics.base import Metric
     from dpcore.mechanism import AnyMechanism
@@ -26,21 +25,10 @@ if TYPE_CHECKING:
 
 
 @hookimpl
-def dpcore_learners() -> Mapping[str, type[AnyLearner]]:
-    """Learners made of other learners."""
-    return LazyMapping(
-        {
-            "best_of": ("dpcore.learning.learners.best_of", "BestOf"),
-        }
-    )
-
-
-@hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """Conversions between adjacencies, and the bounds of learners made of others."""
+    """Conversions between adjacencies, and the bound of sums."""
     return LazyMapping(
         {
-            "best_of": ("dpcore.learning.bounds.best_of", "BestOfBound"),
             "sum": ("dpcore.learning.bounds.sum", "SumBound"),
             "twice_add_remove": ("dpcore.learning.bounds.twice_add_remove", "TwiceAddRemove"),
         }
@@ -56,11 +44,8 @@ def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
             "discrete_laplace": ("dpcore.mechanisms.discrete_laplace", "DiscreteLaplace"),
             "exponential": ("dpcore.mechanisms.exponential", "Exponential"),
             "gaussian": ("dpcore.mechanisms.gaussian", "Gaussian"),
-            "gaussian_process": ("dpcore.mechanisms.gaussian_process", "GaussianProcess"),
-            "gaussian_sampling": ("dpcore.mechanisms.gaussian_sampling", "GaussianSampling"),
             "l2_gamma": ("dpcore.mechanisms.l2_gamma", "L2Gamma"),
             "laplace": ("dpcore.mechanisms.laplace", "Laplace"),
-            "per_query": ("dpcore.mechanisms.per_query", "PerQuery"),
             "permute_and_flip": ("dpcore.mechanisms.permute_and_flip", "PermuteAndFlip"),
             "randomized_response": ("dpcore.mechanisms.randomized_response", "RandomizedResponse"),
             "truncated_laplace": ("dpcore.mechanisms.truncated_laplace", "TruncatedLaplace"),
@@ -89,8 +74,6 @@ def dpcore_features() -> Mapping[str, type[FeatureMap]]:
     """The core's feature maps, by the bare name that a spec gives."""
     return LazyMapping(
         {
-            "cos_sin": ("dpcore.learning.features.cos_sin", "CosSin"),
-            "cosines": ("dpcore.learning.features.cosines", "Cosines"),
             "identity": ("dpcore.learning.features.identity", "Identity"),
         }
     )
@@ -107,11 +90,8 @@ def dpcore_kernels() -> Mapping[str, type[Kernel]]:
     """The core's kernels, by the bare name that a spec gives."""
     return LazyMapping(
         {
-            "exponential": ("dpcore.functions.kernels.matern", "ExponentialKernel"),
             "gaussian": ("dpcore.functions.kernels.gaussian", "GaussianKernel"),
             "linear": ("dpcore.functions.kernels.linear", "LinearKernel"),
-            "matern_3_2": ("dpcore.functions.kernels.matern", "Matern32Kernel"),
-            "matern_5_2": ("dpcore.functions.kernels.matern", "Matern52Kernel"),
         }
     )
 
@@ -142,25 +122,13 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
 @hookimpl
 def dpcore_metrics() -> Mapping[str, type[Metric]]:
     """The core's metrics, by the bare name that a spec gives."""
-    means, rates = "dpcore.learning.metrics.means", "dpcore.learning.metrics.rates"
-    losses = "dpcore.learning.metrics.losses"
+    means = "dpcore.learning.metrics.means"
     return LazyMapping(
         {
             "accuracy": (means, "Accuracy"),
-            "balanced_accuracy": ("dpcore.learning.metrics.balanced", "BalancedAccuracy"),
-            "brier_score": (losses, "BrierScore"),
-            "calibration_error": ("dpcore.learning.metrics.calibration", "CalibrationError"),
-            "excessive_risk": ("dpcore.learning.metrics.risk", "ExcessiveRisk"),
-            "false_positive_rate": (rates, "FalsePositiveRate"),
-            "log_loss": (losses, "LogLoss"),
             "mae": (means, "MeanAbsoluteError"),
             "mse": (means, "MeanSquaredError"),
-            "parity": ("dpcore.learning.metrics.parity", "Parity"),
-            "positive_rate": (rates, "PositiveRate"),
-            "risk_gap": ("dpcore.learning.metrics.risk", "RiskGap"),
             "rmse": (means, "RootMeanSquaredError"),
-            "roc_auc": ("dpcore.learning.metrics.ranking", "AreaUnderCurve"),
-            "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
 

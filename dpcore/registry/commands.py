@@ -20,10 +20,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "schema:schema",
         "Write the JSON Schema of a spec to standard output, for editors and validators.",
     ),
-    "account": (
-        "account:account",
-        "State what events cost together: every method's interval, the best, and why.",
-    ),
     "plugins": ("plugins:plugins", "List, look at, admit and disable plugins."),
     "ledger": (
         "ledger:ledger",

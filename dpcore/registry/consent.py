@@ -41,7 +41,8 @@ def candidate(name: str) -> Installed:
     plugins = installed()
     candidates = [plugin for plugin in plugins if plugin.name == name]
     hint = nearest(name, {plugin.name for plugin in plugins})
-    need(candidates, RegistryError, f"no installed distribution announces plugin {name}{hint}")
+    refusal = f"no installed distribution announces plugin {name}{hint}"
+    need(candidates, RegistryError, f"{refusal}; `dpcore plugins list` shows them")
     claimants = " and ".join(f"{plugin.distribution} {plugin.version}" for plugin in candidates)
     need(
         len(candidates) == 1,

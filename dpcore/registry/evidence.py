@@ -16,6 +16,14 @@ class Evidence(ABC):
     def of_bounds(self, plan: Any, registry: Any) -> Iterable[str]:
         """A line for each release of a `Plan`: how its bound was attacked at these versions."""
 
+    def broken(self, plan: Any, registry: Any, spec: Path, lock: Any) -> Iterable[str]:
+        """The bounds of a `Plan` that an attack broke, and the plan if an audit refuted it."""
+        return ()
+
+    def untested(self, plan: Any, registry: Any) -> Iterable[str]:
+        """The names of the bounds of a `Plan` that nobody attacked at these versions."""
+        return ()
+
     @abstractmethod
     def of_runs(self, spec: Path, lock: Any) -> Iterable[str]:
         """Lines on audits of runs of exactly the plan of a `Lock` beside a spec's file."""

@@ -10,8 +10,9 @@ A plugin implements any of them in the module that its entry point (group `dpcor
     def dpcore_learners():
         return {"my_plugin.my_learner": MyLearner}
 
-Names carry the plugin's name, with underscores, before a dot; the core's own have none. What the
-hooks return must equal what the registry says the plugin provides.
+Names carry the plugin's name, with underscores, before a dot. The core's own have none, nor have
+those that were the core's before a plugin of its repository took them. What the hooks return must
+equal what the registry says the plugin provides.
 """
 
 from __future__ import annotations

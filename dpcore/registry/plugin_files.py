@@ -4,11 +4,17 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from dpcore.errors import RegistryError, unknown
+from dpcore.errors import RegistryError, nearest, unknown
 from dpcore.registry.index import Index
 from dpcore.registry.registry import Registry
 
 Shelf = Literal["examples", "experiments", "methods", "theory"]
+_LISTED = {
+    "examples": "`dpcore examples list`",
+    "experiments": "`dpcore reproduce --list`",
+    "methods": "a plugin's hook `dpcore_methods`",
+    "theory": "`dpcore theory`",
+}
 
 
 def shipped(registry: Registry, shelf: Shelf) -> dict[str, Any]:
@@ -33,7 +39,8 @@ def one(registry: Registry, shelf: Shelf, what: str, name: str) -> Any:
     """
     items = shipped(registry, shelf)
     if name not in items:
-        raise RegistryError(unknown(what, name, items))
+        way = "" if nearest(name, items) else f"; {_LISTED[shelf]} shows them"
+        raise RegistryError(unknown(what, name, items) + way)
     return items[name]
 
 

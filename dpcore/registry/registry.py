@@ -207,7 +207,8 @@ class Registry:
                     f"({match.distribution} {match.version}) is installed but not admitted: "
                     f"look at it with `dpcore plugins enable {match.name}`"
                 )
-        return f"no admitted plugin provides {kind.name} {name!r}{nearest(name, self.names(kind))}"
+        way = nearest(name, self.names(kind)) or f"; `dpcore describe {name}` looks further"
+        return f"no admitted plugin provides {kind.name} {name!r}{way}"
 
 
 def _difference(consented: Names, provided: Names) -> str:

@@ -1,6 +1,6 @@
 """Serving: a private function behind its oracle, and the answers that a run publishes."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, cast
 
@@ -21,7 +21,7 @@ from dpcore.plan.ask import Ask
 from dpcore.randomness import PublicCoins
 from dpcore.running.hold_out import HoldOut
 from dpcore.running.release_context import Conversation
-from dpcore.running.schedule import NO_INPUTS, Inputs, Scheduled
+from dpcore.running.schedule import NO_INPUTS, Inputs, Rebuild, Scheduled
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -146,14 +146,15 @@ class Serving(Scheduled):
         noise = held.noise(self._query, opened)
         return self._mechanism.open(function, self._query, self.ask.taken, noise)
 
-    def answers(self, held: Conversation) -> Iterator[Answer]:
+    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
         """One answer that holds all of them: rows of (encoded point, centred prediction)."""
         assert held.points is not None, "a function is asked about points"
         # The points travel with the answers, so that a published run can be replayed without its
         # file.
         rows = held.points + 0.0
         value = np.column_stack([rows, self.oracle(self.function(held), held).ask(rows)])
-        yield Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
+        answer = Answer(query=self._query, number=1, value=value, mechanism=self._mechanism)
+        return (answer,), partial(self.rebuild, held.coins, [value])
 
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS

@@ -5,7 +5,7 @@ the answers alone, which is also what anyone else can do with a published run.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -25,7 +25,7 @@ from dpcore.randomness import LearnerCoins, PublicCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.release_context import Conversation, PastSums, wide_open
-from dpcore.running.schedule import NO_INPUTS, Inputs, Private, Scheduled
+from dpcore.running.schedule import NO_INPUTS, Inputs, Private, Rebuild, Scheduled
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -54,7 +54,7 @@ class Conversing(Scheduled):
             f"points came for {self.name!r}, which publishes parameters",
         )
 
-    def answers(self, held: Conversation) -> Iterator[Answer]:
+    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
         """Ask, compute, release, update, until the learner has no more to ask.
 
         Raises:
@@ -67,6 +67,7 @@ class Conversing(Scheduled):
         private, facts = self.private(held)
         speaker, public = self._speaker(held.coins, held.inputs())
         asks, past_sums = _Asks(self.asks), PastSums()
+        answers: list[Answer] = []
         state: State = speaker.start(public)
         while (question := speaker.ask(state)) is not None:
             # A copy that nobody can write to: the private function cannot change the ask that the
@@ -92,7 +93,8 @@ class Conversing(Scheduled):
             answer = _answer(ask, query, number, noisy_value)
             state = speaker.update(state, answer)
             held.progress()
-            yield answer
+            answers.append(answer)
+        return tuple(answers), partial(speaker.model, state)
 
     def retold(
         self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
@@ -132,8 +134,7 @@ class Conversing(Scheduled):
 
     def without_noise(self, held: Conversation) -> Published:
         """PRIVATE: the model that the same learner builds from exact answers."""
-        exact_values = [answer.value for answer in self.answers(attrs.evolve(held, door=wide_open))]
-        return self.rebuild(held.coins, exact_values, held.inputs())
+        return self.answers(attrs.evolve(held, door=wide_open))[1]()
 
     def _speaker(self, coins: PublicCoins, inputs: Inputs) -> tuple[Learner, Public]:
         # The public part alone sees inputs: the private function gets of them what an ask's `args`

@@ -345,9 +345,14 @@ def _require_columns(domain: Domain, table: Columns) -> Table:
         SourceError: a declared column is missing.
     """
     columns: Table = named(table)
+    need(
+        hasattr(columns, "__getitem__") and not isinstance(columns, str | bytes),
+        SourceError,
+        "needs columns by name, or what `dpcore.read_csv(path)` returns, for a table",
+    )
     absent = [name for name in domain.read if name not in columns]
     if absent:
-        raise SourceError(f"column {absent[0]!r} is missing")
+        raise SourceError(f"column {absent[0]!r} is missing: declare what the table holds")
     return columns
 
 
@@ -364,7 +369,10 @@ def _require_count(domain: Domain, count: int) -> None:
             f"records, an empty folder, a query without rows)"
         )
     if domain.exact is not None and count != domain.exact:
-        raise SourceError(f"{domain.exact} records are declared, the source has {count}")
+        raise SourceError(
+            f"{domain.exact} records are declared, the source has {count}: declare records: "
+            f"{count} where their number is public"
+        )
     if domain.limit is not None and count > domain.limit:
         raise SourceError(f"at most {domain.limit} records are declared, the source has more")
 

@@ -225,10 +225,10 @@ class Plan(Shown):
         # It starts before a record is opened, and compares before anything leaves this block.
         with replaying.of(self.schedule.releases, coins.again()) as replay:
             opened = open_records(self.schedule, table, secret, engine)
-            answers = release(
+            answers, ends = release(
                 self.schedule, opened.train, coins, secret, door, progress, encoded, opened
             )
-            retold = replay(answers)
+            retold = replay(answers, ends)
         guarantee = self._guarantee(secret, table, (type(engine), *code), retold.place)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.

@@ -6,12 +6,19 @@ it finds whatever a private function left in an object that it was given. A `Cle
 interpreter of its own, which never holds records: it finds what was left in globals and class
 attributes too. Neither finds what is left in files, or in the noise of a clock.
 
+Where a clean process answers, nothing is replayed here: the run's own asks, and the model at the
+end of its own conversation, must be those of the clean process. A replay here could differ from
+these two only by what is in this process, and nothing of this process is published: the objects
+that are come from the clean process, where they were made from answers alone. Anything that
+differs, or cannot travel back, is replayed here as well, and judged by that.
+
 One `CleanProcess` may serve many runs. Each release is unpickled anew there; only the globals of
 plugins' modules last from run to run. What they hold came from plans and released values, so that
 a model which depends on them is post-processing. It may still replay here alone, which is a fault
 of the plugin and no leak.
 """
 
+import base64
 import contextlib
 import json
 import os
@@ -21,10 +28,10 @@ import sys
 import threading
 import time
 import weakref
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import IO, Self, cast
+from typing import IO, cast
 
 import attrs
 
@@ -33,7 +40,7 @@ from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, se
 from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description, describe
 from dpcore.randomness import PublicCoins
-from dpcore.running.schedule import Handover, Scheduled
+from dpcore.running.schedule import Handover, Rebuild, Scheduled
 from dpcore.single_use import SingleUse
 
 Answers = Sequence[Sequence[Answer]]
@@ -60,12 +67,12 @@ class Rebuilt:
     note: str = ""
 
 
-Replayed = Callable[[Answers], Rebuilt]
-
+# From a run's answers, and what makes the models at the ends of its conversations.
+Replayed = Callable[[Answers, Sequence[Rebuild]], Rebuilt]
 Digests = list[list[str]]
 """By release: a digest of the model, and one of the asks."""
 
-_ALONE = "in this process alone: "
+_ALONE, _CLEAN = "in this process alone: ", "in a clean process"
 
 _START = """
 import json, sys
@@ -82,7 +89,7 @@ else:
 _PATIENCE = 600.0
 
 
-class Replayer(ABC):
+class Replayer(AbstractContextManager["Replayer"]):
     """Where runs are replayed from their answers. As a context, it is closed at the end."""
 
     @abstractmethod
@@ -94,14 +101,11 @@ class Replayer(ABC):
         The function that it yields replays the run, or raises `ReleaseError`.
         """
 
-    def start(self) -> None:  # noqa: B027  # most have nothing to get ready
+    def start(self) -> None:  # most have nothing to get ready
         """Get ready while something else is done: `of` would do it."""
 
-    def close(self) -> None:  # noqa: B027  # nor to free
+    def close(self) -> None:  # nor to free
         """Free what it holds; `of` begins anew."""
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *exception: object) -> None:
         self.close()
@@ -114,11 +118,11 @@ class Here(Replayer):
     def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
         place = f"{_ALONE}its caller chose so"
-        yield lambda answers: attrs.evolve(_replay(releases, coins, answers)[0], place=place)
+        yield lambda answers, _: attrs.evolve(_replay(releases, coins, answers)[0], place=place)
 
 
 class CleanProcess(SingleUse, Replayer):
-    """In a process of its own, and in this one.
+    """In a process of its own.
 
     The process is a fresh interpreter, which does not import the caller's script. It gets plans and
     released values alone, and ends when this is closed, or collected, or when this process ends.
@@ -126,7 +130,7 @@ class CleanProcess(SingleUse, Replayer):
 
     Args:
         patience: Seconds after which a process that does not answer is ended, beyond 100 times what
-            the replay took here. Nothing is released then.
+            the run took here. Nothing is released then.
     """
 
     def __init__(self, patience: float = _PATIENCE) -> None:
@@ -169,29 +173,33 @@ class CleanProcess(SingleUse, Replayer):
             except Exception as error:  # whatever a field of a third party's class raises
                 helper, cause = None, _unimportable(type(error).__name__)
 
-            def replay(answers: Answers) -> Rebuilt:
-                start = time.monotonic()
-                retold, digests = _replay(releases, coins, answers)
+            start = time.monotonic()
+
+            def replay(answers: Answers, ends: Sequence[Rebuild]) -> Rebuilt:
                 if helper is None:
-                    return _alone(retold, cause)
+                    return _alone(_replay(releases, coins, answers)[0], cause)
                 # The process gets the released values alone. They passed the mechanism, so it never
                 # holds anything that the noise does not protect.
                 values = [[answer.value for answer in group] for group in answers]
                 patience = self._patience + 100 * (time.monotonic() - start)
                 kind, _, content = _ask(helper, patience, (plan, values)).partition(" ")
+                objects, _, digests = content.partition(" ")
+                if kind == "told" and (rebuilt := _accept(answers, ends, objects, digests)):
+                    return rebuilt
+                retold, own_digests = _replay(releases, coins, answers)
                 # It cannot import the plan: that is no fault of the learner, so the run goes on
                 # with the replay of this process, and a note says which checks are missing.
                 if kind == "unknown":
                     return _alone(retold, _unimportable(content.strip()))
                 need(
-                    (kind, content) == ("told", f"{json.dumps(digests)}\n"),
+                    (kind, digests) == ("told", f"{json.dumps(own_digests)}\n"),
                     ReleaseError,
                     "in a process that saw no record, the answers give other asks or another "
                     "model than here: a private function left something in a global or a class "
                     "attribute, or the public part is not determined by its answers; nothing is "
                     "released",
                 )
-                return attrs.evolve(retold, place="in a clean process")
+                return attrs.evolve(retold, place=_CLEAN)
 
             try:
                 yield replay
@@ -256,11 +264,44 @@ def _unimportable(error: str) -> str:
 
 
 def _alone(retold: Rebuilt, cause: str) -> Rebuilt:
-    note = (
-        f"{cause}, so that this one alone replayed the answers: globals and class attributes were "
-        f"not checked"
+    return attrs.evolve(
+        retold,
+        place=f"{_ALONE}{cause}",
+        note=f"{cause}, so that this one alone replayed the answers: globals and class attributes "
+        f"were not checked",
     )
-    return attrs.evolve(retold, place=f"{_ALONE}{cause}", note=note)
+
+
+def _accept(
+    answers: Answers, ends: Sequence[Rebuild], objects: str, digests: str
+) -> Rebuilt | None:
+    """What a clean process made, if it is what this run asked and came to; else None.
+
+    Args:
+        objects, digests: As the process tells them.
+    """
+    try:
+        models = pickle.loads(base64.b64decode(objects))  # noqa: S301  # it holds no record
+        # Whatever fails here is judged by a replay, and its text stays here.
+        rebuilt = Rebuilt(
+            models=models,
+            arrays=tuple(map(collect_arrays, models)),
+            descriptions=tuple(map(describe, models)),
+            place=_CLEAN,
+        )
+        travelled = map(published, models, rebuilt.arrays, rebuilt.descriptions)
+        asks = [transcript(group) for group in answers]
+        own = [_digest(settled(end())) for end in ends]
+        both = [
+            [list(pair) for pair in zip(group, asks, strict=True)] for group in (travelled, own)
+        ]
+        return rebuilt if both == [json.loads(digests)] * 2 else None
+    except Exception:
+        return None
+
+
+def _digest(model: Published) -> str:
+    return published(model, collect_arrays(model), describe(model))
 
 
 def _replay(
@@ -335,13 +376,15 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
     except Exception as error:
         return f"unknown {type(error).__name__}"
     try:
-        digests, handover = [], Handover(releases)
+        models, digests, handover = [], [], Handover(releases)
         for scheduled, group in zip(releases, values, strict=True):
             model, asks = scheduled.retold(coins, group, handover.inputs(scheduled))
-            model = settled(model)
-            handover.keep(scheduled.name, model)
-            model_digest = published(model, collect_arrays(model), describe(model))
-            digests.append([model_digest, transcript(asks)])
-        return f"told {json.dumps(digests)}"
+            models.append(settled(model))
+            handover.keep(scheduled.name, models[-1])
+            digests.append([_digest(models[-1]), transcript(asks)])
     except Exception:
         return "failed"
+    objects = ""
+    with contextlib.suppress(Exception):  # whatever a field of a third party's class raises
+        objects = base64.b64encode(pickle.dumps(tuple(models))).decode()
+    return f"told {objects} {json.dumps(digests)}"

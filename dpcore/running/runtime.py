@@ -23,7 +23,7 @@ from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, through_mechanism
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Handover, Schedule
+from dpcore.running.schedule import Handover, Rebuild, Schedule
 
 
 def open_records(
@@ -56,8 +56,9 @@ def release(
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64] | None] | None = None,
     opened: Opened | None = None,
-) -> tuple[tuple[Answer, ...], ...]:
-    """Run every release; the answers in order of asking, by release.
+) -> tuple[tuple[tuple[Answer, ...], ...], tuple[Rebuild, ...]]:
+    """Run every release; the answers in order of asking, and what makes the model at the end of
+    each conversation (`Scheduled.answers`): both by release.
 
     Args:
         records: The learners' part.
@@ -77,6 +78,7 @@ def release(
         progress=progress,
     )
     answers: dict[str, tuple[Answer, ...]] = {}
+    ends: list[Rebuild] = []
     handover = Handover(schedule.releases)
 
     # Adaptive composition: a later release may depend on released answers, and on the earlier
@@ -102,7 +104,8 @@ def release(
                 records=evaluated_records(scheduled.part, model, opened, schedule.request.domain),
                 reuse=Reuse(),
             )
-        answers[scheduled.name] = tuple(scheduled.answers(conversation))
+        answers[scheduled.name], end = scheduled.answers(conversation)
+        ends.append(end)
         if handover.is_input(scheduled.name):
             handover.keep(scheduled.name, rebuild(scheduled.name))
-    return tuple(answers.values())
+    return tuple(answers.values()), tuple(ends)

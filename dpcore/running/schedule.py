@@ -1,7 +1,7 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, ClassVar
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.guarantee import ReleaseKind
+from dpcore.interval import NoiseLaw
 from dpcore.isolate.isolated_copies import Before, settled
 from dpcore.learner import Answer, AnyLearner, Model, Public, Published
 from dpcore.plan.ask import Ask
@@ -23,6 +24,8 @@ from dpcore.running.release_context import Conversation
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
+
+Rebuild = Callable[[], Published]  # it makes a model when it is called
 
 Inputs = Mapping[str, Published]
 """What earlier releases published, by name."""
@@ -102,8 +105,12 @@ class Scheduled(ABC):
         """
 
     @abstractmethod
-    def answers(self, held: Conversation) -> Iterator[Answer]:
-        """PRIVATE inside: all its answers, in order of asking."""
+    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
+        """PRIVATE inside: all its answers, in order of asking; and what makes the model at the end.
+
+        That model is for comparisons alone: an object that was here while records were open is not
+        published where a clean process makes another.
+        """
 
     @abstractmethod
     def retold(
@@ -130,10 +137,16 @@ class Scheduled(ABC):
 
     def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
+        return self.learner.forecast(self.public(coins), self._spreads())
+
+    def bar_share(self, coins: PublicCoins) -> float:
+        """Its widest bar as a share of its number's range; 0 where public facts do not tell."""
+        return self.learner.bar_share(self.public(coins), self._spreads())
+
+    def _spreads(self) -> dict[str, NoiseLaw]:
         # A query with `args` follows earlier answers, so nothing can be forecast of it.
         candidates = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
-        spreads = {name: spread for name, spread in candidates.items() if spread is not None}
-        return self.learner.forecast(self.public(coins), spreads)
+        return {name: spread for name, spread in candidates.items() if spread is not None}
 
     @abstractmethod
     def without_noise(self, held: Conversation) -> Published | None:

@@ -1,6 +1,7 @@
 """CSV files as sources: ranges of bytes that end with a frame, each read on its own."""
 
 import contextlib
+import errno
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
@@ -10,7 +11,7 @@ from typing import Any, BinaryIO
 import attrs
 import numpy as np
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import WRITTEN_APART, Columns, Part, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
@@ -214,13 +215,15 @@ def _line_end(file: BinaryIO, start: int) -> int:
 @contextlib.contextmanager
 def _faults(path: Path) -> Iterator[None]:
     """What is wrong with a file, told as `SourceError`."""
-    need(not path.exists() or path.is_file(), SourceError, f"{path}: not a file")
     try:
+        # No device, and no folder: one of Parquet files is named by a slash behind it.
+        if path.exists() and not path.is_file():
+            raise IsADirectoryError(errno.EISDIR, "not a file")
         yield
-    except FileNotFoundError:
-        raise SourceError(f"no such file: {path}") from None
     except OSError as error:
-        raise SourceError(f"{path}: cannot be read ({error.strerror})") from None
+        from dpcore.strict_yaml.other_files import why_unreadable  # where something is wrong
+
+        raise SourceError(f"{path}: {why_unreadable(path, error)}") from None
 
 
 @attrs.frozen(kw_only=True)

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 
 import attrs
 
+from dpcore.checks import describe_type
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain
 from dpcore.domain.people import People
@@ -164,4 +165,6 @@ def read_sql(query: str, connection: str) -> Unopened:
 
 def _absolute(path: Path | str) -> str:
     """The same file, wherever the working directory goes before a door opens it."""
+    is_path = isinstance(path, Path | str)
+    need(is_path, "read_csv or read_parquet", "a path", "path", describe_type(path))
     return str(Path(path).absolute())

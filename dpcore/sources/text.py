@@ -1,7 +1,4 @@
-"""Tables: the records of a source in memory, and the public points of a file.
-
-Everything here sees records; nothing here is published. Faults are the operator's errors.
-"""
+"""The public points of a file. Faults are the operator's errors."""
 
 from pathlib import Path
 
@@ -9,35 +6,10 @@ import numpy as np
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SourceError, need
-from dpcore.records.location import Layout, Location
+from dpcore.records.location import Layout
 from dpcore.sources.csv_file import CsvFile
-from dpcore.sources.opening import location, reading
+from dpcore.sources.opening import reading
 from dpcore.sources.read_all import whole
-
-
-def load_table(
-    source: Location | str,
-    folder: Path | None,
-    layout: Layout,
-    domain: Domain,
-    *,
-    refuse: bool = False,
-    total: bool = False,
-) -> Table:
-    """The declared columns of a source, in memory; arguments as `open_source` takes them.
-
-    Raises:
-        SourceError: missing, unreadable, or not holding the declared columns.
-    """
-    declared = reading(domain, folder, layout, refuse=refuse, total=total)
-    place = location(source)
-    table = whole(place.open(declared), declared, place.name)
-    need(
-        total or domain.exact is None or len(table[declared.names[-1]]),
-        SourceError,
-        f"{place.name}: a header and no records",
-    )
-    return table
 
 
 def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain) -> Table:

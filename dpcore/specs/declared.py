@@ -56,6 +56,10 @@ def declared(node: Node) -> Declared:
     Raises:
         SpecError: at the key that is unknown, missing, impossible or at odds with another.
     """
+    # A ledger names persons in its adjacency; a spec says with its data whose a record is.
+    relation = node.mapping.get("adjacency", node).mapping
+    way = "needs add_remove or replace_one, and data.domain.people: {column: ID, records: N}"
+    need("person" not in relation, SpecError, way, "adjacency")
     text = convert(node, SpecText)
     need(
         text.release is not None or text.releases is not None,
@@ -249,7 +253,8 @@ def _column(node: Node) -> Column:
             return Range(numbers[0], numbers[1])
     raise SpecError(
         "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
-        "{categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
+        "{categories: [...]} (of true and false {categories: [0, 1]}), {categories_from: FILE} or "
+        "{texts: BYTES}"
     )
 
 

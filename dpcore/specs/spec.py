@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from dpcore.errors import DpcoreError
+from dpcore.checks import describe_type
+from dpcore.errors import DpcoreError, need
 from dpcore.specs.category_file import with_lists
 from dpcore.specs.declared import Declared, declared
 from dpcore.specs.grammar import Csv
@@ -113,13 +114,19 @@ class Spec:
             raise
 
 
+_START = "; `dpcore examples copy statistics.clinic .` writes a spec to start from"
+
+
 def load_spec(path: Path | str, registry: Registry | None = None) -> Spec:
     """Read and validate a spec file. No data is opened.
 
     Raises:
         SpecError: at file:line:column.
     """
-    return _spec(read(Path(path)), Path(path), registry)
+    need(
+        isinstance(path, Path | str), "load_spec", "the path of a spec", "path", describe_type(path)
+    )
+    return _spec(read(Path(path), _START), Path(path), registry)
 
 
 def spec_of_text(text: str, name: str, registry: Registry | None = None) -> Spec:

@@ -76,8 +76,11 @@ class Node:
         return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
 
 
-def read(path: Path) -> Node:
-    """The single document in a file.
+def read(path: Path, way: str = "") -> Node:
+    """The single document in a file: a mapping or a list.
+
+    Args:
+        way: What to do where there is none, as the end of a sentence.
 
     Raises:
         SpecError: the file is missing, unreadable, too large, or not the YAML described above.
@@ -86,17 +89,28 @@ def read(path: Path) -> Node:
     try:
         with path.open("rb") as file:
             raw = file.read(LARGEST_FILE + 1)
-    except FileNotFoundError:
-        raise SpecError("no such file", place=str(path)) from None
     except OSError as error:
-        raise SpecError(f"cannot be read ({error.strerror})", place=str(path)) from None
+        from dpcore.strict_yaml.other_files import why_unreadable  # where something is wrong
+
+        raise SpecError(why_unreadable(path, error) + way, place=str(path)) from None
     need(len(raw) <= LARGEST_FILE, SpecError, f"larger than {LARGEST_FILE} bytes", place=name)
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
+        from dpcore.strict_yaml.other_files import why_no_text
+
         line = raw.count(b"\n", 0, error.start) + 1
-        raise SpecError("not UTF-8 text", place=f"{name}:{line}:1") from None
-    return parse(text, name)
+        raise SpecError(why_no_text(raw) + way, place=f"{name}:{line}:1") from None
+    need(text.strip(), SpecError, f"the file is empty{way}", place=f"{name}:1:1")
+    node = parse(text, name)
+    # Text alone may be a file of records, of which no message may show anything.
+    need(
+        isinstance(node.value, dict | list),
+        SpecError,
+        f"no keys and values, which YAML has (--source, or data.source, names records){way}",
+        place=node.where,
+    )
+    return node
 
 
 def parse(text: str, name: str) -> Node:

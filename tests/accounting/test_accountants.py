@@ -10,7 +10,6 @@ from hypothesis import given, settings, strategies as st
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import conversions, exact
-from dpcore.accounting.account import account
 from dpcore.accounting.filters import (
     BasicFilter,
     BudgetExceededError,
@@ -25,7 +24,7 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.errors import AdjacencyError, ContractError, NoClaimError, SpecError
+from dpcore.errors import AdjacencyError, ContractError, NoClaimError
 from dpcore.events.concentrated import ZcdpEvent, zcdp_to_delta
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent
@@ -240,44 +239,6 @@ def test_exact_sums_are_written_and_read_to_the_last_bit(parts):
 def test_what_is_no_sum(text):
     with pytest.raises(ValueError, match=r"sum|literal|hexadecimal|NaN"):
         exact.read(text)
-
-
-def test_an_account_states_every_method():
-    data = {
-        "adjacency": "add_remove",
-        "events": [
-            {"event": "gaussian", "mu": 0.05, "count": 100},
-            {
-                "event": "poisson_sampled",
-                "sampling_probability": 0.01,
-                "of": {"event": "laplace", "shift": 1.0},
-                "count": 50,
-            },
-        ],
-    }
-    found = account(data, 1e-6)
-    assert set(found.intervals) == {"basic", "zcdp", "renyi", "pld"}
-    assert found.best == "pld"
-    assert found.data()["epsilon"]["upper"] == found.intervals["pld"].upper
-
-
-@pytest.mark.parametrize(
-    ("event", "where"),
-    [
-        ({"event": "gausian", "mu": 1.0}, "events.0.event"),
-        ({"event": "gaussian", "mu": -1.0}, "events.0.mu"),
-        ({"event": "gaussian", "sigma": 1.0}, "events.0.sigma"),
-        ({"event": "gaussian"}, "events.0.mu"),
-        ({"event": "gaussian", "mu": 1.0, "adjacency": "replace_one"}, "events.0.adjacency"),
-        ({"mu": 1.0}, "events.0.event"),
-        ({"event": "gaussian", "mu": 1.0, "count": 0}, "events.0.count"),
-        ({"event": "poisson_sampled", "sampling_probability": 0.1}, "events.0.of"),
-    ],
-)
-def test_a_wrong_event_is_located(event, where):
-    with pytest.raises(SpecError) as error:
-        account({"adjacency": "add_remove", "events": [event]}, 1e-6)
-    assert error.value.where == where
 
 
 def test_the_peer_lies_between_the_certified_ends_and_its_slack():

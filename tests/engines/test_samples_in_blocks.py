@@ -1,6 +1,7 @@
 """Samples of an ask behind an engine: their sizes, their law, and records of the split alone."""
 
 import math
+import threading
 from typing import Any
 
 import attrs
@@ -79,6 +80,16 @@ def test_a_subset_has_its_size_in_any_blocks_and_every_ask_its_own(holdout):
     assert not np.array_equal(found[0][:2], found[0][2:])
     # hypergeometric halves: 150 +- 8.3, at six standard deviations (fails once in 5e8)
     assert all(abs(value - 150) < 50 for value in found[0])
+
+
+@pytest.mark.parametrize(("rows", "most"), [(4096, 0), (700, 3)])
+def test_no_more_threads_start_than_there_are_blocks(monkeypatch, rows, most):
+    started, real = [], threading.Thread.start
+    monkeypatch.setattr(threading.Thread, "start", lambda self: started.append(self) or real(self))
+    with LocalEngine(threads=8, rows=rows) as engine:
+        counted(Twice(sampling=Poisson(probability=0.2)), ADD_REMOVE, 1, engine)
+    workers = [thread for thread in started if "ThreadPool" in thread.name]
+    assert len(workers) <= 2 * most  # of two asks, each over 2,000 records
 
 
 def test_a_poisson_sample_takes_each_record_by_a_coin_of_its_own():

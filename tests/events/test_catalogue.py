@@ -18,7 +18,7 @@ from dpcore import (
     hookimpl,
     replace_features,
 )
-from dpcore.accounting.account import account
+from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import ContractError, RegistryError, SpecError
 from dpcore.events.base import Event
 from dpcore.events.catalogue import CORE, Catalogue, fields_of
@@ -332,8 +332,8 @@ def test_a_plugins_event_is_named_given_in_a_file_stored_and_rebuilt():
         again = read_from(json.loads(canonical(write_by(event, catalogue))), catalogue)
         assert again == event
         assert again.parts()[0][0].inner.shift.hex() == (0.3).hex()
-    found = account({"adjacency": "add_remove", "events": [given]}, 0.0, catalogue)
-    assert found.epsilon.upper == pytest.approx(0.3)
+    composed = AutoAccountant(A).compose_all(catalogue.counted([given], A))
+    assert composed.epsilon(0.0).upper == pytest.approx(0.3)
 
 
 def test_an_event_that_no_admitted_plugin_provides_is_refused_by_the_hooks_name():

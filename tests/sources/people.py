@@ -3,8 +3,9 @@
 import numpy as np
 
 from dpcore import Categories, Domain, Range
-from dpcore.sources.text import load_table
 from dpcore.specs.grammar import Csv
+
+from doubles import load_table
 
 COLUMNS = {"age": Range(0, 120), "city": Categories(("Bern", "Rom", "Z\u00fcrich"))}
 DOMAIN = Domain(columns=COLUMNS, target="paid", labels=Range(-10, 10), limit=10_000)

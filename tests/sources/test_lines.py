@@ -5,8 +5,9 @@ import pytest
 
 from dpcore import Domain, Range
 from dpcore.errors import SourceError
-from dpcore.sources.text import load_table
 from dpcore.specs.grammar import Csv
+
+from doubles import load_table
 
 HOSTILE = {
     "nul": b"0.1,\x00,0.2",

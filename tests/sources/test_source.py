@@ -2,11 +2,12 @@ import numpy as np
 import pytest
 
 from dpcore.errors import SourceError
+from dpcore.records.location import Holds, Reading
+from dpcore.sources import sklearn_data
 from dpcore.sources.csv.line import LONGEST
-from dpcore.sources.text import load_table
 from dpcore.specs.grammar import Csv
 
-from doubles import domain
+from doubles import domain, load_table
 
 
 def load(path, layout=None):
@@ -59,6 +60,31 @@ def test_places_that_hold_no_file(tmp_path):
             load(path)
     with pytest.raises(SourceError, match="did you mean 'diabetes'"):
         load_table("sklearn:diabetis", None, Csv(), domain())
+
+
+@pytest.mark.parametrize("packaged", [True, False])
+@pytest.mark.parametrize("name", ["breast_cancer", "diabetes", "digits", "iris", "wine"])
+def test_toy_data_are_those_of_scikit_learn_to_the_last_bit(monkeypatch, name, packaged):
+    datasets = pytest.importorskip("sklearn.datasets")
+    arguments = {"scaled": False} if name == "diabetes" else {}
+    bundle = getattr(datasets, f"load_{name}")(**arguments)
+    expected = {str(n): bundle.data[:, i] for i, n in enumerate(bundle.feature_names)}
+    expected["target"] = bundle.target.astype(float)
+
+    def refuse(name):
+        raise AssertionError("the packaged file was not read")
+
+    # Where a version has no such file, or another one, its loader reads.
+    if packaged:
+        monkeypatch.setattr(sklearn_data, "_load", refuse)
+    else:
+        monkeypatch.setitem(sklearn_data._FILES, name, ["wine_data.csv", "none"])
+    reading = Reading(columns={"target": Holds.NUMBERS})
+    (part,) = sklearn_data.SklearnData(sklearn=name).open(reading).parts()
+    table = part.table
+    assert list(table) == list(expected)
+    assert all(table[n].dtype == np.float64 for n in table)
+    assert all(table[n].tobytes() == expected[n].tobytes() for n in table)
 
 
 @pytest.mark.parametrize(

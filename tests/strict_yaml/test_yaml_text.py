@@ -88,7 +88,7 @@ def test_files_that_cannot_be_specs_are_refused(tmp_path):
     for path, what in (
         (huge, "larger than"),
         (latin, "latin.yaml:2:1: not UTF-8"),
-        (tmp_path, "cannot be read"),
+        (tmp_path, "name a file in it"),
         (tmp_path / "none.yaml", "no such file"),
     ):
         with pytest.raises(SpecError, match=what):

@@ -35,6 +35,7 @@ COMMANDS = [
     "theory",
 ]
 OF_TOOLS = {
+    "account": "report",
     "audit": "attacks",
     "falsify": "attacks",
     "test": "attacks",

@@ -26,9 +26,9 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, SpecError, UnknownCountError
 from dpcore.guarantee import NO_FAILURE
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanism import free_field
 from dpcore.registry.kinds import BOUND, LEARNER, MECHANISM
+from dpcore_models.features.cos_sin import CosSin
 
 PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)

@@ -25,9 +25,9 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.texts import Texts
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.registry.kinds import COMPONENTS, LEARNER, MECHANISM
 from dpcore_attacks import component_sheet, fitting
+from dpcore_models.features.cos_sin import CosSin
 
 from whole import acceptance
 

@@ -15,9 +15,9 @@ from dpcore.mechanism import free_field
 from dpcore.publish.whole_run import points_of
 from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import BOUND, FEATURES, LEARNER, MECHANISM
-from dpcore.sources.text import load_table
 from dpcore.specs.spec import load_spec
 
+from doubles import load_table
 from whole import acceptance
 
 SOUND = {"gaussian", "gaussian_process"}

@@ -21,12 +21,12 @@ from dpcore import (
 )
 from dpcore.cli.app import app
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.request import Release
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.registry.registry import Registry
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
@@ -151,9 +151,10 @@ def test_the_conversion_is_named_in_a_spec(tmp_path):
     bound = {"name": "twice_add_remove", "bound": "random_features.ball_ridge"}
     release = {"learner": BALL, "mechanism": "gaussian", "bound": bound}
     write(tmp_path, "replace_one", BALL, 40, {"release": release})
-    done = run(tmp_path)
+    done = invoke(tmp_path, "check", "--explain")
     assert done.exit_code == 0, done.output
     assert "twice add/remove" in " ".join(done.stdout.split())
+    assert run(tmp_path).exit_code == 0
     replayed = CliRunner().invoke(app, ["replay", str(tmp_path / "runs" / "s-0001")])
     assert replayed.exit_code == 0, replayed.output
 

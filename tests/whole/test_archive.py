@@ -1,9 +1,12 @@
 """What earlier versions published is read, replayed and opened for as long as its format is."""
 
 import json
+import re
 import shutil
+from importlib import metadata
 
 import pytest
+from packaging.version import Version
 
 import dpcore
 from dpcore.publish.formats import FORMAT
@@ -64,11 +67,37 @@ def test_a_users_consents_are_read():
     assert index.entries["acme-bins"].distribution == "acme-private-bins"
 
 
+def is_older(name, version):
+    """Whether a distribution here prints otherwise than the one that the archive was made with."""
+    return Version(metadata.version(name)) < Version(version)
+
+
+def unordered(schema):
+    """A schema without the order of alternatives, which means nothing."""
+    if isinstance(schema, dict):
+        found = {key: unordered(value) for key, value in schema.items()}
+        if "anyOf" in found:
+            found["anyOf"] = sorted(found["anyOf"], key=json.dumps)
+        return found
+    return [unordered(value) for value in schema] if isinstance(schema, list) else schema
+
+
 @pytest.mark.parametrize("name", ["schema", "schema --experiment"])
 def test_the_schema_is_what_it_was(name, tmp_path):
     told = forked(name.split(), folder=tmp_path, environment={"XDG_CONFIG_HOME": str(tmp_path)})
-    kept = ARCHIVE / f"{name.replace(' --', '-')}.json"
-    assert told.stdout == kept.read_text("utf-8")
+    kept = (ARCHIVE / f"{name.replace(' --', '-')}.json").read_text("utf-8")
+    assert unordered(json.loads(told.stdout)) == unordered(json.loads(kept))
+    # An older msgspec lists alternatives in another order.
+    assert told.stdout == kept or is_older("msgspec", "0.22")
+
+
+def without_types(text):
+    """What help says but for its columns, its capitals and the types of options.
+
+    An older typer writes `--seed INTEGER` for `--seed <int>`, and `SPEC` for `{spec}`.
+    """
+    text = re.sub(r"<[][A-Za-z ]*>|\b(FLOAT|INTEGER|PATH|TEXT)( RANGE)?(?=\s)", "", text)
+    return re.sub(r"[][{}<>\s]", "", text).casefold()
 
 
 @pytest.mark.parametrize("name", HELP)
@@ -79,7 +108,9 @@ def test_help_says_what_it_said(name, tmp_path):
         folder=tmp_path,
         environment={"COLUMNS": "100", "TERM": "dumb", "XDG_CONFIG_HOME": str(tmp_path)},
     )
-    assert told.stdout == (ARCHIVE / "help" / f"{name}.txt").read_text("utf-8")
+    kept = (ARCHIVE / "help" / f"{name}.txt").read_text("utf-8")
+    assert without_types(told.stdout) == without_types(kept)
+    assert told.stdout == kept or is_older("typer", "0.29")
 
 
 def test_every_public_name_of_old_is_importable():

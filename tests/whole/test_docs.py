@@ -78,7 +78,7 @@ def test_every_column_of_the_console_is_explained(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     spec = tmp_path / "quickstart.yaml"
     spec.write_bytes((ROOT / "examples" / "quickstart.yaml").read_bytes())
-    printed = CliRunner().invoke(app, ["check", str(spec)]).output.splitlines()
+    printed = CliRunner().invoke(app, ["check", str(spec), "--explain"]).output.splitlines()
     (header,) = (line for line in printed if "sensitivity " in line and "noise " in line)
     glossary = (ROOT / "docs" / "glossary.md").read_text()
     explained = set(re.findall(r"^### (.*)$", glossary, re.MULTILINE))

@@ -13,7 +13,7 @@ from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge
 

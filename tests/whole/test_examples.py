@@ -10,8 +10,9 @@ from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.formats import FORMAT, format_of
 from dpcore.publish.lock import describe
-from dpcore.sources.text import load_table
 from dpcore.specs.spec import load_spec, spec_of_text
+
+from doubles import load_table
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.yaml"))

@@ -1,5 +1,6 @@
 """Private PCA, a stranger's release that predicts nothing: run, shown, drawn, and transformed."""
 
+import shutil
 import sys
 from html.parser import HTMLParser
 from pathlib import Path
@@ -12,6 +13,7 @@ import dpcore
 from dpcore import Bars, Lines, Matrix, Points, Registry
 from dpcore.cli.console import out
 from dpcore.cli.plan_view import show_figures, show_objects
+from dpcore.errors import ReplayError
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "private-pca"
 EVIL = "<script>alert('1')</script> $x_1$ --><b>"
@@ -59,6 +61,55 @@ def test_a_run_replays_from_its_public_files(run, private_pca):
     again = dpcore.replay(run.folder, registry=Registry.of(private_pca))
     assert again.files == run.files
     assert np.array_equal(again.published.transform(table()), run.published.transform(table()))
+
+
+def rounded_copy(run, folder, relative, files=("release.table.json", "release.spreads.csv")):
+    """The run's folder with every estimate of its description scaled, in some of its files."""
+    copy = Path(shutil.copytree(run.folder, folder / "run"))
+    estimates = run.table()["estimate"]
+    for file in files:
+        path = copy / "public" / file
+        text = path.read_text()
+        for value in estimates:
+            assert repr(value) in text
+            text = text.replace(repr(value), repr(value * (1 + relative)))
+        path.write_text(text)
+    return copy
+
+
+def test_a_description_may_be_rounded_otherwise(run, private_pca, tmp_path):
+    again = dpcore.replay(rounded_copy(run, tmp_path, 1e-13), registry=Registry.of(private_pca))
+    assert {*again.rounding} == {"release.table.json", "release.spreads.csv"}
+    assert max(again.rounding.values()) == pytest.approx(1e-13, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("relative", "files"),
+    [
+        (1e-7, ("release.table.json", "release.spreads.csv")),
+        (1e-13, ("release.table.json",)),
+        (1e-13, ("release.spreads.csv",)),
+    ],
+)
+def test_a_description_that_says_more_than_rounding_is_refused(
+    run, private_pca, tmp_path, relative, files
+):
+    copy = rounded_copy(run, tmp_path, relative, files)
+    with pytest.raises(ReplayError, match=r"release\.(spreads|table)"):
+        dpcore.replay(copy, registry=Registry.of(private_pca))
+
+
+@pytest.mark.parametrize(
+    "cell", ["null", "1", "true", '"0.5"', "1e999", "1" + "0" * 400, "[" * 5000 + "]" * 5000]
+)
+def test_a_cell_of_a_description_that_is_no_such_number_is_refused(
+    run, private_pca, tmp_path, cell
+):
+    copy = Path(shutil.copytree(run.folder, tmp_path / "run"))
+    path = copy / "public" / "release.table.json"
+    path.write_text(path.read_text().replace(repr(run.table()["estimate"][0]), cell))
+    with pytest.raises(ReplayError, match=r"release\.table\.json"):
+        dpcore.replay(copy, registry=Registry.of(private_pca))
 
 
 class Tags(HTMLParser):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, Status, price
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.publish.folder import public_files
 from dpcore.publish.formats import FORMAT, format_of
 from dpcore.publish.lock import Lock, describe
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table

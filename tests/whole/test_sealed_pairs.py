@@ -26,21 +26,21 @@ from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import collect_arrays, published, settled, transcript
-from dpcore.learning.bounds.best_of import BestOfBound
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.learners.best_of import BestOf
 from dpcore.ledger import book
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish import whole_run
 from dpcore.records.source import TableSource
 from dpcore.registry.kinds import LEARNER
 from dpcore.running.replay_process import Here
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_models.bounds.best_of import BestOfBound
+from dpcore_models.learners.best_of import BestOf
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.regression import Regression
 from dpcore_random_features.ridge import Ridge
 

@@ -81,8 +81,8 @@ def test_every_step_of_the_page_works(workplace):
     with np.load(workplace / "runs" / "both-0001" / "public" / "model.npz") as model:
         assert {"ridge.coefficients", "sums.coefficients"} <= {*model.files}
     counted = command(run_counts)
-    assert "release: Counts: counts (5,)" in counted
-    assert "95 % intervals, all together" in counted
+    assert "Published an object of its own kind (Counts)." in counted
+    assert " (95 %: " in counted
     assert "identical bytes" in command(replay_counts)
     with (workplace / "runs" / "counts-0001" / "public" / "release.csv").open() as table:
         rows = list(csv.DictReader(table))

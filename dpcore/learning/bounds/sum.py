@@ -30,6 +30,9 @@ from dpcore.sensitivity import Sensitivity
 
 ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
 
+EXACT_SUM = "an exact sum of contributions"
+"""How the source of every claim of this bound begins."""
+
 
 @attrs.frozen
 class SumBound(SensitivityBound):
@@ -51,7 +54,7 @@ class SumBound(SensitivityBound):
             value=value,
             distance=query.distance,
             adjacency=claim,
-            source=f"an exact sum of contributions at most {query.sum.clip!r} long ({claim})",
+            source=f"{EXACT_SUM} at most {query.sum.clip!r} long ({claim})",
             premises=() if learner.isolate or proves_partial(learner) else (ROW_WISE,),
         )
 

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.notebook_view import in_digits
 
 NOISE_OF_FIT = (
     "noise only: where the same fit without noise would lie. It does not include sampling error, "
@@ -113,11 +114,15 @@ class EvenNoise(ErrorBars):
         """One for each coefficient: their noise is independent."""
         return width
 
+    @property
+    def reach(self) -> float:
+        """How far a prediction's bar goes on either side at most, at 95 %."""
+        return NormalDist().inv_cdf(0.975) * self.std * self.longest
+
     def describe(self) -> str:
         """Known before any record is read."""
-        half = NormalDist().inv_cdf(0.975) * self.std
-        reach = half * self.longest
-        return f"coefficients +- {half:.6g} each, predictions +- {reach:.6g} at most"
+        half, reach = in_digits(NormalDist().inv_cdf(0.975) * self.std), in_digits(self.reach)
+        return f"coefficients +- {half} each, predictions +- {reach} at most"
 
 
 @final
@@ -152,7 +157,10 @@ class LinearisedNoise(ErrorBars):
         bar = z * float(np.linalg.norm(self.root, axis=1).max())
         # The operator norm of R covers every row of features up to that length.
         reach = z * float(np.linalg.norm(self.root, ord=2)) * self.longest
-        return f"coefficients +- {bar:.6g} at most, predictions +- {reach:.6g} at most (linearised)"
+        limits = (
+            f"coefficients +- {in_digits(bar)} at most, predictions +- {in_digits(reach)} at most"
+        )
+        return f"{limits} (linearised)"
 
 
 @final

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, need
-from dpcore.notebook_view import Listing, Sheet, Shown
+from dpcore.notebook_view import Listing, Sheet, Shown, number_cell
 
 NOISE_ONLY = (
     "noise only: where the same number without noise lies. It does not include sampling error, "
@@ -257,8 +257,8 @@ def _simple(value: Any) -> bool | int | float | str:
 
 
 def _format_value(value: Any) -> str:
-    """Six digits of a number."""
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    """Four digits of a number, or a whole one in full."""
+    return number_cell(value) if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

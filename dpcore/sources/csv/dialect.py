@@ -16,6 +16,7 @@ from dpcore.records.location import Holds, Reading
 from dpcore.sources.csv import line as lines
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
+_DECLARE = "declare what the header names, or correct the header"
 _NO_DELIMITERS = '"\r\n\0'
 
 
@@ -111,15 +112,18 @@ def read_header(
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
     header_cells = lines.row(body, reading.delimiter, None)
     if isinstance(header_cells, lines.Faulty):
-        raise SourceError(f"{path.name}, line 1: {header_cells.why}")
-    need(header_cells, SourceError, f"{path.name}: the file is empty")
+        from dpcore.strict_yaml.other_files import why_no_text  # where something is wrong
+
+        why = why_no_text(raw) if header_cells is lines.NO_TEXT else header_cells.why
+        raise SourceError(f"{path.name}, line 1: {why}")
+    need(header_cells, SourceError, f"{path.name}: the file is empty, and begins with no header")
     names, header = reading.names, [name.strip() for name in header_cells]
     # Most likely another delimiter. The message shows nothing of the line itself.
     need(
         len(header) != 1 or names[-1] == header[0],
         SourceError,
         f"{path.name}: one column only with the delimiter {reading.delimiter!r}; "
-        f"set data.csv.delimiter",
+        f"set data.csv.delimiter, or name a CSV file",
     )
     require_columns(path.name, header, names)
     columns = tuple(
@@ -144,9 +148,10 @@ def require_columns(source: str, names: list[str], wanted: tuple[str, ...]) -> N
 
 def _way_out(names: list[str], declared: tuple[str, ...]) -> str:
     """What the header lacks, in declared names alone."""
+    # Only declared names are shown, since the first line may be a record.
     if not {*names} & {*declared}:
         return "; no declared column stands in the first line, which must be the header"
-    # Only declared names are shown, since the first line may be a record.
     cased = {name.casefold() for name in names if name not in declared}
     miscased = [name for name in declared if name not in names and name.casefold() in cased]
-    return f"; the header writes {miscased[0]!r} with other capitals" if miscased else ""
+    way = f"the header writes {miscased[0]!r} with other capitals" if miscased else _DECLARE
+    return f"; {way}"

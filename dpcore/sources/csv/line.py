@@ -26,6 +26,7 @@ class Faulty:
     why: str
 
 
+NO_TEXT = Faulty("not UTF-8 text")
 TOO_LONG = Faulty(f"a record is longer than {LONGEST} bytes")
 
 Line = list[str] | Faulty
@@ -43,7 +44,7 @@ def row(line: bytes, delimiter: str, width: int | None) -> Line:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        return Faulty("not UTF-8 text")
+        return NO_TEXT
     if "\0" in text:
         return Faulty("not a text file: it holds a NUL")
     # Inside quotes it is a character; the csv module finds it elsewhere, except at the end.

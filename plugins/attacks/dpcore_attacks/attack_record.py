@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,8 +19,10 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.errors import DpcoreError
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
-from dpcore_attacks.attacks.result import Finding
-from dpcore_attacks.attacks.setting import Case
+
+if TYPE_CHECKING:
+    from dpcore_attacks.attacks.result import Finding
+    from dpcore_attacks.attacks.setting import Case
 
 
 class AttackRecordError(DpcoreError):

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from dpcore.publish.lock import Lock
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore_attacks.attack_record import NEVER, lookup
+from dpcore_attacks.attack_record import NEVER, Attack, lookup
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.audit_file import audit_path, of_plan
+
+
+def _names(
+    plan: Plan, registry: Registry, is_listed: Callable[[Attack | None], bool]
+) -> Iterable[str]:
+    """The names of bounds, each once, by what is known of attacks on them."""
+    cases = [Case.of(plan, scheduled) for scheduled in plan.schedule.releases]
+    return dict.fromkeys(
+        type(case.bound).__name__ for case in cases if is_listed(lookup(case, registry))
+    )
 
 
 class KnownAttacks(Evidence):
@@ -24,6 +34,16 @@ class KnownAttacks(Evidence):
             attack = lookup(case, registry)
             line = NEVER if attack is None else attack.describe()
             yield f"{scheduled.name}, bound {type(case.bound).__name__}: {line}"
+
+    def broken(self, plan: Plan, registry: Registry, spec: Path, lock: Lock) -> Iterator[str]:
+        """Bounds that an attack broke, and the plan where an audit refuted it."""
+        if any(audit.refuted for audit in of_plan(audit_path(spec), lock)):
+            yield "the plan (refuted by an audit)"
+        yield from _names(plan, registry, lambda attack: attack is not None and attack.broken)
+
+    def untested(self, plan: Plan, registry: Registry) -> Iterator[str]:
+        """Bounds of which no attack is on record."""
+        yield from _names(plan, registry, lambda attack: attack is None)
 
     def of_runs(self, spec: Path, lock: Lock) -> Iterator[str]:
         """The latest audit, and how many refuted the plan."""

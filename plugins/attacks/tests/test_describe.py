@@ -103,7 +103,11 @@ def test_bounds_events_accountants_and_parts_are_described_too(registry):
 
 
 def test_one_name_of_several_kinds_has_a_sheet_for_each(registry):
-    assert [sheet.kind for sheet in sheets("exponential", registry)] == ["mechanism", "kernel"]
+    assert [sheet.kind for sheet in sheets("gaussian", registry)] == [
+        "mechanism",
+        "event",
+        "kernel",
+    ]
 
 
 def test_unknown_names_and_kinds_are_told_with_what_is_near(registry):

@@ -24,11 +24,11 @@ from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError, SourceError
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.records.persons import persons
 from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import LEARNER
 from dpcore.running.opening import admit_to, in_memory
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_statistics.count import Count
 
 SIZE = 40

@@ -329,7 +329,7 @@ def test_more_than_a_measurement_can_say_is_refused():
 
 
 def test_a_function_is_no_measurement():
-    from dpcore.mechanisms.gaussian_process import GaussianProcess
+    from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
     plan = plan_of(learner=Bump(), bound=BumpBound(), mechanism=GaussianProcess())
     with pytest.raises(NoClaimError, match="function"):

@@ -57,6 +57,7 @@ MAPPINGS = {
     "random_features.huber_ridge": {"features": WAVES, "total_regularization": 5.0, "clip": 0.5},
     "random_features.projected_min_norm": {"features": WAVES, "radius": 1.0},
     "random_features.ridge": {"features": WAVES, "regularization": 0.1},
+    "sgd.banded": {},
     "sgd.regression": {},
     "tables.shape_functions": {},
 }

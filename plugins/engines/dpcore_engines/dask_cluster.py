@@ -41,7 +41,8 @@ class DaskCluster(EngineChoice):
         need(
             (self.scheduler is None) != (self.workers is None),
             RequestError,
-            "dask needs the address of a scheduler, or a number of workers here",
+            "dask needs the address of a scheduler (--scheduler), or a number of workers here "
+            "(--local-cluster)",
         )
         if self.memory is not None and self.workers is not None:
             # Dask kills a worker above its limit, which would cost the budget.

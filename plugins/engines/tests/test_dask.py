@@ -16,7 +16,6 @@ from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, RequestError, SourceError
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -30,6 +29,7 @@ from dpcore_engines import dask as module, dask_workers
 from dpcore_engines.bundle import Bundle, Room, contents_of
 from dpcore_engines.dask import Dask
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SpecError
-from dpcore.learning.metrics.parity import distance
+from dpcore_statistics.metrics.parity import distance
 
 Floats = NDArray[np.float64]
 

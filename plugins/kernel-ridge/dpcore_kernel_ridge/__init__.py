@@ -7,13 +7,16 @@ rest on T3, T4, T6, T10 and T11 of the docs.
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpcore import AnyLearner, AnyMechanism, SensitivityBound, hookimpl
+from dpcore import AnyLearner, AnyMechanism, Kernel, SensitivityBound, hookimpl
 from dpcore.learning.estimator import Estimator
 from dpcore.learning.statement import Statement
 from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2, Proposition1
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge, KernelHuberRidgeBound
+from dpcore_kernel_ridge.matern import ExponentialKernel, Matern32Kernel, Matern52Kernel
 from dpcore_kernel_ridge.one_scalar import OneScalar
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_kernel_ridge.statements import STATEMENTS
 
@@ -37,8 +40,23 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[AnyMechanism]]:
-    """The release as the paper prints it, for reproductions alone."""
-    return {"kernel_ridge.one_scalar": OneScalar}
+    """Answers about a private function: two sound releases, and one as the paper prints it."""
+    # Specs name the sound ones without a dot, as they did when these were the core's.
+    return {
+        "gaussian_process": GaussianProcess,
+        "kernel_ridge.one_scalar": OneScalar,
+        "per_query": PerQuery,
+    }
+
+
+@hookimpl
+def dpcore_kernels() -> Mapping[str, type[Kernel]]:
+    """Kernels that are rougher than the core's Gaussian one; specs name them without a dot."""
+    return {
+        "exponential": ExponentialKernel,
+        "matern_3_2": Matern32Kernel,
+        "matern_5_2": Matern52Kernel,
+    }
 
 
 @hookimpl

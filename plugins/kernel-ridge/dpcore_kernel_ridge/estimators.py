@@ -8,7 +8,7 @@ from typing import Any
 
 from dpcore.learning.estimator import Estimator
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.per_query import PerQuery
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge as Ridge
 
 

@@ -10,9 +10,9 @@ from dpcore import Registry, hookimpl
 from dpcore.errors import RegistryError, SpecError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.kernels.matern import Matern32Kernel
 from dpcore.specs.schema import json_schema
 from dpcore.specs.spec import spec_of_text
+from dpcore_kernel_ridge.matern import Matern32Kernel
 
 SPEC = """
 dpcore: 1

@@ -162,7 +162,7 @@ class ClippedGradient(SummingLearner):
         """The gradient at the latest iterate."""
         if state.descent.done:
             return None
-        return attrs.evolve(self._query(state.domain), args={"weights": state.descent.weights})
+        return self._query(state.domain).with_args({"weights": state.descent.weights})
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: clipped gradients, for features and labels scaled to at most 1."""

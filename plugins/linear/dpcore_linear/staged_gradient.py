@@ -238,7 +238,7 @@ class StagedGradient(SummingLearner):
         if state.descent is not None:
             assert state.features is not None, "a descent has its features"
             args = {**state.features.arrays(), "weights": state.descent.weights}
-        return attrs.evolve(state.queries[state.stage], args=args)
+        return state.queries[state.stage].with_args(args)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""

@@ -16,8 +16,6 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.learning.features.base import Features, row_by_row
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
@@ -27,6 +25,8 @@ from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 
 from doubles import domain, table
 

@@ -25,7 +25,6 @@ from dpcore import (
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.calibration import compose
@@ -43,6 +42,7 @@ from dpcore_linear.output_perturbation import (
     PrintedBound,
 )
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_models.features.cos_sin import CosSin
 
 from doubles import domain, table
 

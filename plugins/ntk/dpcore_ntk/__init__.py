@@ -14,6 +14,7 @@ from dpcore.learning.statement import Statement
 from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_ntk.central import Central, CentralBound
 from dpcore_ntk.experiment_methods import digits, fit_kernel
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.gram_sampling import GramSampling
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
 from dpcore_ntk.regression import Regression, RegressionBound
@@ -43,8 +44,9 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
 
 @hookimpl
 def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
-    """Gaussian sampling as printed, private under a promise alone."""
-    return {"ntk.gram_sampling": GramSampling}
+    """Gaussian sampling made sound, and as printed, private under a promise alone."""
+    # Specs name the sound one without a dot, as they did when it was the core's.
+    return {"gaussian_sampling": GaussianSampling, "ntk.gram_sampling": GramSampling}
 
 
 @hookimpl

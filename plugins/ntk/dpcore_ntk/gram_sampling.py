@@ -41,7 +41,7 @@ from dpcore.checks import positive, positive_integer
 from dpcore.errors import NoClaimError
 from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
-from dpcore.mechanisms.noise.wishart import wishart_mean
+from dpcore_ntk.wishart import wishart_mean
 
 PROMISE = "eta_min"
 _MOST = 10**12

@@ -29,9 +29,9 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import one_of
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.rounding import up
 from dpcore_ntk.dual import DualRegression, asked
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.row_movement import row_movement
 from dpcore_ntk.targets import Targets
 

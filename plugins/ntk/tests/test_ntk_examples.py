@@ -12,9 +12,10 @@ from dpcore.cli.app import app
 from dpcore.errors import NoClaimError
 from dpcore.learning.metrics.means import Accuracy
 from dpcore.publish.evaluation import evaluate
-from dpcore.sources.text import load_table
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_ntk import dpcore_examples
+
+from doubles import load_table
 
 EXAMPLES = dpcore_examples()
 

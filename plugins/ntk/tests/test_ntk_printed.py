@@ -21,7 +21,6 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.sensitivity import WorstCase
 from dpcore_ntk.calculators import (
@@ -33,6 +32,7 @@ from dpcore_ntk.calculators import (
     samples_corrected,
     samples_equation_1,
 )
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.gram_sampling import GramSampling, promised_divergence
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix

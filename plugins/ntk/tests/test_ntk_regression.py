@@ -23,8 +23,6 @@ from dpcore import (
 )
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
@@ -32,11 +30,13 @@ from dpcore_attacks.effort import Effort
 from dpcore_ntk.calculators import samples_sound
 from dpcore_ntk.dual import released_targets
 from dpcore_ntk.dual_model import dual_coefficients
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_between, ntk_lower, ntk_matrix
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.regression import Regression, RegressionBound
 from dpcore_ntk.row_movement import matrix_movement, row_movement
+from dpcore_ntk.wishart import wishart_mean
 
 from doubles import domain, table
 from oracles.accounting import chi_square_mixture_delta

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 
 from dpcore.learning.estimator import Estimator
-from dpcore.learning.features.cos_sin import CosSin
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge
 
 

@@ -35,11 +35,11 @@ from dpcore import (
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.errors import ParameterError
-from dpcore.learning.features.frequencies import gaussian_frequencies
-from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.rounding import up
+from dpcore_models.features.frequencies import gaussian_frequencies
+from dpcore_models.features.turns import Turns, cosines, sines
 from dpcore_random_features.solvers.kaczmarz import kaczmarz
 from dpcore_random_features.solvers.min_norm import fit_min_norm
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcore.learning.metrics.parity import distance, floor, tail
 from dpcore_experiments.groups import Predicted, drawn_gap, exact_gap, parity
 from dpcore_random_features.experiment_groups import fit_ridge
 from dpcore_random_features.experiment_methods import cosines, fit_cosines
 from dpcore_random_features.experiment_noises import ALGORITHM_NOISE, GAP_NOISE
+from dpcore_statistics.metrics.parity import distance, floor, tail
 
 FEATURES = 400
 

@@ -8,10 +8,10 @@ from hypothesis import given, settings, strategies as st
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
 from dpcore.bound import Refused
 from dpcore.errors import ParameterError
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.sensitivity import Sensitivity
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 from dpcore_models.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 from dpcore_random_features.solvers.ridge import ridge_error, solve_ridge

@@ -9,10 +9,10 @@ from hypothesis.extra import numpy as hnp
 
 from dpcore.domain.domain import Domain, Range
 from dpcore.learning.features.base import Features
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
-from dpcore.learning.features.turns import BLOCK
 from dpcore.randomness import PublicCoins
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
+from dpcore_models.features.turns import BLOCK
 from dpcore_random_features.solvers.min_norm import fit_min_norm
 
 from oracles.ridge import unit_rows

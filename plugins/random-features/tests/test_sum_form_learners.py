@@ -16,8 +16,8 @@ from dpcore import (
     Sensitivity,
     replace_features,
 )
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.theorems import taper
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeBound, HuberRidgeLearner

@@ -1,4 +1,4 @@
-"""One page that shows a published run, a function of `public/` alone; and all plots."""
+"""One page that shows a published run, a function of `public/` alone; plots; costs of events."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -9,5 +9,10 @@ from dpcore.registry.lazy_mapping import LazyMapping
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
-    """Write the page of a run or of a ledger."""
-    return LazyMapping({"report": ("dpcore_report.command", "report")})
+    """State what events cost, and write the page of a run or of a ledger."""
+    return LazyMapping(
+        {
+            "account": ("dpcore_report.account_command", "account"),
+            "report": ("dpcore_report.command", "report"),
+        }
+    )

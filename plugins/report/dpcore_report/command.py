@@ -10,7 +10,7 @@ import typer
 from dpcore.cli.console import JsonOption, guarded, note, out, show_json
 from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
 from dpcore.cli.progress import SlowProgress
-from dpcore.errors import SpecError, need
+from dpcore.errors import ReplayError, SpecError, near, need
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.publish.files import replace_file
@@ -57,8 +57,6 @@ def report(
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
-        from dpcore_report import ledger, page  # imported when a page is written
-
         # A folder wins over a ledger of the same name.
         run = Path(what)
         place = place_of(what)
@@ -75,10 +73,21 @@ def report(
                 "--attacks is for runs: a ledger is a sum, and no claim to attack",
             )
             book = Ledger.open(place)
+
+            from dpcore_report import ledger  # imported when a page is written
+
             path = Path(f"{book.name}.html") if output is None else output
             with SlowProgress(None, "reading and drawing"):
                 replace_file(path, ledger.ledger_report(book), private=True)
         else:
+            need(
+                run.exists() or run.parent.name,
+                ReplayError,
+                f"no run folder or ledger is called {what!r}{near(what, ledger_names())}: "
+                f"`dpcore run` writes the one, `dpcore ledger list` shows the others",
+            )
+            from dpcore_report import page  # imported when a page is written
+
             # What the operator alone may see goes to the operator's own folder.
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
             path = default_path if output is None else output
@@ -109,13 +118,9 @@ def _reader(files: list[Path] | None) -> Callable[[Lock], Sequence[Any]] | None:
     """What reads the lines about a locked plan; None where no file is given.
 
     Raises:
-        SpecError: the distribution that writes such files is not installed.
+        MissingPluginError: the distribution that writes such files is not installed.
     """
     if not files:
         return None
-    try:
-        attack_files = sibling("attacks", "attack_files", "--attacks")
-    # The message names the distribution that is missing; the traceback says no more.
-    except ImportError as error:
-        raise SpecError(str(error)) from None
+    attack_files = sibling("attacks", "attack_files", "--attacks")
     return lambda lock: attack_files.read_attacks(files, lock)

@@ -168,7 +168,7 @@ def test_a_paid_evaluation_and_noise_in_floats_are_told(tmp_path, monkeypatch):
     told = attrs.evolve(made, models={"release": attrs.evolve(made.model, bars=bars)})
     monkeypatch.setattr(page, "replay", lambda *args, **kwargs: told)
     words = " ".join(" ".join(Seen(page.report(made.folder).decode()).words).split())
-    assert "coefficients +- 0.979982 each" in words
+    assert "coefficients +- 0.98 each" in words
     assert "noise only" in words
     assert "low bits are not covered" in words
     assert "Laplace(" in words

@@ -29,11 +29,12 @@ from dpcore import (
     ScoringModel,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
+from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.models.error_bars import even_noise
+from dpcore.learning.models.error_bars import EvenNoise, even_noise
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 from dpcore_sgd.descent import StepReach
 
@@ -197,6 +198,14 @@ class Regression(OneShot):
             return ()
         longest = self.map(public.domain).norm(public.domain)
         return (even_noise(spreads["coefficients"], longest).describe(),)
+
+    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The widest bar of a prediction as a share of the target's declared range."""
+        labels = public.domain.labels
+        if "coefficients" not in spreads or not isinstance(labels, Range):
+            return 0.0
+        bars = even_noise(spreads["coefficients"], self.map(public.domain).norm(public.domain))
+        return bars.reach / labels.half_width if isinstance(bars, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: the coefficients are released as they are."""

@@ -29,13 +29,11 @@ from dpcore import (
 )
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.publish.evaluation import evaluate
-from dpcore.sources.text import load_table
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
@@ -43,10 +41,13 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.bounds import bound_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_sgd import dpcore_examples, printed
 from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
 from dpcore_sgd.regression import Regression
+
+from doubles import load_table
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
 PAPER = {"order": "with_replacement", "clip": "none", "average": 0.0}

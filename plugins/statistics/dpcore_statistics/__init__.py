@@ -4,13 +4,20 @@ A domain needs no target. Every number is published with an interval that follow
 alone, and `dpcore check` tells its width before any record is read.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
+if TYPE_CHECKING:
+    from dpcore import Metric
+
 _MECHANISMS = "dpcore_statistics.mechanisms"
+_METRICS = "dpcore_statistics.metrics"
 
 
 @hookimpl
@@ -72,6 +79,27 @@ def dpcore_events() -> Mapping[str, type[Event]]:
     # An event of its own: that a key appears at all is leaked, which no Gaussian event covers.
     return LazyMapping(
         {"statistics.thresholded": (f"{_MECHANISMS}.thresholded", "ThresholdedEvent")}
+    )
+
+
+@hookimpl
+def dpcore_metrics() -> Mapping[str, type[Metric]]:
+    """What an evaluation tells beside means; specs name them without a dot, as the core's."""
+    losses, rates, risk = (f"{_METRICS}.{file}" for file in ("losses", "rates", "risk"))
+    return LazyMapping(
+        {
+            "balanced_accuracy": (f"{_METRICS}.balanced", "BalancedAccuracy"),
+            "brier_score": (losses, "BrierScore"),
+            "calibration_error": (f"{_METRICS}.calibration", "CalibrationError"),
+            "excessive_risk": (risk, "ExcessiveRisk"),
+            "false_positive_rate": (rates, "FalsePositiveRate"),
+            "log_loss": (losses, "LogLoss"),
+            "parity": (f"{_METRICS}.parity", "Parity"),
+            "positive_rate": (rates, "PositiveRate"),
+            "risk_gap": (risk, "RiskGap"),
+            "roc_auc": (f"{_METRICS}.ranking", "AreaUnderCurve"),
+            "true_positive_rate": (rates, "TruePositiveRate"),
+        }
     )
 
 

@@ -202,7 +202,7 @@ class BoundedMean(Folding):
             return ()
         half = spreads[MEAN].within(1 - self.level)
         return (
-            f"mean of {self.column} about +- {half:.6g} bounds / n for n values "
+            f"mean of {self.column} about +- {half:.4g} bounds / n for n values "
             f"({100 * self.level:g} %)",
         )
 

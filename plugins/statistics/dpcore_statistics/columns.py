@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Categories, Classes, Domain, Range, Records
-from dpcore.domain.columns import Category
-from dpcore.errors import ParameterError, near
+from dpcore.domain.columns import Category, summary
+from dpcore.errors import ParameterError, near, need
 
 Condition = Mapping[str, Any] | Sequence[Any] | str | int | float
 """What a record must meet in one column: values, or `{from: low, below: high}`."""
@@ -121,6 +121,7 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
         raise ParameterError(
             "statistics", "columns as they are (leave out data.domain.norm)", "norm", domain.norm
         )
+    need(isinstance(name, str), "statistics", "one column's name", "column", name)
     if domain.labelled and name == domain.target:
         labels = domain.labels
         if isinstance(labels, Classes):
@@ -150,7 +151,9 @@ def number_column(domain: Domain, name: str) -> NumberColumn:
     """
     column = declared(domain, name)
     if not isinstance(column, NumberColumn):
-        raise ParameterError("statistics", "a column with a range", "column", name)
+        ranges = [n for n, rule in domain.rules.items() if isinstance(rule, Range)]
+        needed = f"a column with a range ({', '.join(ranges) or 'none is declared'})"
+        raise ParameterError("statistics", needed, "column", name)
     return column
 
 
@@ -182,7 +185,10 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
         unknown = [value for value in listed if value not in column.values]
         if unknown or not listed or len({*listed}) < len(listed):
             raise ParameterError(
-                column.name, "different declared categories", "where", unknown or listed
+                column.name,
+                f"different declared categories ({summary(column.values)})",
+                "where",
+                unknown or listed,
             )
         codes = np.array([column.values.index(value) for value in listed])
         return np.isin(column.codes(records), codes)

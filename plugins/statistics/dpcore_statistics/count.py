@@ -63,4 +63,4 @@ class Count(Statistic):
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
-        return (f"count +- {spread.within(self.miss):.6g}",)
+        return (f"count +- {spread.within(self.miss):.4g}",)

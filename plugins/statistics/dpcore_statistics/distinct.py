@@ -131,7 +131,7 @@ class Distinct(Folding):
         if "distinct" not in spreads:
             return ()
         half = spreads["distinct"].within(1 - self.level)
-        return (f"distinct values of {' x '.join(self.of)} +- {half:.6g} ({100 * self.level:g} %)",)
+        return (f"distinct values of {' x '.join(self.of)} +- {half:.4g} ({100 * self.level:g} %)",)
 
 
 @attrs.frozen

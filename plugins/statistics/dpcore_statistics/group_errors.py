@@ -27,6 +27,7 @@ from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
@@ -166,10 +167,10 @@ class GroupErrors(Paired):
         """The half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
         half = spread.within(apart(self.miss, count))
-        error_half = half * self.largest(public) / 2 * math.hypot(1.0, 1 / w)
+        error_half = in_digits(half * self.largest(public) / 2 * math.hypot(1.0, 1 / w))
         return (
-            f"each of {count} counts +- {half / w:.6g}, all together",
-            f"each error at most about +- {error_half:.6g}/n for n records in the group; it says "
+            f"each of {count} counts +- {half / w:.4g}, all together",
+            f"each error at most about +- {error_half}/n for n records in the group; it says "
             f"nothing below {half / w:.3g} records",
         )
 

@@ -31,13 +31,13 @@ from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.metrics.parity import floor
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.group_differences import MOST_PAIRED
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO, Cells
+from dpcore_statistics.metrics.parity import floor
 from dpcore_statistics.strategies import LARGEST_OPTIMISED, Strategy, prefixes, strategy
 
 
@@ -259,8 +259,8 @@ class GroupParity(Grouped):
         """The half-width of the cumulative counts, and of a distance."""
         q, groups = float(self.half_widths(spread, public).max()), self.groups(public).size
         return (
-            f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.6g}, all "
+            f"each of {groups * len(self.cells(public).labels)} cumulative counts +- {q:.4g}, all "
             f"together",
-            f"each parity within about {2 * q:.6g} (1/n + 1/m) for n and m records in two groups; "
+            f"each parity within about {2 * q:.4g} (1/n + 1/m) for n and m records in two groups; "
             f"it says nothing below {q:.3g}",
         )

@@ -204,8 +204,8 @@ class GroupRates(Grouped):
         half = spread.within(apart(self.miss, cells))
         rate_half = half * math.sqrt(self.leanings(public) / 2)
         return (
-            f"each of {cells} counts +- {half:.6g}, all together",
-            f"each rate about +- {rate_half:.6g}/n for n records that it is a share of",
+            f"each of {cells} counts +- {half:.4g}, all together",
+            f"each rate about +- {rate_half:.4g}/n for n records that it is a share of",
         )
 
 

@@ -22,6 +22,7 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.columns import number_column
@@ -214,11 +215,12 @@ class GroupBy(Paired):
         count = self.groups(public).size
         half = spread.within(apart(self.miss, count))
         if self.column is None:
-            return (f"each of {count} counts +- {half:.6g}, all together",)
-        mean_half = half * number_column(public.domain, self.column).column.half_width
+            return (f"each of {count} counts +- {half:.4g}, all together",)
+        column = number_column(public.domain, self.column).column
+        mean_half = in_digits(half * column.half_width)
         return (
-            f"each of {count} counts +- {half / self.count_weight(public):.6g}, all together",
-            f"each mean of {self.column} about +- {mean_half:.6g}/n for n values in the group",
+            f"each of {count} counts +- {half / self.count_weight(public):.4g}, all together",
+            f"each mean of {self.column} about +- {mean_half}/n for n values in the group",
         )
 
 

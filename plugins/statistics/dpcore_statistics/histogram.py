@@ -192,7 +192,7 @@ class Histogram(Statistic):
         """The half-width of every cell, the same whatever the records."""
         count = len(self.cells(public).labels)
         half = spread.within(apart(self.miss, count))
-        return (f"each of {count} counts +- {half:.6g}, all together",)
+        return (f"each of {count} counts +- {half:.4g}, all together",)
 
 
 def counted(

@@ -26,6 +26,7 @@ from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
 from dpcore_statistics.columns import NumberColumn, number_column
@@ -153,11 +154,11 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * spread.within(learner.miss)
     if not learner.counted(public):
-        return (f"mean of {learner.column} +- {half / public.domain.records:.6g}",)
+        return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}",)
     count = spread.within(learner.miss) / learner.count_weight(public)
     return (
-        f"mean of {learner.column} about +- {half:.6g}/n for n values",
-        f"count +- {count:.6g}",
+        f"mean of {learner.column} about +- {in_digits(half)}/n for n values",
+        f"count +- {count:.4g}",
     )
 
 

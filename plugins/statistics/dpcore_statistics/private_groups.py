@@ -187,7 +187,7 @@ class PrivateGroups(PrivateKeys):
             return counts
         half = spreads[MEANS].within(1 - self.level)
         mean_half = half * number_column(public.domain, self.mean_of).column.half_width
-        return (*counts, f"each mean of {self.mean_of} about +- {mean_half:.6g}/n for n records")
+        return (*counts, f"each mean of {self.mean_of} about +- {mean_half:.4g}/n for n records")
 
 
 def _places(

@@ -141,7 +141,7 @@ class PrivateKeys(Conversation):
         if "keys" not in spreads:
             return ()
         half = spreads["keys"].within(1 - self.level)
-        return (f"each published count of {self.column} +- {half:.6g} ({100 * self.level:g} %)",)
+        return (f"each published count of {self.column} +- {half:.4g} ({100 * self.level:g} %)",)
 
 
 @attrs.frozen

@@ -235,7 +235,7 @@ class Quantiles(Folding):
                 # Twice: the end is shifted by r, and its choice may miss its rank by r again.
                 ranks = spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
                 lines.append(
-                    f"quantile {q:g} of {self.column}: within {2 * ranks:.6g} ranks on either side "
+                    f"quantile {q:g} of {self.column}: within {2 * ranks:.4g} ranks on either side "
                     f"({100 * self.level:g} %)"
                 )
         return tuple(lines)

@@ -213,7 +213,7 @@ class Running(Statistic):
         unit = self.ends(public)[2]
         singles, totals = (unit * float(half.max()) for half in self.half_widths(spread, public))
         return (
-            f"each period +- {singles:.6g} and each running total +- {totals:.6g}, all together",
+            f"each period +- {singles:.4g} and each running total +- {totals:.4g}, all together",
         )
 
 

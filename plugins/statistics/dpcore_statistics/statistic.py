@@ -172,6 +172,17 @@ class Statistic(SummingLearner, Conversation):
         level = f"({100 * self.level:g} %)"
         return tuple(f"{line} {level}" for line in self.expected(public, spreads[query.name]))
 
+    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The half-width of a count, at the most records that there can be, as a share of these.
+
+        A count's bar is then as wide as its range at 1/2 already, and a mean's at 1.
+        """
+        (query,) = self.queries(public)
+        at_most = public.domain.at_most
+        if not at_most or query.name not in spreads:
+            return 0.0
+        return spreads[query.name].within(self.miss) / at_most
+
     @abstractmethod
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """How wide the bars will be, such as "count +- 21"."""

@@ -195,7 +195,7 @@ class Table(Statistic):
         tables = self.tables_of(public)
         half = spread.within(apart(self.miss, sum(table.size for table in tables)))
         return tuple(
-            f"each of {table.size} counts of {table.name} +- {half / table.weight:.6g}, all "
+            f"each of {table.size} counts of {table.name} +- {half / table.weight:.4g}, all "
             "together"
             for table in tables
         )

@@ -10,6 +10,7 @@ from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.notebook_view import in_digits
 from dpcore_statistics.bars import around
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.statistic import Statistic
@@ -82,4 +83,4 @@ class Total(Statistic):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
         unit = self._unit(number_column(public.domain, self.column))
-        return (f"sum of {self.column} +- {unit * spread.within(self.miss):.6g}",)
+        return (f"sum of {self.column} +- {in_digits(unit * spread.within(self.miss))}",)

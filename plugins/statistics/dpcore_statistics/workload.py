@@ -184,6 +184,6 @@ class Workload(Statistic):
             excess = 100 * (strategy.total / strategy.least - 1)
             certificate = f"; their variance is within {excess:.2g} % of the least"
         return (
-            f"{len(half)} answers +- {half.min():.6g} to {half.max():.6g}, all "
+            f"{len(half)} answers +- {half.min():.4g} to {half.max():.4g}, all "
             f"together{certificate}",
         )

@@ -84,7 +84,7 @@ def test_a_changed_table_does_not_replay(spec, tmp_path):
 
 def test_check_tells_the_bars_before_any_record_is_read(spec):
     (spec.parent / "patients.csv").unlink()
-    told = CliRunner().invoke(app, ["check", str(spec)])
+    told = CliRunner().invoke(app, ["check", str(spec), "--explain"])
     assert told.exit_code == 0, told.output
     assert "patients: count +- " in told.output
     assert "ages: mean of age about +- " in told.output
@@ -101,7 +101,9 @@ def test_the_bar_that_check_tells_is_the_published_one(spec, tmp_path):
 
 
 def test_run_prints_the_tables(spec, tmp_path):
-    shown = CliRunner().invoke(app, ["run", str(spec), "--runs", str(tmp_path / "runs")])
+    shown = CliRunner().invoke(
+        app, ["run", str(spec), "--explain", "--runs", str(tmp_path / "runs")]
+    )
     assert shown.exit_code == 0, shown.output
     assert "mean of age" in shown.output
     assert "95 % intervals" in shown.output

@@ -175,10 +175,10 @@ LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
     [
         (lambda: Session(1.0, FACTS, table()), "a PrivacyBudget or a Ledger, got budget="),
         (lambda: Session(LONE, {"x": [0, 1]}, table()), "a Domain, which declares every column"),
-        (lambda: Session(LONE, FACTS, [[1, 2]]), "a mapping or a data frame, got table="),
+        (lambda: Session(LONE, FACTS, [[1, 2]]), "a mapping or a data frame, or `dpcore.read_csv"),
         (lambda: Session(LONE, FACTS, None), "got table='None'"),
         (lambda: Session(LONE, FACTS, {"x": [1.0]}), "no column 'g', which the domain declares"),
-        (lambda: Session(LONE, FACTS, table(), adjacency="add_remove"), "ADD_REMOVE or"),
+        (lambda: Session(LONE, FACTS, table(), adjacency=1), "ADD_REMOVE, REPLACE_ONE or"),
         (lambda: session().mean("X", epsilon=0.1), "did you mean 'x'"),
         (lambda: session().mean("x", epsilon="1"), "a finite epsilon > 0"),
         (lambda: session().mean("x", epsilon=0), "a finite epsilon > 0"),
@@ -187,7 +187,10 @@ LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
         (lambda: session().histogram("x", epsilon=0.1, bins="3"), "65536 bins, got bins='3'"),
         (lambda: session().fit(ClippedGradient, epsilon=0.1), "ClippedGradient(...)"),
         (lambda: session().fit("linear.ridge", epsilon=0.1), "got learner='a value of type str'"),
-        (lambda: Domain(columns={"x": (0, 1)}), "columns that are Range, Categories or Texts"),
+        (
+            lambda: Domain(columns={"x": (0, 1)}),
+            "columns that are Range(low, high), Categories(values) or Texts",
+        ),
     ],
 )
 def test_what_a_newcomer_gets_wrong_has_one_line_that_says_so(make, told):

@@ -11,8 +11,9 @@ import math
 
 import attrs
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from dpcore_tables.normal import gaussian_below
 
 FARTHEST = 1.5
 BINS = 24
@@ -119,7 +120,7 @@ def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:
 def usual_shares(columns: int) -> NDArray[np.float64]:
     """The shares of bins where nothing is released of them: a Gaussian's; shape (columns, 24)."""
     ends = np.linspace(-FARTHEST, FARTHEST, BINS + 1) * _SPREAD
-    below = scipy.special.ndtr(ends)
+    below = gaussian_below(ends)
     below[0], below[-1] = 0.0, 1.0  # what is farther stands at the ends
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))
 

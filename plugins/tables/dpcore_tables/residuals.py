@@ -9,9 +9,9 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from dpcore_tables.normal import gaussian_below
 from dpcore_tables.sums import EDGES
 
 USUAL = 0.12
@@ -97,5 +97,5 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
 
 def _half_normal(sigma: float) -> NDArray[np.float64]:
     ends = np.concatenate([[0.0], EDGES[:-1], [math.inf]])
-    below = 2 * scipy.special.ndtr(ends / sigma) - 1
+    below = 2 * gaussian_below(ends / sigma) - 1
     return np.asarray(np.diff(below))

@@ -109,7 +109,7 @@ class ShapeFunctions(SummingLearner):
         """The next of the script, with all that is fixed before it."""
         if not state.next:
             return None
-        return attrs.evolve(state.queries[state.next], args=state.args())
+        return state.queries[state.next].with_args(state.args())
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
         """PRIVATE: of each record what the query's name says."""

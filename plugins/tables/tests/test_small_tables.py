@@ -5,10 +5,12 @@ import math
 import attrs
 import numpy as np
 import pytest
+import scipy.special
 
 from dpcore_tables import small
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
+from dpcore_tables.normal import gaussian_below
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
@@ -239,3 +241,15 @@ def test_the_noise_of_every_answer_is_in_a_replay(name):
     assert variance({**quiet, name: 40.0}) > 100 * variance(quiet)
     assert variance({**REPLAY.noises, name: 300.0}) > variance(REPLAY.noises)
     assert variance(REPLAY.noises) == variance(REPLAY.noises)
+
+
+def test_the_gaussian_is_that_of_scipy_to_the_last_bit():
+    coins = np.random.default_rng(5)
+    ends = [
+        coins.normal(size=20_000) * 3,
+        coins.uniform(-45, 45, 5_000),
+        np.linspace(-1.5, 1.5, 97),
+    ]
+    ends += [[0.0, -0.0, 1e-320, np.inf, -np.inf, np.nan, math.sqrt(2), -math.sqrt(2)]]
+    points = np.concatenate(ends)
+    assert gaussian_below(points).tobytes() == scipy.special.ndtr(points).tobytes()

@@ -37,7 +37,7 @@ def spec(tmp_path, monkeypatch):
 
 
 def test_check_names_the_bound_in_force(spec, capsys):
-    check(spec)
+    check(spec, explain=True)
     told = capsys.readouterr().out
     assert "release, bound PassesBound: not tested yet" in told
     assert "PathBound" not in told
@@ -48,7 +48,7 @@ def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec, capsy
     told = capsys.readouterr().out
     assert "Regression / PassesBound" in told
     assert "PathBound" not in told
-    check(spec)
+    check(spec, explain=True)
     assert "release, bound PassesBound: attacked: " in capsys.readouterr().out
 
 

@@ -48,10 +48,10 @@ def dpcore(folder, *arguments, code=0, stdin=""):
 
 
 def test_check_run_and_replay_state_the_same_guarantee(home):
-    checked = dpcore(home, "check", "s.yaml").stdout
+    checked = dpcore(home, "check", "s.yaml", "--explain").stdout
     first = checked.split("\n\n")[0]
     assert "(2, 1e-05)-differentially private" in " ".join(first.split())
-    ran = dpcore(home, "run", "s.yaml").stdout
+    ran = dpcore(home, "run", "s.yaml", "--explain").stdout
     run = home / "runs" / "s-0001"
     plan_shown, _, attacked = checked.partition("release, bound ")
     assert ran.startswith(plan_shown.rstrip("\n"))
@@ -79,7 +79,7 @@ def test_runs_count_up_and_draw_new_noise_at_the_locked_features(home):
 
 def test_public_holds_five_files_and_operator_is_labelled(home):
     (home / "s.yaml").write_text(SPEC + "evaluate: {holdout: 0.25, metrics: [mse]}\n")
-    shown = dpcore(home, "run", "s.yaml").stdout
+    shown = dpcore(home, "run", "s.yaml", "--explain").stdout
     run = home / "runs" / "s-0001"
     assert sorted(path.name for path in (run / "public").iterdir()) == [
         "answers.npz",

@@ -13,7 +13,6 @@ from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, ReleaseError, SourceError, SpoolError
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanAbsoluteError
 from dpcore.mechanisms.gaussian import Gaussian
@@ -25,6 +24,7 @@ from dpcore.running.opening import in_memory
 from dpcore.sampling.selection import Coins, Complement
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features import Ridge
 from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner

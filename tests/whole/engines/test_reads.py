@@ -17,13 +17,13 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.errors import RequestError, ResourceError
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.pricing.price import price
 from dpcore.sampling.schemes import Order
 from dpcore_linear import ClippedGradient, StagedGradient
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm

@@ -11,17 +11,17 @@ from dpcore import REPLACE_ONE, Registry
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.kernels.matern import (
-    ExponentialKernel,
-    Matern32Kernel,
-    Matern52Kernel,
-)
 from dpcore.registry.kinds import KERNEL
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge
+from dpcore_kernel_ridge.matern import (
+    ExponentialKernel,
+    Matern32Kernel,
+    Matern52Kernel,
+)
 from dpcore_kernel_ridge.ridge import KernelRidge
 
 from doubles import domain
@@ -86,8 +86,8 @@ def test_kernel_ridge_stands_in_every_kernels_space(kernel):
     assert 0.4 < finding.worst <= 1
 
 
-def test_every_kernel_of_the_core_has_one_name():
-    registry = Registry.of()
+def test_every_kernel_has_one_name():
+    registry = Registry.default()
     named = {name: registry.component(KERNEL, name) for name in registry.names(KERNEL)}
     assert named == {
         "exponential": ExponentialKernel,

@@ -22,7 +22,6 @@ from dpcore import (
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.guarantee import Noise
-from dpcore.learning.bounds.best_of import BestOfBound, CandidatesBound
 from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.models.linear import LinearModel
@@ -41,6 +40,7 @@ from dpcore_linear.output_perturbation import (
 )
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
+from dpcore_models.bounds.best_of import BestOfBound, CandidatesBound
 
 LINEAR = Affine(features=Identity())
 GOOD = ClippedGradient(features=LINEAR, clip=0.5)

@@ -172,7 +172,7 @@ def test_the_widths_are_those_of_the_textbook():
     assert bars.half_widths(phi, 0.95, together=False) == pytest.approx([19.59964 + 0.25 * 7])
     expected = 10 * math.sqrt(scipy.stats.chi2.ppf(0.95, 2)) + 0.25 * 7
     assert bars.half_widths(phi, 0.95, together=True) == pytest.approx([expected])
-    assert bars.describe() == "coefficients +- 3.91993 each, predictions +- 19.5996 at most"
+    assert bars.describe() == "coefficients +- 3.92 each, predictions +- 19.6 at most"
 
 
 def test_persons_are_clipped_in_released_sums():

@@ -40,6 +40,7 @@ KINDS = {
     "random_features.min_norm": LinearNoiseModel,
     "random_features.projected_min_norm": LinearScoreModel,
     "random_features.ridge": LinearScoreModel,
+    "sgd.banded": ScoringModel,
     "sgd.regression": ScoringModel,
     "tables.shape_functions": ScoringProbabilityModel,
 }

@@ -32,6 +32,7 @@ LEARNERS = {
     "random_features.huber_ridge": {**RIDGE, "clip": 0.5},
     "random_features.projected_min_norm": {"features": Identity(), "radius": 0.1},
     "random_features.ridge": {"features": Identity(), "regularization": 0.5},
+    "sgd.banded": {"steps": 6, "groups": 2, "bands": 2},
     "sgd.regression": {},
     "statistics.bounded_mean": COLUMN,
     "statistics.count": {},

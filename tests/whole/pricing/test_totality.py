@@ -22,15 +22,15 @@ from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.running.release_context import wide_open
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.regression import Regression
 
 from doubles import LabelMean, Numbers, domain, table

@@ -17,9 +17,9 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, domain, table
 

@@ -159,9 +159,9 @@ def test_an_event_shows_a_row_for_each_parameter(everything):
 
 
 def test_a_listing_puts_numbers_to_the_right_and_says_what_it_leaves_out():
-    found = Listing.of(("name", "number"), [("a", 1.0), ("bc", 1000.5)] * 40)
+    found = Listing.of(("name", "number"), [("a", 1.0), ("bc", 1000.6)] * 40)
     text = found.text().splitlines()
-    assert text[:3] == ["name  number", "a          1", "bc    1000.5"]
+    assert text[:3] == ["name  number", "a          1", "bc      1001"]
     assert text[-1] == "(20 more rows)"
     assert found.html().count("<tr>") == 61
     assert '<td style="text-align: left">bc</td><td style="text-align: right">' in found.html()

@@ -96,7 +96,7 @@ def test_a_file_rests_on_how_it_was_written_and_on_no_premise_about_types(home):
 
 
 def test_whatever_is_refused_before_anything_is_spent_leaves_no_folder(home):
-    with pytest.raises(SourceError, match=r"the source has 1$"):
+    with pytest.raises(SourceError, match=r"the source has 1: declare"):
         dpcore.run("s.yaml", table={name: column[:1] for name, column in table().items()})
     (home / "s.yaml").write_text(SPEC.replace("regularization: 0.5", "regularization: 1.0e-15"))
     with pytest.raises(NoClaimError):

@@ -458,7 +458,7 @@ def test_everything_that_the_core_names_is_there_and_of_its_kind():
     for kind in KINDS:
         for name, component in loaded.of(kind).items():
             assert kind.accepts(component), name
-    assert len(loaded.of(MECHANISM)) > 10
+    assert len(loaded.of(MECHANISM)) > 5
 
 
 def test_a_name_of_the_core_is_checked_without_importing_what_it_names():
@@ -542,7 +542,7 @@ def test_what_a_stranger_knows_of_a_plan_stands_in_check(plant, tmp_path):
     admit(plugin, inspect(plugin))
     spec = (ROOT / "examples" / "quickstart.yaml").read_text()
     (tmp_path / "spec.yaml").write_text(spec)
-    done = CliRunner().invoke(app, ["check", str(tmp_path / "spec.yaml")])
+    done = CliRunner().invoke(app, ["check", str(tmp_path / "spec.yaml"), "--explain"])
     assert "heard of 1 release\n" in done.output
     assert done.output.index("bound SumBound") < done.output.index("heard of 1 release")
 

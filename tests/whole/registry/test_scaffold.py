@@ -13,6 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 import dpcore_attacks
+import dpcore_report
 from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.cli.app import app
@@ -123,7 +124,9 @@ def stranger(tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "300")
     monkeypatch.chdir(tmp_path)
     module = imported(write_plugin("new-mechanism", PluginKind.MECHANISM, tmp_path), monkeypatch)
-    monkeypatch.setattr(Registry, "default", lambda: Registry.of(OWN, module, dpcore_attacks))
+    monkeypatch.setattr(
+        Registry, "default", lambda: Registry.of(OWN, module, dpcore_attacks, dpcore_report)
+    )
     (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
     rows = zip(*table().values(), strict=True)
     lines = [",".join(table()), *(",".join(map(str, row)) for row in rows)]
@@ -136,7 +139,7 @@ def stranger(tmp_path, monkeypatch):
 
 
 def test_a_strangers_mechanism_is_charged_to_a_ledger(stranger):
-    code, told = invoke("check", "spec.yaml")
+    code, told = invoke("check", "spec.yaml", "--explain")
     assert code == 0, told
     assert "after this run pure releases of epsilon = 0.5" in told
     code, told = invoke("run", "spec.yaml")

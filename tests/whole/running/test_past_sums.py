@@ -134,18 +134,18 @@ def test_an_answer_is_the_weighted_sum_of_the_last_sums_plus_noise_on_the_grid()
     weighted = [
         sum(k * sums[t - i] for i, k in enumerate(BANDS) if i <= t) for t in range(len(sums))
     ]
-    quiet = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))]
+    quiet = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))[0]]
     assert quiet == weighted
     assert np.allclose(solved(BANDS, quiet), sums, atol=1e-9)
     step = ask.mechanism.grid(ask.query, ask.taken).step
-    for number, answer in enumerate(scheduled.answers(held)):
+    for number, answer in enumerate(scheduled.answers(held)[0]):
         noise = held.noise(ask.query, number + 1)
         exact = Exact.of(np.array([weighted[number]], dtype=np.int64), 0)
         alone = ask.release(exact, ask.query, noise)
         assert answer.value == alone
         assert (answer.value / step) % 1 == 0
     # A second conversation of the same plan begins without past sums.
-    again = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))]
+    again = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))[0]]
     assert again == weighted
 
 

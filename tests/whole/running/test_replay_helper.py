@@ -1,13 +1,14 @@
 """The process that replays: a fresh interpreter, one a session, which fails closed and ends."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 
 import pytest
-from trespassers import STORE, ByGlobal, Mean, MeanBound, Talking
+from trespassers import STORE, ByBox, ByGlobal, ByUnsendable, Mean, MeanBound, Talking
 
 from dpcore import REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range, Release, Session, price
 from dpcore.accounting.filters import BudgetExceededError
@@ -126,6 +127,19 @@ def test_one_process_tells_every_run_from_a_fresh_release(helper):
         plan_of(ByGlobal()).run(table(), replaying=helper)
     STORE.clear()
     assert plan_of(Mean()).run(table(), replaying=helper).guarantee.replayed == CLEAN
+
+
+def test_what_is_published_was_made_where_no_record_is(helper):
+    """A model is more than its arrays: the run's own would hold what the question brought it."""
+    outcome = plan_of(ByBox()).run(table(), replaying=helper)
+    assert outcome.guarantee.replayed == CLEAN
+    assert outcome.models["r"].box.labels is None
+
+
+def test_a_model_that_cannot_travel_is_replayed_here_as_well(helper):
+    outcome = plan_of(ByUnsendable()).run(table(), replaying=helper)
+    assert outcome.guarantee.replayed == CLEAN
+    assert not outcome.models["r"].values.any()
 
 
 def killed(process):
@@ -280,6 +294,50 @@ def test_the_process_gets_released_values_alone(helper, monkeypatch):
     assert [[value.tolist() for value in group] for group in values] == [
         [answer.value.tolist() for answer in outcome.answers["r"]]
     ]
+
+
+def test_it_inherits_no_descriptor_of_a_file_of_records(tmp_path):
+    path = tmp_path / "records.csv"
+    path.write_text("x\n1\n")
+    with path.open() as records, CleanProcess() as process:
+        os.set_inheritable(records.fileno(), True)
+        process.start()
+        folder = f"/proc/{process._helper.pid}/fd"
+        targets = [os.readlink(f"{folder}/{number}") for number in os.listdir(folder)]
+    assert len(targets) >= 3
+    assert not [target for target in targets if "records.csv" in target]
+
+
+OPENS = """\
+import dpcore
+with dpcore.Session(
+    dpcore.PrivacyBudget(epsilon=1, delta=0),
+    dpcore.Domain(columns={"x": dpcore.Range(0, 1)}),
+    dpcore.read_csv("records.csv"),
+) as session:
+    session.count(epsilon=1)
+    assert session.releases[0].guarantee.replayed == "in a clean process"
+"""
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="needs strace")
+def test_it_opens_no_file_of_records(tmp_path):
+    """Of all processes, the one that replays opens code, and nothing else."""
+    (tmp_path / "records.csv").write_text("x\n" + "0.5\n" * 40)
+    trace = ["strace", "-f", "-o", "trace", "-e", "trace=execve,openat,open,memfd_create"]
+    subprocess.run([*trace, sys.executable, "-c", OPENS], cwd=tmp_path, check=True)
+    lines = [line.split(maxsplit=1) for line in (tmp_path / "trace").read_text().splitlines()]
+    parent = lines[0][0]
+    (helper,) = {pid for pid, call in lines if "execve" in call and "= 0" in call} - {parent}
+    opened = [call for pid, call in lines if pid == helper and "ENOENT" not in call]
+    code = (".py", ".pyc", ".so", ".pth", ".cfg", ".txt", "METADATA")
+    assert [call for pid, call in lines if pid == parent and "records.csv" in call]
+    assert len([call for call in opened if ".py" in call]) > 100
+    assert not [call for call in opened if "records.csv" in call or "memfd" in call]
+    # It writes to no file, and what it reads beside code lies in no folder of the run.
+    assert not [c for c in opened if ("O_WRONLY" in c or "O_RDWR" in c) and "/dev/null" not in c]
+    data = [c for c in opened if "openat" in c and not any(f'{end}"' in c for end in code)]
+    assert not [call for call in data if str(tmp_path) in call and "O_DIRECTORY" not in call]
 
 
 def test_a_plugin_that_prints_or_reads_does_not_disturb_it(helper, capfd):

@@ -19,16 +19,16 @@ from dpcore import (
     price,
 )
 from dpcore.fingerprint import fingerprint
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore.publish.evaluation import evaluate
 from dpcore.running.release_context import wide_open
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient
+from dpcore_models.features.cosines import Cosines
 
 from doubles import domain, table
 

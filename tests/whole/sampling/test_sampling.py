@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import attrs
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import integrate, optimize, stats
 
 from dpcore import (
     ADD_REMOVE,
@@ -288,7 +288,7 @@ def test_a_law_is_attacked_path_by_path_and_against_the_orders_drawn():
 
 def deaf():
     """A Gaussian that knows nothing of laws."""
-    return attrs.make_class("Deaf", [], bases=(Gaussian,), class_body={"takes": (Sensitivity,)})()
+    return attrs.frozen(kw_only=True)(type("Deaf", (Gaussian,), {"takes": (Sensitivity,)}))()
 
 
 def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
@@ -359,7 +359,7 @@ def exact_delta(n, std, epsilon):
     moved, still = density(shifts), density([0.0] * 4)
     worst = 0.0
     for p, q in ((moved, still), (still, moved)):
-        worst = max(worst, np.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), grid))
+        worst = max(worst, integrate.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), grid))
     return worst
 
 

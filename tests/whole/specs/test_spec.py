@@ -9,11 +9,11 @@ from dpcore import REPLACE_ONE, Categories, PrivacyBudget, PublicCoins, Range
 from dpcore.domain.columns import Dates
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.events.gaussian import gaussian_delta
-from dpcore.learning.features.cos_sin import CosSin
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.registry import Registry
 from dpcore.specs.schema import json_schema
 from dpcore.specs.spec import load_spec, spec_of_text
+from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge
 
 GOOD = {

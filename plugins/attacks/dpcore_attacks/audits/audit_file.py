@@ -11,13 +11,15 @@ import datetime
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from dpcore.errors import DpcoreError
 from dpcore.publish.lock import Lock
-from dpcore_attacks.audits.run_audit import RunAudit
+
+if TYPE_CHECKING:
+    from dpcore_attacks.audits.run_audit import RunAudit
 
 
 class AuditFileError(DpcoreError):

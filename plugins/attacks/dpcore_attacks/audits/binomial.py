@@ -28,4 +28,8 @@ def at_most(hits: ArrayLike, trials: float, error: float) -> NDArray[np.float64]
     """Upper ends, shape of `hits`: one less the lower end of the misses."""
     hits = np.asarray(hits, dtype=np.float64)
     safe = np.maximum(trials - hits, 1e-300)
-    return np.where(hits < trials, scipy.special.betainccinv(hits + 1, safe, error), 1.0)
+    if hasattr(scipy.special, "betainccinv"):  # from scipy 1.12 on
+        ends = scipy.special.betainccinv(hits + 1, safe, error)
+    else:  # the same number by symmetry, rounded up where the difference to 1 loses digits
+        ends = np.nextafter(1 - scipy.special.betaincinv(safe, hits + 1, error), 1)
+    return np.where(hits < trials, ends, 1.0)

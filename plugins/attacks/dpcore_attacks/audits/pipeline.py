@@ -110,7 +110,7 @@ class Pipeline:
             records = records.take(secret.runtime("shuffle").permutation(len(records)))
         schedule = self._schedules[side]
         try:
-            answers = release(schedule, records, self._coins, secret, points=self._points)
+            answers, _ = release(schedule, records, self._coins, secret, points=self._points)
         except ReleaseError:  # a broken contract is somebody's mistake, and no outcome of a run
             return self._row([], failed=True)
         return self._row(

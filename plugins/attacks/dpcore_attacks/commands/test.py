@@ -5,8 +5,10 @@ import os
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated
 
+import attrs
 import typer
 
 from dpcore.cli.console import flush, guarded, out, show_json, tell
@@ -110,6 +112,14 @@ def examine_plugin(
         raise typer.Exit(outcome.code)
 
 
+def beside(registry: Registry, module: ModuleType) -> Registry:
+    """The registry with a folder's module: its examples may name components of admitted plugins."""
+    name = module.__name__
+    # The folder takes the place of the same plugin where that is installed too.
+    entries = {n: entry for n, entry in registry.entries.items() if entry.entry_point != name}
+    return attrs.evolve(registry, entries=entries, modules={**registry.modules, name: module})
+
+
 def _examine(
     plugin: str,
     effort: float,
@@ -129,7 +139,7 @@ def _examine(
         plugin
     ).is_dir():
         module = module_in(Path(plugin))
-        registry, name = Registry.of(module), module.__name__
+        registry, name = beside(registry, module), module.__name__
     known = saved(save or data_folder() / COUNTEREXAMPLES)
     console = out()
     report = examine(

@@ -152,7 +152,7 @@ def test_a_pair_that_rounding_decides_is_replaced_by_a_steady_one():
             wild = 1e9 * records.labels[0] if abs(records.labels.sum()) < 1e-9 else 0.0
             return np.array([records.labels.mean() + wild])
 
-    bound = attrs.make_class("B", [], bases=(LabelMeanBound,), class_body={"learner": Chaotic})()
+    bound = attrs.frozen(kw_only=True)(type("B", (LabelMeanBound,), {"learner": Chaotic}))()
     where = domain(2)
     case = Case(learner=Chaotic(), bound=bound, domain=where, adjacency=REPLACE_ONE)
     (finding,) = falsify(case, Effort(pairs=500))
@@ -290,7 +290,7 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
     made = module(LabelMeanBound)
     assert (
         "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
-        in invoke(made, "check", spec).output
+        in invoke(made, "check", spec, "--explain").output
     )
     found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "1000")
     assert found.exit_code == 0, found.output
@@ -299,18 +299,18 @@ def test_a_right_spec_is_not_refuted_and_check_says_how_far_it_was_audited(invok
     (kept,) = read_audits(audit_path(spec))
     assert kept.samples <= 1000
     assert not kept.refuted
-    shown = invoke(made, "check", spec).output
+    shown = invoke(made, "check", spec, "--explain").output
     assert "audited: epsilon >= " in shown
     assert "of claimed 1 at 95 %" in shown
     again = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "300", "--json")
     told = json.loads(again.stdout)
     assert told["refuted"] is False
     assert told["pair"]["records"] == "made up"
-    assert "2 audits of this plan, 0 REFUTED it" in invoke(made, "check", spec).output
+    assert "2 audits of this plan, 0 REFUTED it" in invoke(made, "check", spec, "--explain").output
     spec.write_text(spec.read_text().replace("epsilon: 1", "epsilon: 2"))
     assert (
         "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
-        in invoke(made, "check", spec).output
+        in invoke(made, "check", spec, "--explain").output
     )
 
 
@@ -328,7 +328,10 @@ def test_a_false_spec_is_refuted_with_exit_code_1_and_stays_so(invoke, spec):
     found = invoke(made, "audit", spec, "--effort", "0.02", "--samples", "400")
     assert found.exit_code == 1, found.output
     assert "REFUTED" in found.output
-    assert "REFUTED" in invoke(made, "check", spec).output
+    assert "REFUTED" in invoke(made, "check", spec, "--explain").output
+    assert (
+        "Warning: the plan (refuted by an audit) was BROKEN" in invoke(made, "check", spec).output
+    )
 
 
 def test_a_saved_pair_is_sampled_instead_of_searched_for(invoke, spec, tmp_path):
@@ -342,7 +345,7 @@ def test_a_saved_pair_is_sampled_instead_of_searched_for(invoke, spec, tmp_path)
 
 def test_a_damaged_file_of_audits_is_a_note_and_no_failure(invoke, spec):
     audit_path(spec).write_text("{")
-    found = invoke(module(LabelMeanBound), "check", spec)
+    found = invoke(module(LabelMeanBound), "check", spec, "--explain")
     assert found.exit_code == 0
     assert "cannot be read" in found.output
 

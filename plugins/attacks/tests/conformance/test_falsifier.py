@@ -6,7 +6,6 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Range, replace_features
 from dpcore.distance import Distance
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore_attacks.attacks import falsifier
 from dpcore_attacks.attacks.constructions import FAMILIES
@@ -17,6 +16,7 @@ from dpcore_attacks.attacks.neighbours import Configuration, pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
+from dpcore_models.features.cosines import Cosines
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, domain

@@ -13,8 +13,6 @@ from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
 from dpcore.cli.app import app
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore_attacks.attacks.counterexample import load
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
@@ -27,6 +25,8 @@ from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.oracles.interactive import interactive_cases, interactive_verdicts
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne, Lemma2
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 
 from doubles import Bump, BumpBound, domain

@@ -4,12 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Registry
+from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
@@ -30,10 +28,13 @@ from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_attacks.laws.mechanisms.mechanisms import events_of, mechanism_cases, mechanism_verdicts
 from dpcore_attacks.laws.mechanisms.samples import Priced, curve_audited, run_verdicts
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 from gallery import wrong_bounds, wrong_parts
+from gallery.core import registry_of
 from gallery.plugins import PLUGINS
 from gallery.right import (
     Ball,
@@ -113,7 +114,7 @@ def caught(name, folder, effort):
     """Laws that the kit names as broken by a wrong plugin."""
     make, _ = PLUGINS[name]
     module = make(folder)
-    report = examine(module.__name__, Registry.of(module), effort)
+    report = examine(module.__name__, registry_of(module), effort)
     assert not report.passed
     return broken(report.verdicts)
 

@@ -11,7 +11,6 @@ from dpcore import (
     Public,
     PublicCoins,
     Records,
-    Registry,
     SecretCoins,
 )
 
@@ -28,6 +27,7 @@ from gallery.core import (
     interactive_cases,
     load_spec,
     mechanism_cases,
+    registry_of,
 )
 from gallery.everyday import EVERYDAY
 from gallery.mutants import MUTANTS
@@ -55,7 +55,7 @@ def test_both_sets_are_as_large_and_as_spread_as_they_say():
 
 def usable(module):
     """Asks every component of a module for what a run would ask it for; how many there were."""
-    registry = Registry.of(module)
+    registry = registry_of(module)
     loaded = registry.load(module.__name__)
     for path in loaded.examples.values():
         assert load_spec(path, registry).price(PublicCoins(1)).guarantee
@@ -140,7 +140,7 @@ def test_no_parent_of_a_mutant_raises_an_alarm(parent, tmp_path):
 def claims_of(name, folder):
     """Learner, public facts, queries and bounds of an entry, as its example spec has them."""
     module = ENTRIES[name].wrong(folder)
-    registry = Registry.of(module)
+    registry = registry_of(module)
     (path,) = registry.load(name).examples.values()
     spec = load_spec(path, registry)
     (release,) = spec.price(PublicCoins(1)).schedule.releases

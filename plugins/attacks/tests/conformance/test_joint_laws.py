@@ -8,7 +8,6 @@ import pytest
 
 from dpcore import PublicCoins, Registry
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.sampling.schemes import WithoutReplacement
 from dpcore.specs.spec import load_spec
@@ -21,6 +20,7 @@ from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
 from dpcore_attacks.laws.oracles.answers import FEW_ANSWERS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import interactive_cases
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
 from gallery.mutants.noises import MECHANISMS, wrapping
 from gallery.reported.accounting import BatchGradient, fixed_batches_priced_as_poisson

@@ -8,12 +8,12 @@ from scipy.spatial import distance
 from dpcore.functions.kernels.base import Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.functions.kernels.matern import (
+from dpcore_attacks.laws.learners.kernels import kernel_verdicts
+from dpcore_kernel_ridge.matern import (
     ExponentialKernel,
     Matern32Kernel,
     Matern52Kernel,
 )
-from dpcore_attacks.laws.learners.kernels import kernel_verdicts
 
 from doubles import domain
 

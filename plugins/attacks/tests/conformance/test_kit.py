@@ -69,7 +69,7 @@ def module(bound, example=None, learner=LabelMean):
     hooks = {
         "dpcore_learners": lambda: {"mean": named},
         "dpcore_bounds": lambda: {
-            "mean_bound": attrs.make_class("B", [], bases=(bound,), class_body={"learner": named})
+            "mean_bound": attrs.frozen(kw_only=True)(type("B", (bound,), {"learner": named}))
         },
         "dpcore_examples": lambda: {} if example is None else {"it": example},
     }
@@ -162,15 +162,17 @@ def test_falsify_leaves_a_right_spec_standing(invoke, spec):
 
 def test_check_tells_what_was_attacked_from_what_never_was(invoke, spec):
     made = module(LabelMeanBound)
-    before = invoke(made, "check", spec)
+    before = invoke(made, "check", spec, "--explain")
     assert before.exit_code == 0, before.output
     assert "not tested yet" in before.output
+    assert "Warning: untested at these versions: " in invoke(made, "check", spec).output
     invoke(made, "falsify", spec, "--effort", "0.1")
-    after = invoke(made, "check", spec)
+    after = invoke(made, "check", spec, "--explain")
     assert "attacked: " in after.output
     assert "worst ratio 1, on 20" in after.output
+    assert "untested" not in invoke(made, "check", spec).output
     (data_folder() / "attacks.json").write_text("{")
-    broken = invoke(made, "check", spec)
+    broken = invoke(made, "check", spec, "--explain")
     assert broken.exit_code == 0
     assert "cannot be read" in broken.output
 

@@ -8,7 +8,6 @@ from dpcore import REPLACE_ONE
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore_attacks.laboratory.excess import Sample, excess
@@ -18,6 +17,7 @@ from dpcore_attacks.laws.mechanisms.laboratory import CHECKS, laboratory_verdict
 from dpcore_attacks.laws.mechanisms.lattice import LATTICE
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 
 from gallery.mutants.noises import MECHANISMS, clamped
 from gallery.reported.choices import binary_truth_for_four_categories

@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from dpcore.functions.kernels.linear import LinearKernel
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.oracles.answers import FAR_POINTS, answers_verdict
 from dpcore_attacks.laws.oracles.interactive import (
@@ -15,6 +13,8 @@ from dpcore_attacks.laws.oracles.interactive import (
     interactive_verdicts,
 )
 from dpcore_attacks.laws.oracles.oracle_words import oracle_entropy_verdict
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.per_query import PerQuery
 
 from gallery.mutants import streams
 from gallery.mutants.noises import MECHANISMS, times, wrapping

@@ -6,13 +6,16 @@ import attrs
 import numpy as np
 import pytest
 
+import dpcore_models
 from dpcore import REPLACE_ONE, Refused, Registry
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore_attacks.attacks.oracle_attack import attack
 from dpcore_attacks.budget import BUDGET, share
+from dpcore_attacks.commands.test import beside
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
 from dpcore_attacks.laboratory.step_statistics import jumps
 from dpcore_attacks.laws.accountants.events import event_verdicts
@@ -185,7 +188,13 @@ def test_divergences_are_no_more_than_one_pair_of_many_attains():
 
 def test_a_choice_among_plain_learners_stands_for_one_without_an_example():
     registry = Registry.default()
-    subjects = subjects_of(registry.load("dpcore"), [])
-    for name in ("best_of", "sum"):
-        (case,) = subjects.bounds[name]
+    for plugin, name in (("models", "best_of"), ("dpcore", "sum")):
+        (case,) = subjects_of(registry.load(plugin), []).bounds[name]
         assert not isinstance(case.claims(), Refused)
+
+
+def test_examples_of_a_folder_name_components_of_admitted_plugins():
+    """A folder that is a plugin's own replaces it, and takes nobody else's names away."""
+    registry = beside(Registry.default(), dpcore_models)
+    assert registry.component(LEARNER, "best_of") is dpcore_models.dpcore_learners()["best_of"]
+    assert registry.component(MECHANISM, "gaussian_process").__module__.startswith("dpcore_kernel")

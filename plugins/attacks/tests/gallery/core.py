@@ -3,6 +3,9 @@
 Whatever dpcore exports is imported from there. When a module moves, this file is the one to edit.
 """
 
+import dpcore_kernel_ridge
+import dpcore_models
+import dpcore_ntk
 from dpcore import Registry
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.basic import BasicAccountant
@@ -18,18 +21,13 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import coordinates, free, from_real
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import GaussianProcess
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.per_query import PerQuery
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
@@ -41,12 +39,17 @@ from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.oracles.interactive import interactive_cases
 from dpcore_kernel_ridge.bounds import KernelRidgeReplaceOne
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
+from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import OutputPerturbation, OutputPerturbationBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
 from dpcore_models.theorems.ridge import ridge_replace_one
+from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
@@ -106,11 +109,16 @@ __all__ = [
     "load_spec",
     "mechanism_cases",
     "positive",
+    "registry_of",
     "ridge_replace_one",
 ]
 
 
+def registry_of(module):
+    """The core, a module, and the plugins whose components examples of the gallery name."""
+    return Registry.of(module, dpcore_kernel_ridge, dpcore_models, dpcore_ntk)
+
+
 def examined(module, effort=1.0, seed=0, **options):
     """The kit's report on one plugin module; an effort of 1 is what the kit does by default."""
-    registry = Registry.of(module)
-    return examine(module.__name__, registry, Effort().times(effort), seed, **options)
+    return examine(module.__name__, registry_of(module), Effort().times(effort), seed, **options)

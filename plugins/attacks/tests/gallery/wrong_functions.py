@@ -14,9 +14,9 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanism import free
-from dpcore.mechanisms.gaussian_process import GaussianProcess
 from dpcore_attacks.attacks.setting import Case
 from dpcore_kernel_ridge.bounds import lemma_2
+from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.ridge import KernelRidge
 
 from doubles import domain

@@ -8,9 +8,9 @@ from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.checks import positive
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.learning.features.cosines import Cosines
 from dpcore.mechanism import Mechanism, free, from_real, to_real
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_models.features.cosines import Cosines
 
 MATCHES = "mechanism.event-matches-noise"
 AUDITED = "mechanism.curve-audited"

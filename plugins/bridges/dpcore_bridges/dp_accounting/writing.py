@@ -8,7 +8,7 @@ from dp_accounting import DpEvent, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.events.base import Event
-from dpcore.events.catalogue import in_core_terms
+from dpcore.events.catalogue import CORE
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
@@ -34,6 +34,25 @@ def to_dp_event(event: Event) -> DpEvent:
     """
     relation_of(event.adjacency)
     return write(event, reach(event.adjacency))
+
+
+def in_core_terms(event: Event) -> tuple[Event, ...]:
+    """Core events that a toolkit without `event`'s class may take for it, the closest first.
+
+    The event itself where its class is the core's. Another one is exactly the Gaussian of its mu;
+    or it is known as a release of its pure epsilon, or of its rho: never for less than it costs.
+    Empty where it declares none of them.
+    """
+    if type(event) in CORE.values():
+        return (event,)
+    adjacency = event.adjacency
+    # exact, so no other term can be closer; the terms below are upper bounds
+    if mu := event.gaussian_mu():
+        return (GaussianEvent(mu=mu, adjacency=adjacency),)
+    epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
+    pure = (PureEvent(epsilon=epsilon, adjacency=adjacency),) if epsilon else ()
+    concentrated = (ZcdpEvent(rho=rho, adjacency=adjacency),) if rho else ()
+    return (*pure, *concentrated)
 
 
 @singledispatch

@@ -20,6 +20,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.names import encoded_names
 from dpcore.errors import ContractError, ParameterError, need
+from dpcore.events.relation_text import relation_of
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
 from dpcore.learning.models.coefficients import Line, line_of
@@ -58,8 +59,8 @@ class PrivateEstimator(BaseEstimator):
         columns: What is publicly known of the features: (low, high), each a number or one number a
             feature; or a mapping from each feature to (low, high) or to a list of texts.
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
-        adjacency: Which datasets are neighbours; `REPLACE_ONE` if None, under which the number of
-            rows is public.
+        adjacency: Which datasets are neighbours, or the name of that relation; `REPLACE_ONE` if
+            None, under which the number of rows is public.
         on_invalid: `refuse` rows that do not fit what is declared, or `project` them into it.
         ledger: Charged by every fit: a name, a path or a `Ledger`.
         public_key: Of the public coins, to draw the same features again; never of the noise.
@@ -76,7 +77,7 @@ class PrivateEstimator(BaseEstimator):
     delta: float = 1e-5
     columns: Any = None
     norm: float | None = None
-    adjacency: Adjacency | None = None
+    adjacency: Adjacency | str | None = None
     on_invalid: Literal["refuse", "project"] = "refuse"
     ledger: str | Path | Ledger | None = None
     public_key: int | None = None
@@ -197,10 +198,10 @@ class PrivateEstimator(BaseEstimator):
 
     def _priced(self, names: tuple[str, ...], records: int, registry: Registry) -> Plan:
         """The plan of one fit."""
-        adjacency = REPLACE_ONE if self.adjacency is None else self.adjacency
+        adjacency = relation_of(REPLACE_ONE if self.adjacency is None else self.adjacency)
         declared = columns_of(self.columns, names)
         domain = domain_of(declared, self._labels(), records, adjacency, self.norm)
-        budget = PrivacyBudget(epsilon=float(self.epsilon), delta=float(self.delta))
+        budget = PrivacyBudget(epsilon=self.epsilon, delta=self.delta)
         learner = self._fitting(self._learner(registry))
         # a rehearsal draws the same features again, too
         key = self.rehearsal if self.public_key is None else self.public_key

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
@@ -103,7 +104,11 @@ def mechanisms(
     if all(query.distance is Distance.L2 for query in queries):
         return _default_mechanism("gaussian", registry)
     # mixed distances: the usual noise for each query
-    return {query.name: usual_mechanism(query, has_delta=budget.delta > 0) for query in queries}
+    named = partial(registry.component, MECHANISM)
+    return {
+        query.name: usual_mechanism(query, has_delta=budget.delta > 0, named=named)
+        for query in queries
+    }
 
 
 def _default_mechanism(name: str, registry: Registry) -> AnyMechanism:

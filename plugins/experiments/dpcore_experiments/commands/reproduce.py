@@ -8,9 +8,10 @@ from typing import Annotated
 import attrs
 import typer
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json
+from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import SpecError
+from dpcore.siblings import INSTALL
 
 AUDITED = 4  # labels changed in a full run: for the slowest fits, half of the run's own time
 
@@ -79,7 +80,7 @@ def _list(*, json: bool) -> None:
     for item in items:
         needs = ", ".join(item["needs"]) or "nothing"
         table.add_row(str(item["item"]), str(item["title"]), str(item["reading"]), needs)
-    out().print(table)
+    show_list(table, f"No plugin that brings a paper is installed: {INSTALL} in a clone.")
 
 
 def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:

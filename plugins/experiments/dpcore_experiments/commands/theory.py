@@ -9,11 +9,12 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.cli.console import columns, guarded, out, show_json
+from dpcore.cli.console import columns, guarded, out, show_json, show_list
 from dpcore.errors import SpecError, need, shown
 from dpcore.learning.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
+from dpcore.siblings import INSTALL
 
 theory = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -70,7 +71,7 @@ def _list(registry: Registry, *, json: bool) -> None:
     table = columns("statement", "what it says", "source")
     for name, definition in shipped(registry, "theory").items():
         table.add_row(name, definition.title, definition.source)
-    out().print(table)
+    show_list(table, f"No plugin that states a theory is installed: {INSTALL} in a clone.")
 
 
 def _show(definition: Statement, name: str, *, json: bool) -> None:

@@ -8,12 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
+from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.learning.models.error_bars import even_noise
+from dpcore.learning.models.error_bars import EvenNoise, even_noise
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Reads
 from dpcore.records.records import Records
@@ -75,6 +76,14 @@ class FeatureRegression(OneShot):
         # Noise moves a prediction by at most its length times a row's, which is public.
         longest = self.features.norm(public.domain)
         return (even_noise(spreads["coefficients"], longest).describe(),)
+
+    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The widest bar of a prediction as a share of the target's declared range."""
+        labels = public.domain.labels
+        if "coefficients" not in spreads or not isinstance(labels, Range):
+            return 0.0
+        bars = even_noise(spreads["coefficients"], self.features.norm(public.domain))
+        return bars.reach / labels.half_width if isinstance(bars, EvenNoise) else 0.0
 
     def assembled(self, answers: Mapping[str, Answer], public: Public) -> LinearModel:
         """With error bars: coefficients are released as they are."""

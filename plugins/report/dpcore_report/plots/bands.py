@@ -12,13 +12,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from dpcore.accounting.account import relation_and_events
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.trajectory import trajectory
 from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
+from dpcore_report.accounting.account import relation_and_events
+from dpcore_report.accounting.trajectory import trajectory
 
 _SIZE = (6.0, 4.0)
 

@@ -10,9 +10,9 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.mechanisms.gaussian_sampling import GaussianSampling
-from dpcore.mechanisms.noise.wishart import mirrored, wishart_mean
 from dpcore.query import Query
+from dpcore_ntk.gaussian_sampling import GaussianSampling
+from dpcore_ntk.wishart import mirrored, wishart_mean
 
 from mechanisms.mechanism_checks import bound, excess, noise, samples
 from oracles.accounting import gaussian_delta

@@ -6,18 +6,20 @@ from typing import Annotated, Any
 
 import typer
 
-from dpcore.accounting.account import Account, account as account_of
-from dpcore.accounting.calibration import Calibrated
-from dpcore.accounting.solving import Unknown, solve
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.events.catalogue import Catalogue
+from dpcore.interval import Interval
+from dpcore.notebook_view import in_digits
 from dpcore.registry.events import catalogue_of
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
+from dpcore_report.accounting.account import Account, account as account_of
+from dpcore_report.accounting.calibration import Calibrated
+from dpcore_report.accounting.solving import Unknown, solve
 
 
 class Axis(enum.Enum):
@@ -55,7 +57,7 @@ def account(
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
         # Check the options before composing, which may take long.
-        node, catalogue = read(events), catalogue_of()
+        node, catalogue = read(events, "; it needs adjacency and events"), catalogue_of()
         need(
             (target_epsilon is None) == (solve_for is None),
             SpecError,
@@ -85,15 +87,20 @@ def _show(result: Account) -> None:
     console = out()
     intervals = sorted(result.intervals.items(), key=lambda item: item[1].upper)
     # Every method's whole interval: the reader sees how tight the best upper end is.
-    rows = [(name, f"{end.lower:.6g}", f"{end.upper:.6g}") for name, end in intervals]
+    rows = [(name, *_ends(end)) for name, end in intervals]
     console.print(columns("method", "epsilon at least", "epsilon at most", rows=rows))
     for name, reason in result.refusals.items():
         console.print(f"{name}: {reason}", markup=False)
     console.print(
-        f"epsilon = {result.epsilon.upper:.6g} at delta = {result.delta!r}, {result.adjacency}: "
+        f"epsilon = {_ends(result.epsilon)[1]} at delta = {result.delta!r}, {result.adjacency}: "
         f"{result.why}",
         markup=False,
     )
+
+
+def _ends(interval: Interval) -> tuple[str, str]:
+    """Both ends rounded outwards, so that no text claims less than the certified number."""
+    return in_digits(interval.lower, direction=-1), in_digits(interval.upper, direction=1)
 
 
 def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: bool) -> None:
@@ -108,10 +115,11 @@ def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: boo
         )
         return
     # `repr` has all digits: a rounded noise multiplier could cost more than the target.
+    least, most = _ends(solution.epsilon)
     value = repr(round(solution.value)) if unknown is Unknown.STEPS else repr(solution.value)
     out().print(
-        f"{unknown.value} = {value}: epsilon is at least {solution.epsilon.lower:.6g} and at most "
-        f"{solution.epsilon.upper:.6g} at delta = {delta!r}",
+        f"{unknown.value} = {value}: epsilon is at least {least} and at most {most} at delta = "
+        f"{delta!r}",
         markup=False,
     )
 
@@ -125,11 +133,8 @@ def _plot(
         SpecError,
         f"--plot needs a file .svg, .png or .html, got {path.suffix!r}",
     )
-    try:
-        # Drawing is another distribution's, imported when it is asked for.
-        bands = sibling("report", "plots.bands", "--plot")
-    except ImportError as error:
-        raise SpecError(str(error)) from None
+    # Drawing is another distribution's, imported when it is asked for.
+    bands = sibling("report", "plots.bands", "--plot")
     band = (
         bands.over_steps(data, delta, repetitions, catalogue)
         if over is Axis.STEPS

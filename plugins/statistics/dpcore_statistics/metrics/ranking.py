@@ -47,8 +47,8 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.learning.metrics.base import Curve, Held
 from dpcore.learning.metrics.priced import PricedMetric
-from dpcore.learning.metrics.shares import rare, small_share
 from dpcore.rounding import up
+from dpcore_statistics.metrics.shares import rare, small_share
 
 _POINTS = 200  # of a curve, at most
 

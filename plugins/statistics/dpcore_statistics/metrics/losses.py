@@ -22,8 +22,8 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.learning.metrics.base import Held
 from dpcore.learning.metrics.priced import PricedMetric
-from dpcore.learning.metrics.shares import small_share
 from dpcore.rounding import up
+from dpcore_statistics.metrics.shares import small_share
 
 
 @attrs.frozen(kw_only=True)

@@ -11,11 +11,11 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dpcore.accounting.account import relation_and_events
-from dpcore.accounting.calibration import Calibrated, calibrate
 from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
 from dpcore.events.catalogue import Catalogue
+from dpcore_report.accounting.account import relation_and_events
+from dpcore_report.accounting.calibration import Calibrated, calibrate
 
 Data = dict[str, Any]
 _SAMPLED = ("poisson_sampled", "poisson_replaced")

@@ -21,7 +21,7 @@ import attrs
 from dpcore.accounting.methods.auto import AutoAccountant, intersection
 from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
-from dpcore.errors import SpecError, below, need, shown
+from dpcore.errors import SpecError, below, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import parse_adjacency
 from dpcore.interval import Interval
@@ -72,7 +72,7 @@ def relation_and_events(data: object) -> tuple[Adjacency, Any]:
         SpecError: the data is no mapping with `adjacency` and `events`, and nothing else.
     """
     if not isinstance(data, Mapping):
-        raise SpecError(f"needs the keys adjacency and events, got {shown(data)}")
+        raise SpecError(f"needs the keys adjacency and events, got {type(data).__name__}")
     require_keys(data, ["adjacency", "events"])
     with below("adjacency"):
         adjacency = parse_adjacency(data["adjacency"])

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.features.angles import integer_rows, integer_turns
 from dpcore.rounding import UNIT
+from dpcore_models.features.angles import integer_rows, integer_turns
 
 ERROR = 16 * UNIT
 """How far `cosines` and `sines` may lie from the exact values at the turns they are given."""

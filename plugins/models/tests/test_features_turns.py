@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore import Domain, PublicCoins, Range
-from dpcore.learning.features.angles import ROW_BITS, integer_turns
-from dpcore.learning.features.cos_sin import CosSin
-from dpcore.learning.features.cosines import Cosines
-from dpcore.learning.features.turns import BLOCK, COEFFICIENTS, ERROR, Turns, cosines, sines
 from dpcore.records.lengths import row_lengths
+from dpcore_models.features.angles import ROW_BITS, integer_turns
+from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.features.cosines import Cosines
+from dpcore_models.features.turns import BLOCK, COEFFICIENTS, ERROR, Turns, cosines, sines
 
 PI = Fraction("3.14159265358979323846264338327950288419716939937510582097494459230781640628620899")
 UNIT = Fraction(1, 2**53)

@@ -19,11 +19,11 @@ from dpcore.errors import (
 )
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
-from dpcore.mechanisms.noise.wishart import wishart_mean
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
+from dpcore_ntk.wishart import wishart_mean
 
 _MOST = 10**12
 _USEFUL = 10**4  # samples per row, beyond which utility no longer grows and privacy is still spent

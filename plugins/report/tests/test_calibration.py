@@ -8,13 +8,13 @@ from scipy import optimize, stats
 
 from dpcore.accounting import calibrate
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.solving import Unknown, solve
-from dpcore.accounting.trajectory import trajectory
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.errors import NoClaimError, ParameterError, SpecError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
+from dpcore_report.accounting.solving import Unknown, solve
+from dpcore_report.accounting.trajectory import trajectory
 
 A = ADD_REMOVE
 

@@ -22,6 +22,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
+from dpcore.notebook_view import in_digits
 
 Family = Callable[[float], Sequence[tuple[Event, int]]]
 _INFINITE = 1e6  # stands for an epsilon that nobody states
@@ -153,8 +154,8 @@ class _Search:
             upper = min(ends.upper, calibrated.epsilon.upper)
             return attrs.evolve(calibrated, epsilon=Interval(min(ends.lower, upper), upper))
         raise NoClaimError(
-            f"no value in [{self.low!r}, {self.high!r}] meets epsilon={self.epsilon!r} at "
-            f"delta={self.delta!r}: the cheapest costs {calibrated.epsilon.upper!r}"
+            f"no value in [{self.low!r}, {self.high!r}] meets epsilon={self.epsilon!r} at delta="
+            f"{self.delta!r}: the cheapest costs {in_digits(calibrated.epsilon.upper, direction=1)}"
         )
 
     def run(

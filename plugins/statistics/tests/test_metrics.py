@@ -9,12 +9,12 @@ from scipy import integrate, stats
 
 from dpcore import Categories, Classes, Domain, Range
 from dpcore.learning.metrics.base import WHOLE, Held, ScoreLaw
-from dpcore.learning.metrics.calibration import CalibrationError
 from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
-from dpcore.learning.metrics.parity import FLOOR, Parity, distance, floor
-from dpcore.learning.metrics.rates import FalsePositiveRate, PositiveRate, TruePositiveRate
-from dpcore.learning.metrics.risk import ExcessiveRisk, RiskGap, clipped_moments
+from dpcore_statistics.metrics.calibration import CalibrationError
+from dpcore_statistics.metrics.parity import FLOOR, Parity, distance, floor
+from dpcore_statistics.metrics.rates import FalsePositiveRate, PositiveRate, TruePositiveRate
+from dpcore_statistics.metrics.risk import ExcessiveRisk, RiskGap, clipped_moments
 
 TARGET = Range(-1.0, 3.0)
 TWO = Classes(("no", "yes"))

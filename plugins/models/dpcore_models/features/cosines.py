@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
 from dpcore.learning.features.base import FeatureMap, Features
-from dpcore.learning.features.frequencies import ROUNDING, gaussian_frequencies, shared
-from dpcore.learning.features.turns import Turns, cosines
 from dpcore.randomness import PublicCoins
 from dpcore.records.lengths import row_lengths
+from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies, shared
+from dpcore_models.features.turns import Turns, cosines
 
 
 @attrs.frozen(eq=False)

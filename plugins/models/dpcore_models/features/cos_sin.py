@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
 from dpcore.learning.features.base import FeatureMap, Features
-from dpcore.learning.features.frequencies import ROUNDING, gaussian_frequencies
-from dpcore.learning.features.turns import Turns, cosines, sines
 from dpcore.randomness import PublicCoins
+from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies
+from dpcore_models.features.turns import Turns, cosines, sines
 
 
 @attrs.frozen(eq=False)

@@ -6,16 +6,17 @@ import math
 import attrs
 import numpy as np
 import pytest
+from scipy import integrate
 
 from dpcore import Categories, Classes, Range
 from dpcore.errors import ParameterError
-from dpcore.learning.metrics.balanced import BalancedAccuracy
 from dpcore.learning.metrics.base import WHOLE, Held
-from dpcore.learning.metrics.calibration import CalibrationError
 from dpcore.learning.metrics.groups import Groups
-from dpcore.learning.metrics.losses import BrierScore, LogLoss
 from dpcore.learning.metrics.means import Accuracy
-from dpcore.learning.metrics.ranking import AreaUnderCurve
+from dpcore_statistics.metrics.balanced import BalancedAccuracy
+from dpcore_statistics.metrics.calibration import CalibrationError
+from dpcore_statistics.metrics.losses import BrierScore, LogLoss
+from dpcore_statistics.metrics.ranking import AreaUnderCurve
 
 scored = pytest.importorskip("sklearn.metrics")
 
@@ -110,7 +111,7 @@ def test_curves_are_those_of_scikit_learn_and_of_counting():
     assert curve.points[0].tolist() == [0, 0]
     assert curve.points[-1].tolist() == [1, 1]
     assert len(curve.points) <= 201
-    area = np.trapezoid(curve.points[:, 1], curve.points[:, 0])
+    area = integrate.trapezoid(curve.points[:, 1], curve.points[:, 0])
     assert area == pytest.approx(AreaUnderCurve().measured(seen)[WHOLE], abs=0.01)
     points = CalibrationError(bins=4).curve(seen).points
     for (low, high), (stated, share) in zip(

@@ -40,10 +40,10 @@ from dpcore.events.gaussian import gaussian_mu
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.guarantee import ReleaseKind
-from dpcore.mechanisms import gaussian_process
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.gaussian_process import NUGGET, GaussianProcess
-from dpcore.mechanisms.per_query import PerQuery
+from dpcore_kernel_ridge import gaussian_process
+from dpcore_kernel_ridge.gaussian_process import NUGGET, GaussianProcess
+from dpcore_kernel_ridge.per_query import PerQuery
 
 from doubles import Bump, BumpBound, domain, table
 

@@ -1,0 +1,267 @@
+"""The verdict: what `check` and `run` say in at most eight lines of eighty columns.
+
+Lines come in one order, each only where it has something to say: the guarantee, what is published,
+what it costs, where it lies, the one warning that matters, and where all of it is told.
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.cells import cell_len
+
+from dpcore.cli.plan_view import Budgets, figure_cell, readable_evidence
+from dpcore.cli.warning_table import PublicFacts, first_warning
+from dpcore.errors import one_line
+from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
+from dpcore.learner import Model, promises
+from dpcore.learning.models.error_bars import NoBars
+from dpcore.learning.models.figures import Figures
+from dpcore.learning.models.linear import LinearModel
+from dpcore.learning.models.predictions import Predictions
+from dpcore.notebook_view import in_digits
+from dpcore.plan.cost_statement import in_bytes
+from dpcore.publish.folder import tables_of
+from dpcore.publish.lock import Lock
+from dpcore.publish.paid_metrics import paid, plan_of
+from dpcore.randomness import PublicCoins
+from dpcore.registry.kinds import EVIDENCE
+from dpcore.running.plan import Plan
+from dpcore.running.schedule import Scheduled
+from dpcore.specs.spec import Spec
+
+if TYPE_CHECKING:
+    from dpcore.publish.folder import Run
+
+MOST_LINES, WIDTH = 8, 80
+_NAME = 24  # columns of a name
+
+
+def check_lines(
+    spec: Spec, path: Path, plan: Plan, lock: Lock, budgets: Budgets | None
+) -> list[str]:
+    """What `check` says of a priced plan, in at most eight lines."""
+    broken: list[str] = []
+    untested: list[str] = []
+    for source in spec.registry.known(EVIDENCE):
+        with readable_evidence():
+            broken += source().broken(plan, spec.registry, path, lock)
+            untested += source().untested(plan, spec.registry)
+    facts = PublicFacts(
+        guarantee=plan.guarantee,
+        bar_shares=_bar_shares(plan),
+        ledger="" if budgets is None or not budgets.warning else _brief(budgets.name),
+        broken=tuple(broken),
+        untested=tuple(untested),
+    )
+    # The release whose bars are widest comes first: it decides whether a run is worth its price.
+    releases = sorted(plan.schedule.releases, key=lambda item: -facts.bar_shares[_brief(item.name)])
+    disk = f", {in_bytes(plan.resources.disk)} of disk" if plan.resources.disk else ""
+    costs = [
+        f"A run costs about {in_digits(plan.resources.seconds, 2)} s of a processor and "
+        f"{in_bytes(plan.resources.memory)} of memory{disk}."
+    ]
+    if budgets is not None:
+        left = budgets.after.brief()
+        costs.insert(0, f"Ledger {_brief(budgets.name)} keeps {left} after it.")
+    return _assemble(
+        plan.guarantee,
+        _planned_lines(releases, plan.coins or PublicCoins(0)),
+        " releases",
+        costs,
+        "",
+        first_warning(facts),
+        f"Next: `dpcore run {_argument(path, 'SPEC', 38)}`; --explain prints all.",
+    )
+
+
+def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
+    """What `run` says of what it published, in at most eight lines."""
+    plan, recorded = plan_of(run), run.guarantee.recorded
+    facts = PublicFacts(
+        guarantee=run.guarantee,
+        bar_shares=_bar_shares(plan),
+        tables={_brief(name): table for name, table in run.tables.items()},
+        pictures={_brief(name): entry.pictures for name, entry in run.descriptions.items()},
+    )
+    groups, objects = tables_of(run.models, run.descriptions), _describe_objects(run, plan)
+    if len(groups) == 1:
+        ((name, group),) = groups.items()
+        # What is no table is said first: its tables describe it.
+        content = [*objects.get(name, ()), *_rows(group)]
+        if name in objects:
+            learner = type(plan.schedule.named(name).learner).__name__
+            content[0] = f"Published {content[0]} ({_brief(learner)})."
+        more = f" rows in {_brief(name)}{'' if '' in group else '.*'}.csv"
+    else:
+        content = [
+            f"{_brief(name)}: {'; '.join(objects.get(name, ())) or _first_of(group, name)}"
+            for name, group in groups.items()
+        ]
+        more = " releases"
+    left = "" if recorded is None else f"Ledger {_brief(recorded.ledger)} keeps {recorded.left}."
+    heading = "Rehearsed in" if is_rehearsal else "Published in"
+    return _assemble(
+        run.guarantee,
+        content,
+        more,
+        [left] if left else [],
+        # A path is known by its ends: where it is too long its middle is left out.
+        one_line(f"{heading} {run.kept}", WIDTH),
+        first_warning(facts),
+        f"Next: `dpcore report {_argument(run.folder, 'RUN', 36)}`; `check --explain`.",
+    )
+
+
+def _assemble(
+    guarantee: Guarantee,
+    content: Sequence[str],
+    more: str,
+    costs: Sequence[str],
+    place: str,
+    warning: str,
+    last: str,
+) -> list[str]:
+    """All lines in their order; what is published has the room that others leave."""
+    above = _guarantee_lines(guarantee)
+    below = [place, f"Warning: {warning}." if warning else "", last]
+    below = [line for line in below if line]
+    # A line of costs gives way before the guarantee, the warning or what is published does.
+    costs = costs[: max(0, MOST_LINES - len(above) - len(below) - 1)]
+    room = MOST_LINES - len(above) - len(costs) - len(below)
+    surplus = len(content) - room
+    if surplus > 0 and room > 1:
+        content = [*content[: room - 1], f"... and {surplus + 1} more{more}"]
+    elif surplus > 0:
+        suffix = f"; and {surplus} more"
+        content = [cut(content[0], WIDTH - len(suffix)) + suffix]
+    return [*above, *map(cut, (*content, *costs, *below))]
+
+
+def _guarantee_lines(guarantee: Guarantee) -> list[str]:
+    """The claim in a sentence, whole, and what it is conditional on."""
+    if guarantee.status is Status.NONE:
+        return [cut(guarantee.claim())]
+    claim = f"({rounded_up(guarantee.epsilon)}, {rounded_up(guarantee.delta)})"
+    sentence = (
+        f"{str(guarantee.status).capitalize()}: {claim}-differentially private, for datasets that "
+        f"differ {guarantee.adjacency.describe()}."
+    )
+    # Never cut: a claim without its whole relation would be a stronger one.
+    lines = textwrap.wrap(sentence, WIDTH)
+    if guarantee.assumptions:
+        texts = "; ".join(f"{entry.name}: {entry.text}" for entry in guarantee.assumptions)
+        lines.append(cut(f"CONDITIONAL on {texts}"))
+    return lines
+
+
+def _planned_lines(releases: Sequence[Scheduled], coins: PublicCoins) -> list[str]:
+    """What will be published, with the width of its bars where public facts tell it."""
+    forecasts = {entry.name: entry.forecast(coins) for entry in releases}
+    if len(releases) > 1:
+        return [
+            f"{_brief(entry.name)}: {'; '.join(forecasts[entry.name]) or _describe_kind(entry)}"
+            for entry in releases
+        ]
+    (entry,) = releases
+    learner = _brief(type(entry.learner).__name__)
+    return [f"Publishes {_describe_kind(entry)} ({learner}).", *forecasts[entry.name]]
+
+
+def _describe_kind(scheduled: Scheduled) -> str:
+    if scheduled.publishes is ReleaseKind.STATISTICS:
+        return "statistics"
+    if scheduled.publishes in (ReleaseKind.PREDICTIONS, ReleaseKind.FUNCTION):
+        return f"predictions of {_brief(scheduled.part.target)}"
+    if promises(scheduled.learner, Model):
+        return f"a model of {_brief(scheduled.part.target)}"
+    return "an object of its own kind"
+
+
+def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
+    """Of each release that is more than tables: what it is, and how it scored where that is known.
+
+    An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
+    """
+    scores: dict[str, list[str]] = {}
+    for metric in paid(run, plan):
+        bar = f"{in_digits(metric.low)} to {in_digits(metric.high)}"
+        text = f"covered: {metric.metric} {in_digits(metric.value)} (95 %: {bar})"
+        scores.setdefault(metric.release, []).append(text)
+    for name, metrics in run.operator.get("evaluation", {}).items():
+        texts = [
+            f"{metric} {in_digits(errors['private'])} (a constant: {in_digits(errors['constant'])})"
+            for metric, errors in metrics.items()
+        ]
+        # The mark comes first: what is cut off is never it.
+        scores.setdefault(name, []).append(f"for you alone, not covered: {', '.join(texts)}")
+    descriptions = {}
+    for name, model in run.models.items():
+        scheduled = plan.schedule.named(name)
+        parts = scores.get(name, [])
+        if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
+            parts = [*parts, f"{model.bars.describe()} (95 %, noise only)"]
+        pictures = run.descriptions[name].pictures if name in run.descriptions else ()
+        # A model's score says more of it than its pictures' titles do.
+        parts = parts or [", ".join(picture.title for picture in pictures)]
+        kind = _describe_kind(scheduled)
+        if isinstance(model, Predictions):
+            kind = f"predictions at {len(model.values)} points"
+        if scheduled.publishes is not ReleaseKind.STATISTICS or any(parts):
+            descriptions[name] = [kind, *filter(None, parts)]
+    return descriptions
+
+
+def _rows(group: Mapping[str, Figures]) -> list[str]:
+    """Every number of a release's tables with its bar, a line each."""
+    lines = []
+    for table in group.values():
+        width = len(table.about)
+        for row in table.printed_rows():
+            estimate, low, high = map(figure_cell, row[width : width + 3])
+            is_stated = not isinstance(row[width + 1], str)
+            bar = f"{100 * table.level:g} %: {low} to {high}" if is_stated else f"its bar is {low}"
+            # A text says what it is, a number only beside the name of its column.
+            about = " ".join(
+                value if isinstance(value, str) else f"{column} {value}"
+                for column, value in zip(table.about, row, strict=False)
+            )
+            lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
+    return lines
+
+
+def _first_of(group: Mapping[str, Figures], name: str) -> str:
+    """The first row of a release's tables and how many there are besides, beside its name."""
+    rows = _rows(group)
+    more = f"; and {len(rows) - 1} more" if len(rows) > 1 else ""
+    room = WIDTH - cell_len(_brief(name)) - len(more) - 2
+    return cut(rows[0], room) + more if rows else "an empty table"
+
+
+def _bar_shares(plan: Plan) -> dict[str, float]:
+    coins = plan.coins or PublicCoins(0)
+    return {_brief(entry.name): entry.bar_share(coins) for entry in plan.schedule.releases}
+
+
+def _brief(name: str) -> str:
+    return cut(name, _NAME)
+
+
+def _argument(path: Path, placeholder: str, width: int) -> str:
+    """A path that can be typed as it is printed, or what stands for it."""
+    text = str(path)
+    return text if cell_len(text) <= width and one_line(text) == text else placeholder
+
+
+def cut(text: str, width: int = WIDTH) -> str:
+    """Printable text of one line and at most so many columns, cut between words where it can be."""
+    text = one_line(text)
+    if cell_len(text) <= width:
+        return text
+    while cell_len(text) > width - 4:
+        text = text[:-1]
+    words = text.rpartition(" ")[0]
+    return f"{words if cell_len(words) > width // 2 else text.rstrip()} ..."

@@ -1,0 +1,1 @@
+"""Feature maps that learners of several plugins use: random features of two kinds."""
