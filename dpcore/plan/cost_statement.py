@@ -16,8 +16,8 @@ from dpcore.errors import ResourceError, need
 _UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
 
 # Seconds at the yardstick, as `benchmarks/rooms.py` measures them on the examples.
-_START = 2.4  # two interpreters with their modules, and the pricing of a plan
-_PASS = 5.5e-3  # an ask: its noise, and its replay
+_START = 1.9  # two interpreters with their modules, and the pricing of a plan
+_PASS = 2e-3  # an ask: its noise, and its replay
 _WORK = 5e-10  # a multiplication: of matrices it costs less, step by step more
 _READ = 2e-7  # a cell that is read and encoded
 
