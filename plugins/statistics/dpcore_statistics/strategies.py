@@ -21,6 +21,7 @@ the noise: at L = 1 it is :math:`(\mathrm{tr}M^{1/2})^2/B`. The gap to it is pri
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Literal
 
@@ -39,6 +40,25 @@ LARGEST_OPTIMISED = 256
 _ROUNDS = 200
 _TOLERANCE = 1e-3  # of the dual value
 _PLACES = 2.0**30  # strategies are multiples of 2^-30, so that sums of their columns are exact
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Lengths:
+    """How long the rows of a matrix are, in either norm: all that single bars need of it.
+
+    Args:
+        size: Entries of a row: how many numbers are measured.
+    """
+
+    l1: NDArray[np.float64]
+    l2: NDArray[np.float64]
+    size: int
+
+    @classmethod
+    def of(cls, rows: NDArray[np.float64]) -> Lengths:
+        """Of the rows of a matrix."""
+        l1, l2 = np.abs(rows).sum(axis=1), np.linalg.norm(rows, axis=1)
+        return cls(l1=np.asarray(l1), l2=np.asarray(l2), size=rows.shape[1])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -81,9 +101,9 @@ class Strategy:
         return up(farthest, roundings=600)
 
     @property
-    def deviations(self) -> NDArray[np.float64]:
-        """Standard deviations of the answers at unit noise."""
-        return np.asarray(np.linalg.norm(self.answers, axis=1))
+    def lengths(self) -> Lengths:
+        """Of the answers' rows."""
+        return Lengths.of(self.answers)
 
     def certificate(self) -> str:
         """How near the least variance is, in words; empty where no bound is known."""
@@ -95,41 +115,58 @@ class Strategy:
         return f"; their variance is at most {ratio:.3g} times the least of any strategy"
 
 
-def single_half_widths(strategy: Strategy, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
-    """Half-widths of all answers together, from each number's own law."""
-    answers = strategy.answers
-    rounding = np.abs(answers).sum(axis=1) * spread.rounding
+def single_half_widths(lengths: Lengths, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
+    """Half-widths of linear combinations together, from each number's own law."""
+    rounding = lengths.l1 * spread.rounding
     if isinstance(spread, NormalSpread):
         # Normal combinations: one Šidák quantile, times the length of each answer's row.
-        z = spread.quantile(apart(miss, len(answers))) / spread.width
-        return np.asarray(
-            up(z * spread.width * np.linalg.norm(answers, axis=1), roundings=600) + rounding
-        )
-    half_width = spread.quantile(miss / answers.shape[1])  # of all measured sums together
-    return np.asarray(np.abs(answers).sum(axis=1) * half_width + rounding)
+        z = spread.quantile(apart(miss, lengths.l2.size)) / spread.width
+        return np.asarray(up(z * spread.width * lengths.l2, roundings=600) + rounding)
+    half_width = spread.quantile(miss / lengths.size)  # of all measured sums together
+    return np.asarray(lengths.l1 * half_width + rounding)
+
+
+def joint_bars(
+    lengths: Lengths,
+    errors: Callable[[NDArray[np.float64]], NDArray[np.float64]],
+    work: int,
+    spread: NoiseLaw,
+    miss: float,
+    *,
+    even: bool = False,
+) -> NDArray[np.float64]:
+    """Half-widths of the same from the joint law, or single ones where these are narrower.
+
+    They are as the standard deviations; `even`, as the roots of these, so that the narrowest is not
+    narrow at the cost of all others.
+
+    Args:
+        errors: Absolute errors of noises, shape (draws, size): shape (draws, combinations).
+        work: How many operations a draw takes.
+    """
+    single, deviations = single_half_widths(lengths, spread, miss), lengths.l2
+    shape = np.sqrt(deviations * deviations.max()) if even else deviations
+    unit = simulated_half_width(
+        lambda noise: (errors(noise) / shape).max(axis=1), lengths.size, work, spread, miss
+    )
+    joint = np.asarray(up(unit * shape, roundings=600) + lengths.l1 * spread.rounding)
+    # One or the other, and no mixture: each of them holds for all answers together.
+    is_narrower = bool((joint <= single).all()) or (even and joint.max() <= single.max())
+    return joint if is_narrower else single
 
 
 @lru_cache(maxsize=64)
 def joint_half_widths(strategy: Strategy, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
-    """Half-widths of all answers together, from the joint law; never wider than single ones.
-
-    They are as the answers' standard deviations, but of trees as the roots of these: its first
-    prefix is then not the narrowest at the cost of all others.
-    """
-    single, deviations = single_half_widths(strategy, spread, miss), strategy.deviations
-    is_tree = strategy.tree is not None and bool(strategy.tree.branches)
-    shape = np.sqrt(deviations * deviations.max()) if is_tree else deviations
-    work = 10 * strategy.tree.size if strategy.tree is not None else 2 * strategy.answers.size
-
-    def largest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.asarray((np.abs(strategy.estimates(noise)) / shape).max(axis=1))
-
-    unit = simulated_half_width(largest, strategy.answers.shape[1], work, spread, miss)
-    rounding = np.abs(strategy.answers).sum(axis=1) * spread.rounding
-    joint = np.asarray(up(unit * shape, roundings=600) + rounding)
-    # One or the other, and no mixture: each of them holds for all answers together.
-    is_narrower = bool((joint <= single).all()) or (is_tree and joint.max() <= single.max())
-    return joint if is_narrower else single
+    """Half-widths of all answers of a strategy together."""
+    tree = strategy.tree
+    return joint_bars(
+        strategy.lengths,
+        lambda noise: np.abs(strategy.estimates(noise)),
+        2 * strategy.answers.size if tree is None else 10 * tree.size,
+        spread,
+        miss,
+        even=tree is not None and bool(tree.branches),
+    )
 
 
 def prefixes(cells: int) -> NDArray[np.float64]:
@@ -152,8 +189,10 @@ def ranges(cells: int) -> NDArray[np.float64]:
 def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) -> Strategy:
     """The best that is known for all prefixes or ranges: a tree in l1, else as `strategy`."""
     workload = prefixes(cells) if kind == "prefixes" else ranges(cells)
-    if not in_l1:
+    if not in_l1 and (kind == "ranges" or cells <= LARGEST_OPTIMISED):
         return strategy(tuple(map(tuple, workload.tolist())))
+    if not in_l1:
+        return _rooted_prefixes(workload)
     tree = best_tree(workload)
     # What each measured value adds to each cell, from which all answers follow.
     of_cells = tree.cell_estimates(np.eye(tree.size)).T
@@ -166,6 +205,16 @@ def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) 
         least=_root_bound(kind, workload),
         tree=tree if is_prefix else None,
     )
+
+
+def _rooted_prefixes(workload: NDArray[np.float64]) -> Strategy:
+    """Many prefixes by the root of the triangle, whose inverse needs no general solution."""
+    from scipy.linalg import solve_triangular
+
+    measured = _rounded(_toeplitz_root(len(workload)))
+    answers = solve_triangular(measured.T, workload.T, lower=False).T
+    total, least = float((answers**2).sum()), _root_bound("prefixes", workload)
+    return Strategy(measured=measured, answers=answers, total=total, least=least)
 
 
 @lru_cache(maxsize=16)
@@ -195,9 +244,7 @@ def strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
     cells = matrix.shape[1]
     if cells > LARGEST_OPTIMISED:
         triangle = np.array_equal(matrix, prefixes(cells))
-        if not triangle:
-            return _round_strategy(np.eye(cells), matrix, 0.0)
-        return _round_strategy(_toeplitz_root(cells), matrix, _root_bound("prefixes", matrix))
+        return _round_strategy(_toeplitz_root(cells) if triangle else np.eye(cells), matrix, 0.0)
     measured, lower_bound = optimum(matrix.T @ matrix)
     return _round_strategy(measured, matrix, lower_bound)
 
@@ -242,8 +289,13 @@ def _round_strategy(
     measured: NDArray[np.float64], matrix: NDArray[np.float64], least: float
 ) -> Strategy:
     """The strategy of a matrix, scaled so that its rounded columns are at most 1 long."""
-    longest = np.sqrt((measured**2).sum(axis=0)).max()
-    # A little below 1 before rounding, so that rounding to the grid does not pass 1.
-    rounded = np.rint(measured / longest * (1 - 2.0**-20) * _PLACES) / _PLACES
+    rounded = _rounded(measured)
     answers = np.linalg.solve(rounded.T, matrix.T).T
     return Strategy(measured=rounded, answers=answers, total=float((answers**2).sum()), least=least)
+
+
+def _rounded(measured: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A, scaled so that its columns on the grid are at most 1 long."""
+    longest = np.sqrt((measured**2).sum(axis=0)).max()
+    # A little below 1 before rounding, so that rounding to the grid does not pass 1.
+    return np.asarray(np.rint(measured / longest * (1 - 2.0**-20) * _PLACES) / _PLACES)

@@ -150,7 +150,7 @@ class Workload(Statistic):
         if spread is None:
             return np.full(len(strategy.answers), np.inf)
         if self.bars == "single":
-            return single_half_widths(strategy, spread, self.miss)
+            return single_half_widths(strategy.lengths, spread, self.miss)
         return joint_half_widths(strategy, spread, self.miss)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:

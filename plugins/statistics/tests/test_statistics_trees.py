@@ -82,7 +82,10 @@ def test_a_thousand_prefixes_without_delta_are_known_within_105_together():
 def test_bars_are_never_wider_than_those_of_each_number_alone(kind, cells):
     law = NormalSpread(width=3.0, step=0.01, rounding=0.005)
     strategy = best_strategy(kind, cells, False)
-    joint, single = joint_half_widths(strategy, law, 0.05), single_half_widths(strategy, law, 0.05)
+    joint, single = (
+        joint_half_widths(strategy, law, 0.05),
+        single_half_widths(strategy.lengths, law, 0.05),
+    )
     assert (joint <= single).all()
     pure = LaplaceSpread(scale=2.0, rounding=0.01)
     tree = best_strategy(kind, cells, True)
@@ -101,7 +104,8 @@ def test_the_dual_value_of_prefixes_is_that_of_their_singular_values():
 def skewed(size):
     """Three values hold half of the records, the others crowd at the low end."""
     rng = np.random.default_rng(size)
-    return np.where(rng.random(size) < 0.5, rng.choice([0.5, 1.0, 9.0], size), 10 * rng.beta(1, 5, size))  # fmt: skip
+    atoms = rng.choice([0.5, 1.0, 9.0], size)
+    return np.where(rng.random(size) < 0.5, atoms, 10 * rng.beta(1, 5, size))
 
 
 @pytest.mark.slow
