@@ -14,6 +14,11 @@ step is optimal. Everything is public and free of data, so it belongs to the pla
 Prefix sums of many cells: the square root of the lower triangular matrix of ones, whose entries are
 :math:`f_k=f_{k-1}(2k-1)/(2k)`.
 
+Ranks of quantiles are contrasts N(t) - q n, for which either end of the grid is as good: with G the
+Gram matrix of that root, scaled to a diagonal of 1, and G' its mirror image, A is the Cholesky
+factor of (G + G')/2, whose columns have length 1. Its mean deviation at 1,025 points and nine
+quantiles is within 2 % of what four steps of the optimisation above reach.
+
 In l1 prefixes and ranges are measured by trees (`dpcore_models.measurements.trees`). Columns that
 are at most 1 long in l1 are so in l2, hence the dual value bounds them too, at equal variance of
 the noise: at L = 1 it is :math:`(\mathrm{tr}M^{1/2})^2/B`. The gap to it is printed, not closed.
@@ -115,6 +120,18 @@ class Strategy:
         return f"; their variance is at most {ratio:.3g} times the least of any strategy"
 
 
+@lru_cache(maxsize=16)
+def longest_columns(strategy: Strategy) -> tuple[float, float]:
+    """The longest column, and the farthest two of which one may be 0: quickly, of many cells."""
+    gram = strategy.measured.T @ strategy.measured
+    squares = np.diagonal(gram)
+    distances = float((squares[:, None] + squares - 2 * gram).max())
+    # A difference of squares may cancel: its error is roundings of sums of so many products.
+    slack = 4 * float(squares.max()) * len(strategy.measured) * 2.0**-52
+    farthest = up(float(np.sqrt(distances + slack)), roundings=8)
+    return strategy.longest_column, max(farthest, strategy.longest_column)
+
+
 def single_half_widths(lengths: Lengths, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
     """Half-widths of linear combinations together, from each number's own law."""
     rounding = lengths.l1 * spread.rounding
@@ -162,7 +179,7 @@ def joint_half_widths(strategy: Strategy, spread: NoiseLaw, miss: float) -> NDAr
     return joint_bars(
         strategy.lengths,
         lambda noise: np.abs(strategy.estimates(noise)),
-        2 * strategy.answers.size if tree is None else 10 * tree.size,
+        strategy.answers.size // 2 if tree is None else 10 * tree.size,
         spread,
         miss,
         even=tree is not None and bool(tree.branches),
@@ -192,7 +209,7 @@ def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) 
     if not in_l1 and (kind == "ranges" or cells <= LARGEST_OPTIMISED):
         return strategy(tuple(map(tuple, workload.tolist())))
     if not in_l1:
-        return _rooted_prefixes(workload)
+        return _solved(_toeplitz_root(cells), lower=True)
     tree = best_tree(workload)
     # What each measured value adds to each cell, from which all answers follow.
     of_cells = tree.cell_estimates(np.eye(tree.size)).T
@@ -207,14 +224,26 @@ def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) 
     )
 
 
-def _rooted_prefixes(workload: NDArray[np.float64]) -> Strategy:
-    """Many prefixes by the root of the triangle, whose inverse needs no general solution."""
+@lru_cache(maxsize=16)
+def rank_strategy(points: int, in_l1: bool) -> Strategy:
+    """What is measured for ranks up to every point, whose number is not known."""
+    if in_l1:
+        return best_strategy("prefixes", points, True)
+    root = _toeplitz_root(points)
+    gram = root.T @ root
+    scale = np.sqrt(np.diagonal(gram))
+    gram = gram / scale[:, None] / scale
+    return _solved(np.linalg.cholesky((gram + gram[::-1, ::-1]) / 2).T, lower=False)
+
+
+def _solved(triangle: NDArray[np.float64], *, lower: bool) -> Strategy:
+    """The strategy of a triangle for all prefixes, whose inverse needs no general method."""
     from scipy.linalg import solve_triangular
 
-    measured = _rounded(_toeplitz_root(len(workload)))
-    answers = solve_triangular(measured.T, workload.T, lower=False).T
+    workload, rounded = prefixes(len(triangle)), _rounded(triangle)
+    answers = solve_triangular(rounded.T, workload.T, lower=not lower).T
     total, least = float((answers**2).sum()), _root_bound("prefixes", workload)
-    return Strategy(measured=measured, answers=answers, total=total, least=least)
+    return Strategy(measured=rounded, answers=answers, total=total, least=least)
 
 
 @lru_cache(maxsize=16)

@@ -17,10 +17,12 @@ from dpcore_statistics.bars import cut_count
 from dpcore_statistics.histogram import Cells
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.strategies import (
+    LARGEST_OPTIMISED,
     Strategy,
     best_strategy,
     cells_strategy,
     joint_half_widths,
+    longest_columns,
     prefixes,
     ranges,
     single_half_widths,
@@ -123,6 +125,9 @@ class Workload(Statistic):
         # Columns of A have length 1 there, and two of them may have no row in common.
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
+        if self.bars == "joint" and strategy.measured.shape[1] > LARGEST_OPTIMISED:
+            longest, farthest = longest_columns(strategy)
+            return ByRelation(add_remove=longest, replace_one=farthest)
         # The second is for a record that starts or ceases to count.
         replacement = max(strategy.farthest_columns, strategy.longest_column)
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)

@@ -31,7 +31,7 @@ Stream = np.random.PCG64
 MOST_DRAWS = 10_000
 FEWEST_DRAWS = 2_048
 _BEYOND = 64  # draws beyond the quantile, where a small miss needs more draws than these
-_WORK = 1 << 33  # products and sums that a simulation may take: about a second
+_WORK = 1 << 31  # operations that a simulation may take: about a second
 _AT_ONCE = 64  # draws: what they lead to stays near the processor
 _SEED = 20_260_101
 _DOUBT = 2.0**-20  # the probability that a band is too narrow
@@ -67,7 +67,7 @@ def simulated_half_width(
 
     Args:
         errors: The largest errors that noises of shape (draws, size) lead to. Shape (draws,).
-        work: How many operations a draw takes.
+        work: How many operations a draw takes; four products of matrices are one.
     """
     if not can_simulate(law):
         return math.inf
