@@ -25,8 +25,8 @@ qn - r has :math:`n_<(t)\le qn` or is the first point, the one at qn + r has
 between them. One choice alone has no interval, and three cost three times as much as one:
 `interval: false` asks for the quantile alone, and its interval is then the whole range.
 
-Several quantiles, and quantiles by group, follow from prefix counts (`rank_prefixes`). Which way is
-taken follows from public widths at a unit of budget, to which both are proportional:
+Several quantiles, and quantiles by group, follow from prefix counts (`ranks.prefixes`). Which way
+is taken follows from public widths at a unit of budget, to which both are proportional:
 
 * of a choice's interval, 2r at m quantiles of three asks each: :math:`\epsilon=2\mu/\sqrt{3m}` a
   choice where Gaussian squares add up, else a share of 1/(3m);
@@ -74,7 +74,7 @@ from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
-from dpcore_statistics.rank_prefixes import COVERS, MOST_POINTS, RankPrefixes
+from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes
 from dpcore_statistics.statistic import ROWS, Folding, StatisticBound
 from dpcore_statistics.strategies import rank_strategy
 

@@ -61,7 +61,7 @@ class Lengths:
 
     @classmethod
     def of(cls, rows: NDArray[np.float64]) -> Lengths:
-        """Of the rows of a matrix."""
+        """The lengths of the rows of a matrix."""
         l1, l2 = np.abs(rows).sum(axis=1), np.linalg.norm(rows, axis=1)
         return cls(l1=np.asarray(l1), l2=np.asarray(l2), size=rows.shape[1])
 
@@ -107,7 +107,7 @@ class Strategy:
 
     @property
     def lengths(self) -> Lengths:
-        """Of the answers' rows."""
+        """How long the rows of the answers are, in either norm."""
         return Lengths.of(self.answers)
 
     def certificate(self) -> str:
@@ -132,14 +132,16 @@ def longest_columns(strategy: Strategy) -> tuple[float, float]:
     return strategy.longest_column, max(farthest, strategy.longest_column)
 
 
-def single_half_widths(lengths: Lengths, spread: NoiseLaw, miss: float) -> NDArray[np.float64]:
-    """Half-widths of linear combinations together, from each number's own law."""
+def single_half_widths(
+    lengths: Lengths, spread: NoiseLaw, miss: float, groups: int = 1
+) -> NDArray[np.float64]:
+    """Half-widths of combinations together, in all groups, from each number's own law."""
     rounding = lengths.l1 * spread.rounding
     if isinstance(spread, NormalSpread):
         # Normal combinations: one Šidák quantile, times the length of each answer's row.
-        z = spread.quantile(apart(miss, lengths.l2.size)) / spread.width
+        z = spread.quantile(apart(miss, groups * lengths.l2.size)) / spread.width
         return np.asarray(up(z * spread.width * lengths.l2, roundings=600) + rounding)
-    half_width = spread.quantile(miss / lengths.size)  # of all measured sums together
+    half_width = spread.quantile(miss / (groups * lengths.size))  # of all measured sums together
     return np.asarray(lengths.l1 * half_width + rounding)
 
 
@@ -248,7 +250,7 @@ def _solved(triangle: NDArray[np.float64], *, lower: bool) -> Strategy:
 
 @lru_cache(maxsize=16)
 def cells_strategy(workload: tuple[tuple[float, ...], ...]) -> Strategy:
-    """The cells themselves."""
+    """The strategy that measures the cells themselves."""
     answers = np.array(workload, dtype=np.float64)
     total = float((answers**2).sum())
     return Strategy(measured=np.eye(answers.shape[1]), answers=answers, total=total, least=0.0)

@@ -14,7 +14,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.pricing.unit_claims import of_persons
 from dpcore_statistics.quantiles import Quantiles, RankBound
-from dpcore_statistics.rank_prefixes import _crossings
+from dpcore_statistics.ranks.prefixes import _crossings
 from dpcore_statistics.strategies import rank_strategy
 
 from statistics_checks import Lab, band, domain, hits, plan
