@@ -14,10 +14,14 @@ step is optimal. Everything is public and free of data, so it belongs to the pla
 Prefix sums of many cells: the square root of the lower triangular matrix of ones, whose entries are
 :math:`f_k=f_{k-1}(2k-1)/(2k)`.
 
+Where n is private its columns are scaled to length 1, which costs nothing if records come or go:
+within 5.7 % of the least variance at 1,024 cells in place of 14 %. Replaced records would move
+more: there it stays as it is.
+
 Ranks of quantiles are contrasts N(t) - q n, for which either end of the grid is as good: with G the
-Gram matrix of that root, scaled to a diagonal of 1, and G' its mirror image, A is the Cholesky
-factor of (G + G')/2, whose columns have length 1. Its mean deviation at 1,025 points and nine
-quantiles is within 2 % of what four steps of the optimisation above reach.
+Gram matrix of that root and G' its mirror image, A is the Cholesky factor of (G + G')/2. At 1,025
+points and nine quantiles its deviations are within 2 % of what four steps of the optimisation
+above reach.
 
 In l1 prefixes and ranges are measured by trees (`dpcore_models.measurements.trees`). Columns that
 are at most 1 long in l1 are so in l2, hence the dual value bounds them too, at equal variance of
@@ -205,13 +209,15 @@ def ranges(cells: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=16)
-def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) -> Strategy:
+def best_strategy(
+    kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool, n_is_public: bool = False
+) -> Strategy:
     """The best that is known for all prefixes or ranges: a tree in l1, else as `strategy`."""
     workload = prefixes(cells) if kind == "prefixes" else ranges(cells)
     if not in_l1 and (kind == "ranges" or cells <= LARGEST_OPTIMISED):
         return strategy(tuple(map(tuple, workload.tolist())))
     if not in_l1:
-        return _solved(_toeplitz_root(cells), lower=True)
+        return _solved(_scaled_root(cells, n_is_public), lower=True)
     tree = best_tree(workload)
     # What each measured value adds to each cell, from which all answers follow.
     of_cells = tree.cell_estimates(np.eye(tree.size)).T
@@ -227,15 +233,19 @@ def best_strategy(kind: Literal["prefixes", "ranges"], cells: int, in_l1: bool) 
 
 
 @lru_cache(maxsize=16)
-def rank_strategy(points: int, in_l1: bool) -> Strategy:
-    """What is measured for ranks up to every point, whose number is not known."""
+def rank_strategy(points: int, in_l1: bool, n_is_public: bool = False) -> Strategy:
+    """What is measured for ranks up to every point."""
     if in_l1:
         return best_strategy("prefixes", points, True)
-    root = _toeplitz_root(points)
+    root = _scaled_root(points, n_is_public)
     gram = root.T @ root
-    scale = np.sqrt(np.diagonal(gram))
-    gram = gram / scale[:, None] / scale
     return _solved(np.linalg.cholesky((gram + gram[::-1, ::-1]) / 2).T, lower=False)
+
+
+def _scaled_root(cells: int, n_is_public: bool) -> NDArray[np.float64]:
+    """The root of the triangle, with columns of one length unless records are replaced."""
+    root = _toeplitz_root(cells)
+    return root if n_is_public else root / np.linalg.norm(root, axis=0)
 
 
 def _solved(triangle: NDArray[np.float64], *, lower: bool) -> Strategy:

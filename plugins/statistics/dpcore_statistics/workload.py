@@ -104,7 +104,8 @@ class Workload(Statistic):
         workload = self.wanted(count)  # refuses what cannot be
         is_joint = self.bars == "joint" and self.matrix is None
         if is_joint and self.ask_for in ("prefixes", "ranges"):
-            return best_strategy(self.ask_for, count, in_l1)
+            n_is_public = public.domain.exact is not None
+            return best_strategy(self.ask_for, count, in_l1, n_is_public)
         rows = tuple(map(tuple, workload.tolist()))
         return cells_strategy(rows) if in_l1 else strategy(rows)
 

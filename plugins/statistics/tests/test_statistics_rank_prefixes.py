@@ -133,15 +133,15 @@ def coverage(learner, mechanism, size, draws, records=None):
     table, delta = skewed(size), 1e-6 if isinstance(mechanism, Gaussian) else 0.0
     relation = ADD_REMOVE if records is None else REPLACE_ONE
     lab = Lab.of(plan(learner, mechanism, facts(records), relation, 2.0, delta), table)
-    holds = 0
+    parts = [table["x"][table["g"] == group] for group in "abc"] if learner.by else [table["x"]]
+    parts, holds = [np.sort(part) for part in parts], 0
     for seed in range(draws):
         figures = lab.published(seed).tables[""]
         is_held = True
         for row, q in enumerate(figures["quantile"]):
-            mask = table["g"] == figures["g"][row] if learner.by else np.full(size, True)
-            values = table["x"][mask]
-            below = (values < figures.low[row] - 1e-9).sum()
-            at_most = (values <= figures.high[row] + 1e-9).sum()
+            values = parts[row // len(learner.quantiles)]
+            below = np.searchsorted(values, figures.low[row] - 1e-9, side="left")
+            at_most = np.searchsorted(values, figures.high[row] + 1e-9, side="right")
             is_held &= below <= q * values.size <= at_most
         holds += bool(is_held)
     return holds
@@ -156,9 +156,17 @@ def test_all_intervals_hold_together(size, mechanism, by):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [50, 500, 20_000])
 @pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()])
-@pytest.mark.parametrize(("by", "is_public"), [((), False), ((), True), (("g",), True)])
+@pytest.mark.parametrize(
+    ("size", "by", "is_public"),
+    [
+        (50, (), False),
+        (500, (), False),
+        (20_000, (), False),
+        (500, (), True),
+        (500, ("g",), True),
+    ],
+)
 def test_all_intervals_hold_together_in_2000_draws(size, mechanism, by, is_public):
     learner = Quantiles(column="x", quantiles=DECILES, points=201, by=by)
     held = coverage(learner, mechanism, size, 2000, size if is_public else None)

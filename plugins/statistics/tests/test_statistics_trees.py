@@ -1,6 +1,7 @@
 """Prefixes and ranges by trees and joint bars: persons by brute force, widths, and coverage."""
 
 import itertools
+from fractions import Fraction
 
 import attrs
 import numpy as np
@@ -15,9 +16,11 @@ from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import (
     best_strategy,
     joint_half_widths,
+    longest_columns,
     prefixes,
     ranges,
     single_half_widths,
+    strategy,
 )
 from dpcore_statistics.workload import Workload
 
@@ -75,6 +78,30 @@ def test_a_thousand_prefixes_without_delta_are_known_within_105_together():
         "all together; their variance is at most 6.98 times the least"
         in learner.expected(public, ask.spread)[0]
     )
+
+
+@pytest.mark.parametrize("n_is_public", [False, True])
+def test_many_prefixes_have_no_wider_bar_than_by_the_root_of_the_triangle(n_is_public):
+    """Of that root as it stood alone: its lengths, times what a record moves under the relation."""
+    cells, moved = 300, int(n_is_public)
+    root = strategy(tuple(map(tuple, prefixes(cells).tolist())))
+    found = best_strategy("prefixes", cells, False, n_is_public)
+    assert np.allclose(found.answers @ found.measured, prefixes(cells))
+    before = (root.longest_column, root.farthest_columns)[moved] * root.lengths.l2
+    assert (longest_columns(found)[moved] * found.lengths.l2 <= before * (1 + 1e-6)).all()
+    exact = (found.longest_column, found.farthest_columns)
+    assert longest_columns(found) == pytest.approx(exact, rel=1e-9)
+    # Never below the farthest two, in fractions.
+    columns = found.measured.T
+    distances = ((columns[:, None, ::10] - columns[None, :, ::10]) ** 2).sum(axis=2)
+    first, second = np.unravel_index(np.argmax(distances), distances.shape)
+    pair = zip(columns[first].tolist(), columns[second].tolist(), strict=True)
+    assert Fraction(longest_columns(found)[1]) ** 2 >= sum(
+        (Fraction(a) - Fraction(b)) ** 2 for a, b in pair
+    )
+    if not n_is_public:
+        assert found.total < 0.95 * root.total
+        assert found.total <= 1.08 * found.least
 
 
 @pytest.mark.parametrize("kind", ["prefixes", "ranges"])

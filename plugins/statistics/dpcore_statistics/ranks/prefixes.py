@@ -82,7 +82,8 @@ class RankPrefixes(Grouped):
         fault = f"at most {MOST_POINTS} by prefixes, and {MOST_CELLS} in all groups together"
         fits = self.points <= MOST_POINTS and cells <= MOST_CELLS
         need(fits, "quantiles", fault, "points", self.points)
-        return rank_strategy(self.points, self.norm(public) is Distance.L1)
+        n_is_public = self._public_total(public) is not None
+        return rank_strategy(self.points, self.norm(public) is Distance.L1, n_is_public)
 
     def query(self, public: Public) -> SumQuery:
         """The measured sums of every group: shape (groups, rows of A)."""
