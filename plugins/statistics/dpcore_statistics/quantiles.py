@@ -120,7 +120,7 @@ class Quantiles(Folding):
     level: float = attrs.field(default=0.95, validator=fraction)
     interval: bool = True
     method: Literal["choice", "prefixes"] | None = attrs.field(
-        default=None, validator=one_of(None, "choice", "prefixes")
+        default=None, validator=attrs.validators.optional(one_of("choice", "prefixes"))
     )
     by: tuple[str, ...] = ()
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)

@@ -239,7 +239,8 @@ def rank_strategy(points: int, in_l1: bool, n_is_public: bool = False) -> Strate
         return best_strategy("prefixes", points, True)
     root = _scaled_root(points, n_is_public)
     gram = root.T @ root
-    return _solved(np.linalg.cholesky((gram + gram[::-1, ::-1]) / 2).T, lower=False)
+    factor = np.linalg.cholesky((gram + gram[::-1, ::-1]) / 2)
+    return _solved(np.asarray(factor.T, dtype=np.float64), lower=False)
 
 
 def _scaled_root(cells: int, n_is_public: bool) -> NDArray[np.float64]:
@@ -331,7 +332,7 @@ def _round_strategy(
 ) -> Strategy:
     """The strategy of a matrix, scaled so that its rounded columns are at most 1 long."""
     rounded = _rounded(measured)
-    answers = np.linalg.solve(rounded.T, matrix.T).T
+    answers = np.asarray(np.linalg.solve(rounded.T, matrix.T).T, dtype=np.float64)
     return Strategy(measured=rounded, answers=answers, total=float((answers**2).sum()), least=least)
 
 
