@@ -11,11 +11,11 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.by_group import ByRanges
 
 
 @attrs.frozen(kw_only=True)
-class Count(Statistic):
+class Count(ByRanges):
     """The number of records, or of those that meet a condition.
 
     Total: as every statistic.
@@ -42,7 +42,7 @@ class Count(Statistic):
         count_is_public = not self.where and public.domain.people is None
         return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""
         return self.chosen(block, public).astype(np.float64)[:, None]
 

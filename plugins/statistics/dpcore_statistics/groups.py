@@ -25,20 +25,11 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
-from dpcore_statistics.columns import number_column
-from dpcore_statistics.histogram import (
-    MOST_CELLS,
-    ONE_CELL_NORMS,
-    ROOT_TWO,
-    Cells,
-    counted,
-    one_hot,
-)
+from dpcore_statistics.by_group import groups_of
+from dpcore_statistics.columns import Marginal, number_column, one_hot
+from dpcore_statistics.histogram import ONE_CELL_NORMS, counted
 from dpcore_statistics.mean import in_units, with_count
-from dpcore_statistics.statistic import Statistic
-from dpcore_statistics.tables import Marginal
-
-MOST_GROUPS = MOST_CELLS // 2
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 
 @attrs.frozen(kw_only=True)
@@ -63,21 +54,7 @@ class Grouped(Statistic):
             ParameterError: a key stands twice or there is none, edges are about another column, or
                 there are too many groups.
         """
-        # The same key twice would make cells that no record can be in.
-        if len({*self.by}) < len(self.by):
-            raise ParameterError("group_by", "different columns", "by", self.by)
-        for field, cuts in (("edges", self.edges), ("bins", self.bins)):
-            # Edges of a column that is no key would be dropped in silence: refuse them.
-            if extra := sorted({*cuts} - {*self.by}):
-                raise ParameterError("group_by", "the columns under by", field, extra[0])
-        cells = (
-            Cells.of(public.domain, name, self.edges.get(name), self.bins.get(name))
-            for name in self.by
-        )
-        marginal = Marginal(name="", columns=tuple(cells))
-        if marginal.size > MOST_GROUPS:
-            raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", marginal.size)
-        return marginal
+        return groups_of(public.domain, self.by, self.edges, self.bins, "group_by")
 
     def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
         """PRIVATE: every record's group, -1 where it does not count. Shape (n,)."""

@@ -33,6 +33,7 @@ from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import require_conditions, selected
 
+ROOT_TWO = up(2.0**0.5, roundings=1)
 ROWS = 1 << 16
 """Records at once: what one of them adds is few numbers."""
 
@@ -129,7 +130,7 @@ class Statistic(SummingLearner, Conversation):
         """
         # Refuse a wrong condition when the plan is priced, before any record is read.
         require_conditions(public.domain, self.where)
-        query = self.query(public)
+        query = self.planned(public)
         return (query if self.clip == "record" else self._of_persons(query, public),)
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
@@ -152,7 +153,7 @@ class Statistic(SummingLearner, Conversation):
     def model(self, state: Transcript) -> Statistics:
         """The published tables, from the one answer and from public facts."""
         (answer,) = state.answers
-        tables = self.tables(answer, state.public)
+        tables = self.published(answer, state.public)
         # Without the noise's law every number is possible: an interval would say nothing.
         if answer.spread is None:
             tables = tables.unstated()
@@ -170,7 +171,7 @@ class Statistic(SummingLearner, Conversation):
         if query.name not in spreads:
             return ()
         level = f"({100 * self.level:g} %)"
-        return tuple(f"{line} {level}" for line in self.expected(public, spreads[query.name]))
+        return tuple(f"{line} {level}" for line in self.widths(public, spreads[query.name]))
 
     def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
         """The half-width of a count, at the most records that there can be, as a share of these.
@@ -182,6 +183,22 @@ class Statistic(SummingLearner, Conversation):
         if not at_most or query.name not in spreads:
             return 0.0
         return spreads[query.name].within(self.miss) / at_most
+
+    def planned(self, public: Public) -> SumQuery:
+        """The query that is asked: `query`, or all groups' where there are some."""
+        return self.query(public)
+
+    def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """What one record moves the query that is asked by."""
+        return self.moved(query, public)
+
+    def published(self, answer: Answer, public: Public) -> Statistics:
+        """What is published of the query that is asked."""
+        return self.tables(answer, public)
+
+    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """How wide the bars of the query that is asked will be."""
+        return self.expected(public, spread)
 
     @abstractmethod
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
@@ -209,7 +226,7 @@ class StatisticBound(SensitivityBound):
         """The learner's movement under the relation, and for reals what rounding adds."""
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
-        movement = learner.moved(query, public)
+        movement = learner.movement(query, public)
         if isinstance(movement, Refused):
             return movement
         claim, value = movement.under(adjacency)

@@ -87,7 +87,7 @@ class Variance(Averaged):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: as `query` says; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)

@@ -1,0 +1,197 @@
+"""Statistics by group: every relation by brute force, and what a group's own records would tell."""
+
+import itertools
+import math
+
+import attrs
+import numpy as np
+import pytest
+
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
+from dpcore.domain.people import People
+from dpcore.errors import ParameterError
+from dpcore_attacks.attacks.setting import Case
+from dpcore_statistics.count import Count
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.mean import Mean
+from dpcore_statistics.statistic import StatisticBound
+from dpcore_statistics.total import Total
+from dpcore_statistics.variance import Variance
+
+X = (0.0, 5.0, 10.0, None)
+ROWS = list(itertools.product(X, "abc"))
+ROOT = math.sqrt(0.5)
+
+
+def facts(records=None, people=None, groups="abc"):
+    """x in [0, 10] or missing, groups a to c, and a label that cuts a range in two."""
+    columns = {"x": Range(0, 10, missing=True), "g": Categories(tuple(groups)), "z": Range(0, 2)}
+    return Domain(columns=columns, exact=records, people=people)
+
+
+def count_of(x, w):
+    return [1.0]
+
+
+def counted_of(x, w):
+    return [0.0 if x is None or x < 5 else 1.0]
+
+
+def sum_of(x, w):
+    return [0.0 if x is None else x / 10]
+
+
+def mean_of(x, w):
+    return [0.0, 0.0] if x is None else [w, (x - 5) / 5]
+
+
+def moments_of(x, w):
+    t = None if x is None else (x - 5) / 5
+    return [0.0] * 3 if t is None else [w, t, 1 - t * t]
+
+
+def cells_of(x, w):
+    return [float(x == 0), float(x is not None and x >= 5)]
+
+
+def weight(relation, distance):
+    """Of a count within a group, whose number of records is private whatever the relation."""
+    return 1.0 if relation is REPLACE_ONE and distance == "l2" else ROOT
+
+
+BY = {"by": ("g",)}
+LEARNERS = {
+    "count": (Count(**BY), count_of),
+    "count where": (Count(where={"x": {"from": 5}}, **BY), counted_of),
+    "sum": (Total(column="x", **BY), sum_of),
+    "mean": (Mean(column="x", **BY), mean_of),
+    "variance": (Variance(column="x", **BY), moments_of),
+    "histogram": (Histogram(column="x", edges=(0, 5, 10), **BY), cells_of),
+}
+
+
+def placed(definition, groups, w):
+    """What each record of the universe adds by the definition: in its own group's block alone."""
+    rows = []
+    for x, g in ROWS:
+        block = np.zeros((groups, len(definition(0.0, w))))
+        if "abc".index(g) < groups:
+            block["abc".index(g)] = definition(x, w)
+        rows.append(block.ravel())
+    return np.array(rows)
+
+
+def persons(rows, records):
+    """What every person with at most so many records adds."""
+    sums = [np.zeros(rows.shape[1])]
+    for size in range(1, records + 1):
+        chosen = itertools.combinations_with_replacement(range(len(rows)), size)
+        sums += [rows[[*indices]].sum(axis=0) for indices in chosen]
+    return np.unique(np.round(np.array(sums), 12), axis=0)
+
+
+def farthest(first, second, norm):
+    order = {"l1": 1, "l2": 2}[norm]
+    return max(np.linalg.norm(second - row, ord=order, axis=1).max() for row in first)
+
+
+def claim_of(learner, domain, adjacency, distance):
+    case = Case(
+        learner=attrs.evolve(learner, distance=distance),
+        bound=StatisticBound(),
+        domain=domain,
+        adjacency=adjacency,
+    )
+    # A histogram has a claim in each norm.
+    return next((query, claim) for query, claim in case.claims() if claim.distance == distance)
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_record_moves_all_groups_by_what_is_claimed_and_no_more(name, relation, distance):
+    learner, definition = LEARNERS[name]
+    records = 2 if relation is REPLACE_ONE else None
+    query, claim = claim_of(learner, facts(records), relation, distance)
+    if name == "variance" and distance == "l1":
+        definition = lambda x, w: [*moments_of(x, w)[:2], moments_of(x, w)[2] / 2]  # noqa: E731
+    rows = placed(definition, 3, weight(relation, distance))
+    nothing = np.zeros((1, rows.shape[1]))
+    far = farthest(rows, rows if relation is REPLACE_ONE else nothing, distance)
+    assert str(query.distance) == distance
+    assert far <= claim.value
+    assert far == pytest.approx(claim.value, rel=1e-6)
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("name", ["count", "count where", "sum", "mean", "histogram"])
+def test_a_persons_records_move_them_by_what_is_claimed(name, relation, distance, records):
+    learner, definition = LEARNERS[name]
+    people = People(column="id", records=records)
+    domain = facts(people=people)
+    _, claim = claim_of(learner, domain, people.relation(relation), distance)
+    w = ROOT  # n is private where persons are the unit
+    rows = placed(definition, 3, w)
+    several = persons(rows, records)
+    nothing = np.zeros((1, rows.shape[1]))
+    far = farthest(several, several if relation is REPLACE_ONE else nothing, distance)
+    assert far <= claim.value * (1 + 1e-12)
+    assert far == pytest.approx(claim.value, rel=1e-6)
+
+
+def test_one_group_alone_is_left_or_entered():
+    """With a single group a replaced record can go nowhere else, and may cease to count."""
+    for relation, expected in ((ADD_REMOVE, 1.0), (REPLACE_ONE, 1.0)):
+        records = 2 if relation is REPLACE_ONE else None
+        learner = Count(by=("z",), edges={"z": (0, 1)})
+        assert claim_of(learner, facts(records), relation, "l2")[1].value == expected
+
+
+def sums(learner, domain, table):
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(public)
+    records = domain.project(table)
+    return query, learner.total_of(query, records, public).floats(), records, public
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_what_is_computed_is_what_is_defined(name, relation):
+    learner, definition = LEARNERS[name]
+    domain = facts(len(ROWS) if relation is REPLACE_ONE else None)
+    columns = dict(zip("xg", map(list, zip(*ROWS, strict=True)), strict=True))
+    asked, found, records, public = sums(learner, domain, {**columns, "z": [1.0] * len(ROWS)})
+    rows = placed(definition, 3, weight(relation, "l2"))
+    assert found.ravel() == pytest.approx(rows.sum(axis=0), abs=1e-9)
+    by_row = np.asarray(learner.contributions(asked, records, public)).reshape(len(ROWS), -1)
+    assert by_row == pytest.approx(rows, abs=1e-12)
+
+
+def test_groups_of_several_columns_and_of_ranges():
+    learner = Mean(column="x", by=("g", "z"), edges={"z": (0, 1, 2)})
+    table = {"x": [0.0, 10.0, 10.0], "g": ["a", "a", "c"], "z": [0.5, 0.5, 1.0]}
+    asked, found, _, _ = sums(learner, facts(), table)
+    assert asked.shape == (6, 2)
+    expected = np.zeros((6, 2))
+    expected[0], expected[5] = (2 * ROOT, 0), (ROOT, 1)
+    assert found == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        (Count(by=("g", "g")), "different columns"),
+        (Count(by=("g",), edges={"z": (0, 1)}), "the columns under by"),
+        (Count(bins={"z": 2}), "the columns under by"),
+        (Mean(column="x", by=("z",)), "either edges or a number of bins"),
+        (Histogram(column="x", bins=4, by=("x",)), "statistics.table"),
+        (Histogram(column="x", bins=4, by=("z",)), "statistics.table"),
+        (Count(by=("q",)), "a declared column"),
+        (Histogram(column="x", bins=1 << 15, by=("g",)), "groups"),
+    ],
+)
+def test_groups_that_cannot_be_are_refused(learner, message):
+    with pytest.raises(ParameterError, match=message):
+        sums(learner, facts(), {"x": [], "g": [], "z": []})
