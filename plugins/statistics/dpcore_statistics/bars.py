@@ -46,6 +46,23 @@ def cut_count(ends: Ends, domain: Domain) -> Ends:
     return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
 
 
+def combined(factors: tuple[float, ...], times: int, spread: NoiseLaw | None, miss: float) -> float:
+    """The half-width of a weighted sum of released numbers, each with noise of `spread`.
+
+    Args:
+        factors: Weights, each of so many numbers (`times`).
+    """
+    if spread is None:
+        return math.inf
+    total = times * math.fsum(map(abs, factors))
+    if isinstance(spread, NormalSpread):
+        # One normal law; rounding to the grid, and its steps, move each of the numbers.
+        length = math.sqrt(times) * math.hypot(*factors)
+        return spread.quantile(miss) * length + (spread.rounding + spread.step) * total
+    # Bonferroni: all numbers lie in their intervals.
+    return spread.within(miss / (times * len(factors))) * total
+
+
 def normal_quantile(spread: NormalSpread, miss: float) -> float:
     """z of a two-sided interval, with what rounding to the grid adds."""
     return -NormalDist().inv_cdf(miss / 2) + math.sqrt(2.0) * spread.rounding / spread.width

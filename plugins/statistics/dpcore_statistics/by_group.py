@@ -81,6 +81,12 @@ def groups_moved(contribution: float, within: float, groups: int, norm: Distance
     return ByRelation(add_remove=contribution, replace_one=max(within, between))
 
 
+def group_weight(norm: Distance, replaces: bool) -> float:
+    """w of a count beside sums, by default: what costs nothing under replacement, in l2."""
+    # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values alone move by.
+    return 1.0 if replaces and norm is Distance.L2 else math.sqrt(0.5)
+
+
 @attrs.frozen(kw_only=True)
 class ByGroup(Statistic):
     """A statistic of all records, or of every group of them.

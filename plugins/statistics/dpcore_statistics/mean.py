@@ -30,7 +30,7 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
-from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.by_group import ByRanges, group_weight
 from dpcore_statistics.columns import NumberColumn, number_column
 
 
@@ -66,11 +66,7 @@ class Averaged(ByRanges):
 
     def one_group(self, public: Public) -> Self:
         """The same, with the weight of the count that is best where records change groups."""
-        weight = self.weight
-        if weight is None:
-            # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values alone move by.
-            is_free = public.domain.exact is not None and self.norm(public) is Distance.L2
-            weight = 1.0 if is_free else math.sqrt(0.5)
+        weight = self.weight or group_weight(self.norm(public), public.domain.exact is not None)
         return attrs.evolve(super().one_group(public), weight=weight)
 
     def count_weight(self, public: Public) -> float:

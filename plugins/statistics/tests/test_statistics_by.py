@@ -7,16 +7,32 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
+import dpcore
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Domain,
+    Public,
+    PublicCoins,
+    Range,
+    SecretCoins,
+)
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
+from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
 from dpcore_statistics.count import Count
+from dpcore_statistics.distinct import Distinct, DistinctBound
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
+
+from statistics_checks import band
+
+SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
 
 X = (0.0, 5.0, 10.0, None)
 ROWS = list(itertools.product(X, "abc"))
@@ -195,3 +211,69 @@ def test_groups_of_several_columns_and_of_ranges():
 def test_groups_that_cannot_be_are_refused(learner, message):
     with pytest.raises(ParameterError, match=message):
         sums(learner, facts(), {"x": [], "g": [], "z": []})
+
+
+GROUPED = {"of": ("x",), "edges": {"x": (0, 5, 10)}}
+VALUES = [(x, g) for x in (0.0, 7.0) for g in "ab"]
+
+
+def numbers(rows):
+    """How many of the two cells occur in each group, by the definition."""
+    return [len({x >= 5 for x, group in rows if group == g}) for g in "abc"]
+
+
+@pytest.mark.parametrize("records", [0, 1, 2, 3])
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+def test_distinct_values_of_groups_move_by_what_is_claimed(relation, distance, records):
+    """All tables of up to three records, and one record or person beside them."""
+    people = People(column="id", records=records) if records else None
+    domain = facts(4 if relation is REPLACE_ONE and not records else None, people)
+    learner = Distinct(by=("g",), distance=distance, **GROUPED)
+    adjacency = people.relation(relation) if people else relation
+    case = Case(learner=learner, bound=DistinctBound(), domain=domain, adjacency=adjacency)
+    ((_, claim),) = case.claims()
+    multisets = itertools.combinations_with_replacement
+    least, most = (0 if records else 1), max(1, records)
+    several = [rows for size in range(least, most + 1) for rows in multisets(VALUES, size)]
+    order, far = {"l1": 1, "l2": 2}[distance], 0.0
+    for base in (rows for size in range(3) for rows in multisets(VALUES, size)):
+        found = np.array([numbers([*base, *rows]) for rows in several], dtype=float)
+        others = found if relation is REPLACE_ONE else np.array([numbers(base)], dtype=float)
+        far = max(far, max(np.linalg.norm(found - row, ord=order, axis=1).max() for row in others))
+    assert far <= claim.value
+    if records < 2:  # k records of a person may not all bring a value: two cells a group
+        assert far == pytest.approx(claim.value, rel=1e-9)
+
+
+def test_distinct_values_are_those_of_the_definition():
+    learner, domain = Distinct(by=("g",), **GROUPED), facts()
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(public)
+    for rows in ([], [(0.0, "a")], [(0.0, "a"), (7.0, "a"), (7.0, "c"), (8.0, "c")]):
+        columns = {"x": [x for x, _ in rows], "g": [g for _, g in rows], "z": [1.0] * len(rows)}
+        found = learner.statistic(query, domain.project(columns), public, SECRET)
+        assert found.tolist() == numbers(rows)
+
+
+@pytest.mark.parametrize("exact", [None, 900])
+def test_all_groups_are_covered_together_empty_ones_too(exact):
+    rng = np.random.default_rng(3)
+    x, g = 10 * rng.beta(1, 3, 900), rng.choice(["a", "b"], 900, p=[0.05, 0.95])
+    domain = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b", "c"))}, exact=exact)
+    relation = ADD_REMOVE if exact is None else REPLACE_ONE
+    means = [x[g == group].mean() if group != "c" else 5.0 for group in "abc"]
+    counts = [float((g == group).sum()) for group in "abc"]
+    draws, hits = 100, np.zeros(2)
+    priced = dpcore.price(
+        domain=domain, adjacency=relation, budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6),
+        learner=Mean(column="x", by=("g",)), mechanism=Gaussian(), coins=PublicCoins(1),
+    )  # fmt: skip
+    for seed in range(draws):
+        outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))
+        table = outcome.models["release"].tables[""]
+        assert [*table][:2] == ["g", "statistic"]
+        truth = np.ravel(list(zip(means, counts, strict=True)))
+        inside = (table.low <= truth) & (truth <= table.high)
+        hits += inside.reshape(3, 2).all(axis=0)
+    assert hits.min() >= band(draws)[0]
