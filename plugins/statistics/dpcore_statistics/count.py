@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -16,10 +19,23 @@ from dpcore_statistics.by_group import ByRanges
 
 @attrs.frozen(kw_only=True)
 class Count(ByRanges):
-    """The number of records, or of those that meet a condition.
+    """The number of records or of persons, or of those that meet a condition.
 
     Total: as every statistic.
+
+    Args:
+        of: What is counted: records, or persons, each of whom counts once if any of their records
+            meets the condition. For domains with `people`.
     """
+
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted."""
+        return self.of
 
     def query(self, public: Public) -> SumQuery:
         """One query for one integer, exact and not negative."""
@@ -52,7 +68,7 @@ class Count(ByRanges):
         low, high = cut_count(around(float(estimate), answer.spread, self.miss), public.domain)
         return Statistics.of(
             Figures(
-                about={"statistic": ("count",)},
+                about={"statistic": (self._label(public),)},
                 estimate=np.array([estimate]),
                 low=np.array([low]),
                 high=np.array([high]),
@@ -60,6 +76,11 @@ class Count(ByRanges):
                 covers="noise only: where the exact count lies",
             )
         )
+
+    def _label(self, public: Public) -> str:
+        """Says what is counted, where it may be records or persons."""
+        is_said = self.states_unit and public.domain.people is not None
+        return f"count of {self.of}" if is_said else "count"
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -48,11 +49,21 @@ class Histogram(ByGroup):
         column: A declared range, or categories.
         edges: Of the cells of a range, increasing: [e0, e1), ..., the last one closed.
         bins: In place of edges: so many equal parts of the range.
+        of: What is counted: records, or persons, each of whom counts once in every cell that any of
+            their records is in. For domains with `people`.
     """
 
     column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted."""
+        return self.of
 
     def groups(self, public: Public) -> Marginal:
         """The groups, of categories alone: edges and bins are of the column that is counted."""

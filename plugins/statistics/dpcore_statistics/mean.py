@@ -134,10 +134,9 @@ class Mean(Averaged):
             counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
             # At least one value: a noisy count near 0 or below would give no estimate at all.
             position = total / max(1.0, weighted / weight)
-            rows = [
-                (name, *in_units(column, position, mean_ends)),
-                ("count", weighted / weight, *counts),
-            ]
+            rows = [(name, *in_units(column, position, mean_ends))]
+            if self.publishes_count:
+                rows.append(("count", weighted / weight, *counts))
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -162,10 +161,8 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
     if not learner.counted(public):
         return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}",)
     count = spread.within(learner.miss) / learner.count_weight(public)
-    return (
-        f"mean of {learner.column} about +- {in_digits(half)}/n for n values",
-        f"count +- {count:.4g}",
-    )
+    lines = (f"mean of {learner.column} about +- {in_digits(half)}/n for n values",)
+    return (*lines, f"count +- {count:.4g}") if learner.publishes_count else lines
 
 
 def in_units(

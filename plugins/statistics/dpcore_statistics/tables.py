@@ -11,7 +11,7 @@ The default weights have the least total squared error: :math:`w_j\propto c_j^{1
 """
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -49,6 +49,11 @@ class Table(Statistic):
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     weights: dict[str, float] = attrs.field(factory=dict)
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted."""
+        return "records"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:
         """The marginals with their weights.

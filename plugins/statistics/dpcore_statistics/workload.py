@@ -76,6 +76,11 @@ class Workload(Statistic):
             raise ParameterError("workload", "prefixes, ranges or cells", "ask_for", self.ask_for)
         return np.vstack([np.eye(cells), np.ones((1, cells))])
 
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted."""
+        return "records"
+
     def strategy(self, public: Public) -> Strategy:
         """What is measured: the optimum in l2; the cells themselves in l1."""
         # In l1 the cells themselves are measured: the optimum is for l2.
