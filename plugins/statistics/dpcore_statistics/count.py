@@ -34,7 +34,7 @@ class Count(ByRanges):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return self.of
 
     def query(self, public: Public) -> SumQuery:

@@ -121,7 +121,7 @@ class GroupBy(Paired):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return None if self.column is not None and self.clip == "person" else self.of
 
     def groups(self, public: Public) -> Marginal:

@@ -62,7 +62,7 @@ class Histogram(ByGroup):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return self.of
 
     def groups(self, public: Public) -> Marginal:

@@ -69,7 +69,7 @@ class Running(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return "records" if self.amount is None else None
 
     def periods(self, public: Public) -> Cells:

@@ -52,7 +52,7 @@ class Table(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return "records"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:

@@ -78,7 +78,7 @@ class Workload(Statistic):
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted."""
+        """What is counted: records, or persons."""
         return "records"
 
     def strategy(self, public: Public) -> Strategy:

@@ -89,6 +89,11 @@ NOT_ATTAINED = {  # where fewer than 95 of 100 are reached: of which relation, h
         0.8,
         "twice the clip: no two matrices of squares are opposite",
     ),
+    ("statistics.histogram, of: persons", "counts"): (
+        REPLACE_ONE,
+        0.7,
+        "the search meets no two persons in all different cells; brute force over persons does",
+    ),
     ("statistics.mean, clip: person", "mean"): (
         REPLACE_ONE,
         0.81,
