@@ -137,11 +137,12 @@ class ByGroup(Statistic):
         """The question's own theorem, or by group the one above."""
         if not self.by:
             return self.moved(query, public)
-        inner = attrs.evolve(self._inner(public), distance=query.distance)
+        norm = query.distance
+        inner = attrs.evolve(self._inner(public), distance=norm, norms=(norm,))
         within = self.one_group(public).moved(inner, inside(public))
         if isinstance(within, Refused):
             return within
-        return groups_moved(within.add_remove, within.replace_one, query.shape[0], query.distance)
+        return groups_moved(within.add_remove, within.replace_one, query.shape[0], norm)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: what each record adds, by group in its own group's block alone."""

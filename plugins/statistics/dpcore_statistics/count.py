@@ -15,6 +15,7 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.histogram import ONE_CELL_NORMS
 
 
 @attrs.frozen(kw_only=True)
@@ -47,6 +48,11 @@ class Count(ByRanges):
             values="integers",
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
+
+    def planned(self, public: Public) -> SumQuery:
+        """The same of all groups, whose counts are disjoint: bounded in both norms."""
+        query = super().planned(public)
+        return attrs.evolve(query, norms=ONE_CELL_NORMS) if self.by else query
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.

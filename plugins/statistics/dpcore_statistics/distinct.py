@@ -114,7 +114,7 @@ class Distinct(Folding):
         (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
         # The theorem is about this number: the counts themselves would move by more.
         by_group = counts.floats().reshape(query.real_size, -1)
-        return np.count_nonzero(by_group, axis=1).astype(np.float64)
+        return np.asarray(np.count_nonzero(by_group, axis=1), dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: how many of a block's records are in each cell."""

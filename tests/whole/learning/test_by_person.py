@@ -39,6 +39,7 @@ LEARNERS = [
     Mean(column="a", clip="person", distance="l1"),
     Variance(column="a", clip="person", counts_for=2.0),
     Histogram(column="a", bins=4, clip="person", states_unit=False),
+    Mean(column="a", by=("b",), bins={"b": 3}, clip="person"),
     GroupBy(by=("b",), bins={"b": 3}, column="a", clip="person", counts_for=2.0),
 ]
 
