@@ -1,7 +1,5 @@
 """Count: how many records meet a condition."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import attrs
