@@ -277,3 +277,32 @@ def test_all_groups_are_covered_together_empty_ones_too(exact):
         inside = (table.low <= truth) & (truth <= table.high)
         hits += inside.reshape(3, 2).all(axis=0)
     assert hits.min() >= band(draws)[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [50, 500, 20_000])
+def test_bars_by_group_hold_together_on_skewed_data_with_ties(size):
+    rng = np.random.default_rng(size)
+    x = np.round(10 * rng.beta(0.5, 4, size), 1)
+    g = rng.choice(["a", "b", "c"], size, p=[0.02, 0.28, 0.7])
+    domain = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b", "c"))})
+    groups = [x[g == group] for group in "abc"]
+    truth = {
+        "mean": [values.mean() if values.size else 5.0 for values in groups],
+        "sum": [values.sum() for values in groups],
+    }
+    learners = {"mean": Mean(column="x", by=("g",)), "sum": Total(column="x", by=("g",))}
+    draws = 400
+    for name, learner in learners.items():
+        priced = dpcore.price(
+            domain=domain, adjacency=ADD_REMOVE, learner=learner, mechanism=Gaussian(),
+            budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6), coins=PublicCoins(1),
+        )  # fmt: skip
+        hits = 0
+        for seed in range(draws):
+            outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))
+            table = outcome.models["release"].tables[""]
+            step = len(table.estimate) // 3
+            low, high = table.low[::step], table.high[::step]
+            hits += bool(((low - 1e-9 <= truth[name]) & (truth[name] <= high + 1e-9)).all())
+        assert hits >= band(draws)[0]
