@@ -182,7 +182,8 @@ def test_the_bound_fits_the_values_and_the_mean_is_covered():
         clipped = np.clip(values, -largest, largest).mean()
         found += figures.low[0] <= clipped <= figures.high[0]
         beyond += figures.low[2] <= np.count_nonzero(values > largest) <= figures.high[2]
-        assert "THE MEAN OF THE VALUES AS THEY ARE" not in figures.covers
+        is_warned = "THE MEAN OF THE VALUES AS THEY ARE" in figures.covers
+        assert is_warned or np.mean(values > largest) < 0.02
     assert found >= band(draws)[0]
     assert beyond >= band(draws)[0]
 
