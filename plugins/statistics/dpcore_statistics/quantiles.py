@@ -34,8 +34,7 @@ is taken follows from public widths at a unit of budget, to which both are propo
 
 One quantile is a choice, whose typical error is a third of a rank's noise. Without intervals
 typical errors are compared: a choice's is .7 of its scale, a rank's .8 of its deviation. A
-recursion of choices is not offered: at m quantiles its floor(log2 m) + 1 levels have a wider bar
-than prefixes have on every grid of up to 2,048 points.
+recursion of choices is not offered.
 """
 
 import math

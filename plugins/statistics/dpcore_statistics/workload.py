@@ -14,7 +14,7 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.histogram import Cells
+from dpcore_statistics.columns import Cells
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.strategies import (
     LARGEST_OPTIMISED,
@@ -97,6 +97,11 @@ class Workload(Statistic):
         if self.ask_for != "cells":
             raise ParameterError("workload", "prefixes, ranges or cells", "ask_for", self.ask_for)
         return np.vstack([np.eye(cells), np.ones((1, cells))])
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return "records"
 
     def strategy(self, public: Public) -> Strategy:
         """What is measured: the optimum in l2; in l1 a tree, or the cells themselves."""

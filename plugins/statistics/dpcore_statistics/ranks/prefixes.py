@@ -36,9 +36,9 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.columns import number_column
+from dpcore_statistics.columns import MOST_CELLS, number_column
 from dpcore_statistics.groups import Grouped
-from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
+from dpcore_statistics.statistic import ROOT_TWO
 from dpcore_statistics.strategies import (
     Lengths,
     Strategy,
