@@ -11,7 +11,7 @@ they are -1 and +1, of more a code. A domain without a target has no labels: the
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -61,6 +61,9 @@ class Domain:
         norm: Rows are scaled down to at most this l2 norm after encoding, if given.
         groups: Columns by name that are no features: models never see them, evaluations may tell of
             the groups that they form.
+        sampled: How the records came from a population: `independent` draws, `census` (there is no
+            other record), or the public size of the population that they were drawn from without
+            regard to what they say. None says nothing: no guarantee rests on it.
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
     """
@@ -73,6 +76,7 @@ class Domain:
     norm: float | None = None
     people: People | None = None
     groups: Mapping[str, Column] = attrs.field(factory=dict)
+    sampled: Literal["independent", "census"] | int | None = None
 
     def __attrs_post_init__(self) -> None:
         need(
@@ -139,6 +143,16 @@ class Domain:
             "an exact count or a limit, not both",
             owner="domain",
         )
+        # A population is no smaller than its sample, so that its share lies in [0, 1].
+        least = 1 if self.exact is None else self.exact
+        need(
+            self.sampled in (None, "independent", "census")
+            or (is_integer(self.sampled) and int(self.sampled) >= least),
+            "domain",
+            "independent, census, or the size of a population, no smaller than the records",
+            "sampled",
+            self.sampled,
+        )
         need_field(
             self.norm is None or (is_finite(self.norm) and self.norm > 0),
             self,
@@ -153,7 +167,8 @@ class Domain:
         text = ", ".join(f"{name}={value!r}" for name, value in zip(fields, values, strict=True))
         whose = "" if self.people is None else f", people={self.people!r}"
         grouped = f", groups={self.groups!r}" if self.groups else ""
-        return f"Domain({text}{whose}{grouped})"
+        drawn = "" if self.sampled is None else f", sampled={self.sampled!r}"
+        return f"Domain({text}{whose}{grouped}{drawn})"
 
     @property
     def labelled(self) -> bool:

@@ -344,7 +344,7 @@ class Plan(Shown):
         domain = self.request.domain
         # Two charges against one ledger add up only if neighbours mean the same in both. By adding
         # or replacing records they do; other relations need the declared domain as their frame.
-        declared = domain.people or attrs.evolve(domain, exact=None, limit=None)
+        declared = domain.people or attrs.evolve(domain, exact=None, limit=None, sampled=None)
         needs_frame = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
         return Charge(
             events=events,

@@ -25,6 +25,7 @@ from dpcore.specs.grammar import (
     DomainText,
     RangeColumn,
     ReplaceFeatures,
+    SampledOf,
     SpecText,
     TextsColumn,
 )
@@ -152,6 +153,7 @@ def _domain(here: Node, data: DataText) -> Domain:
         norm=domain.norm,
         people=_people(domain, [*features, *group_columns, data.target]),
         groups=group_columns,
+        sampled=domain.sampled.of if isinstance(domain.sampled, SampledOf) else domain.sampled,
     )
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
+from dpcore.specs.column_schema import COLUMN_SCHEMA
+
 Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
 
 _WORD = {"needs": "letters, digits, - and _"}
@@ -16,95 +18,6 @@ Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)]
 _LEDGER = "^([A-Za-z0-9][A-Za-z0-9_-]{0,63}|.{1,400}[.]ledger)$"
 _PLACE = {"needs": "a name of at most 64 letters, digits, - and _, or a path that ends in .ledger"}
 _NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
-
-COLUMN_SCHEMA: dict[str, Any] = {
-    "description": "[low, high] is a range of numbers, [text, text, ...] a list of categories.",
-    "anyOf": [
-        {
-            "type": "array",
-            "items": {"type": "number"},
-            "minItems": 2,
-            "maxItems": 2,
-        },
-        {"type": "array", "items": {"type": "string"}, "minItems": 2},
-        {
-            "type": "object",
-            "properties": {
-                "range": {
-                    "description": "Public ends of the values, low < high.",
-                    "type": "array",
-                    "items": {"type": "number"},
-                },
-                "default": {
-                    "description": "Stands for what is not a number; the middle if left out.",
-                    "type": "number",
-                },
-                "missing": {
-                    "description": "Whether what is not a number stays missing.",
-                    "type": "boolean",
-                },
-            },
-            "required": ["range"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {
-                "texts": {
-                    "description": "Bytes of a value that nobody listed, at most.",
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": 384,
-                },
-            },
-            "required": ["texts"],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {
-                "categories": {
-                    "description": "The public list of values, two or more.",
-                    "type": "array",
-                    "items": {"type": ["string", "number"]},
-                },
-                "default": {
-                    "description": "Stands for every other value.",
-                    "type": ["string", "number"],
-                },
-                "categories_from": {
-                    "description": "A file of them beside the spec, one a line, for a long list.",
-                    "type": "string",
-                },
-            },
-            "oneOf": [{"required": ["categories"]}, {"required": ["categories_from"]}],
-            "additionalProperties": False,
-        },
-        {
-            "type": "object",
-            "properties": {
-                "dates": {
-                    "description": "The public first and last date, such as 2020-01-31.",
-                    "type": "array",
-                    "items": {"type": "string"},
-                    "minItems": 2,
-                    "maxItems": 2,
-                },
-                "default": {
-                    "description": "Stands for what is no date; the middle if left out.",
-                    "type": "string",
-                },
-                "missing": {
-                    "description": "Whether what is no date stays missing.",
-                    "type": "boolean",
-                },
-            },
-            "required": ["dates"],
-            "additionalProperties": False,
-        },
-    ],
-}
-
 
 LearnerText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/learner"})]
 BoundText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/bound"})]
@@ -173,6 +86,16 @@ class AtMost(Struct, frozen=True, forbid_unknown_fields=True):
     at_most: Annotated[int, Meta(ge=1)]
 
 
+class SampledOf(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{of: INT}`: records drawn from a population of public size.
+
+    Args:
+        of: How many there are in the population.
+    """
+
+    of: Annotated[int, Meta(ge=1)]
+
+
 class PeopleText(Struct, frozen=True, forbid_unknown_fields=True):
     """`{column: NAME, records: INT}`: whose a record is, where a person is protected.
 
@@ -198,6 +121,8 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
         norm: Encoded rows are scaled down to at most this l2 norm.
         people: Whose a record is. The guarantee is then about all records of one person; how many
             records there are is private.
+        sampled: How the records came from a population: `independent` draws, `{of: INT}` draws from
+            so many, or a `census`. No guarantee rests on it; intervals about the population do.
     """
 
     records: Annotated[int, Meta(ge=1)] | AtMost | Literal["private"]
@@ -217,6 +142,7 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
     groups: Annotated[
         Any, Meta(extra_json_schema={"type": "object", "additionalProperties": COLUMN_SCHEMA})
     ] = None
+    sampled: SampledOf | Literal["independent", "census"] | None = None
 
 
 class Csv(Struct, frozen=True, forbid_unknown_fields=True):

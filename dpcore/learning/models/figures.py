@@ -32,7 +32,35 @@ NOISE = "noise"
 BY_LAW = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
+POPULATION = "population"
+"""The kind of an interval: where the number of the population lies that records were drawn from."""
+
+BY_INVERSION = "all values that a test with the law of the noise and of sampling does not reject"
+"""How an interval of that kind is found."""
+
+NOTHING = "says nothing"
+"""What stands in place of an interval about the population that would be of any width."""
+
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
+_ENDS = {LOW: -1, HIGH: 1, f"{POPULATION}_{LOW}": -1, f"{POPULATION}_{HIGH}": 1}  # rounded outwards
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class PopulationBars:
+    """Intervals of the same numbers in the population that the records were drawn from.
+
+    Args:
+        low, high: Ends of each number's interval; infinite where it says nothing.
+        level: The probability with which an interval holds, or with which all hold together.
+        joint: Whether all intervals of the table hold together at that level.
+        covers: What an interval includes and assumes, in words.
+    """
+
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    level: float
+    joint: bool = False
+    covers: str
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -48,6 +76,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         covers: What an interval includes, in words.
         display: The same numbers made consistent (no negative count, the known total), for readers
             alone: they are biased, so that further estimates start from `estimate`.
+        population: Intervals that include sampling error too, where they were asked for.
+        kind: What `low` and `high` are about: `noise`, or `population` where that alone is told.
     """
 
     about: Mapping[str, tuple[Any, ...]]
@@ -58,6 +88,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     joint: bool = False
     covers: str = NOISE_ONLY
     display: NDArray[np.float64] | None = None
+    population: PopulationBars | None = None
+    kind: str = NOISE
 
     def __attrs_post_init__(self) -> None:
         rows = {len(column) for column in self.columns.values()}
@@ -67,6 +99,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def columns(self) -> dict[str, tuple[Any, ...]]:
         """All columns, by name and in order."""
         entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
+        if (population := self.population) is not None:
+            low, high = list(_ENDS)[2:]
+            entries |= {low: population.low, high: population.high}
         if self.display is not None:
             entries[DISPLAY] = self.display
         return {name: tuple(map(_plain, column)) for name, column in entries.items()}
@@ -106,7 +141,16 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def unstated(self) -> Figures:
         """The same numbers without intervals, for noise whose law the mechanism does not state."""
         nothing = np.full(self.estimate.shape, math.inf)
-        return attrs.evolve(self, low=-nothing, high=nothing, covers=UNSTATED_NOISE)
+        return attrs.evolve(
+            self, low=-nothing, high=nothing, covers=UNSTATED_NOISE, population=None
+        )
+
+    def of_population(self) -> Figures:
+        """The same numbers, with the intervals of the population alone where there are some."""
+        if (bars := self.population) is None:
+            return self
+        fields = {name: getattr(bars, name) for name in ("low", "high", "level", "joint", "covers")}
+        return attrs.evolve(self, **fields, population=None, kind=POPULATION)
 
     def printed_rows(self, digits: int = 4) -> list[tuple[str, ...]]:
         """The rows as texts, numbers by so many digits, and whole ones in full.
@@ -115,17 +159,25 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         Where nothing is known of a number's interval, it says so.
         """
         columns = self.columns
-        ends = zip(columns[LOW], columns[HIGH], strict=True)
-        unknown = [pair == (-math.inf, math.inf) for pair in ends]
-        directions = {LOW: -1, HIGH: 1}
+        # By both ends: one that is infinite alone is an end, and none is told where both are.
+        unknown = {
+            f"{kind}{name}": [
+                pair == (-math.inf, math.inf)
+                for pair in zip(columns[f"{kind}{LOW}"], columns[f"{kind}{HIGH}"], strict=True)
+            ]
+            for kind in ("", f"{POPULATION}_")
+            for name in (LOW, HIGH)
+            if f"{kind}{name}" in columns
+        }
         texts = [
             [
                 str(value) if isinstance(value, str | bool)
-                else NOT_STATED if name in directions and nothing
-                else number_cell(value, directions.get(name, 0), digits)
-                for value, nothing in zip(column, unknown, strict=True)
+                else nothing if name in unknown and unknown[name][row]
+                else number_cell(value, _ENDS.get(name, 0), digits)
+                for row, value in enumerate(column)
             ]
             for name, column in columns.items()
+            for nothing in (NOT_STATED if name in (LOW, HIGH) and self.kind == NOISE else NOTHING,)
         ]  # fmt: skip
         return list(zip(*texts, strict=True))
 
@@ -158,20 +210,28 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             for name, column in self.columns.items()
         }
         # A list: a number may have intervals of several kinds, each between columns of its own.
-        interval = {
-            "kind": NOISE,
-            "of": ESTIMATE,
-            "between": [LOW, HIGH],
-            "level": self.level if self.stated else None,
-            "together": self.joint,
-            "method": BY_LAW,
-            "covers": self.covers,
-        }
-        return {"columns": columns, "intervals": [interval]}
+        names = list(_ENDS)
+        intervals = [
+            {
+                "kind": kind,
+                "of": ESTIMATE,
+                "between": ends,
+                "level": bars.level if self.stated else None,
+                "together": bars.joint,
+                "method": BY_LAW if kind == NOISE else BY_INVERSION,
+                "covers": bars.covers,
+            }
+            for kind, ends, bars in (
+                (self.kind, names[:2], self),
+                (POPULATION, names[2:], self.population),
+            )
+            if bars is not None
+        ]
+        return {"columns": columns, "intervals": intervals}
 
     def settled(self) -> Figures:
         """A copy that shares nothing with this one, and is made of plain values alone."""
-        display = self.display
+        display, bars = self.display, self.population
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
             estimate=np.array(self.estimate, dtype=np.float64),
@@ -182,6 +242,16 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             # A plain str, whatever subclass of it a plugin may have published.
             covers="".join(self.covers),
             display=None if display is None else np.array(display, dtype=np.float64),
+            population=None
+            if bars is None
+            else PopulationBars(
+                low=np.array(bars.low, dtype=np.float64),
+                high=np.array(bars.high, dtype=np.float64),
+                level=float(bars.level),
+                joint=bool(bars.joint),
+                covers="".join(bars.covers),
+            ),
+            kind=POPULATION if self.kind == POPULATION else NOISE,
         )
 
     @property
@@ -192,8 +262,13 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         # Where no number has an interval, no level holds.
         if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
             return f"intervals are {NOT_STATED}"
-        together = ", all together" if self.joint and self.estimate.size > 1 else ""
-        return f"{100 * self.level:g} % intervals{together}; {self.covers}"
+        bars = _bars_in_words(self, self.estimate.size)
+        if self.population is None:
+            return bars
+        # Two kinds of intervals: each says which columns it stands in.
+        wider = _bars_in_words(self.population, self.estimate.size)
+        low, high = list(_ENDS)[2:]
+        return f"{LOW} to {HIGH}: {bars}. {low} to {high}: {wider}"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -241,10 +316,21 @@ class Statistics(Shown):
             tables={name: figures.unstated() for name, figures in self.tables.items()}
         )
 
+    def of_population(self) -> Statistics:
+        """The same numbers, with intervals as `Figures.of_population` has them."""
+        return Statistics(
+            tables={name: figures.of_population() for name, figures in self.tables.items()}
+        )
+
     def covering(self, more: str) -> Statistics:
         """The same, with one more clause about what every interval covers."""
         tables = {
-            name: attrs.evolve(figures, covers=f"{figures.covers}; {more}")
+            name: attrs.evolve(
+                figures,
+                covers=f"{figures.covers}; {more}",
+                population=figures.population
+                and attrs.evolve(figures.population, covers=f"{figures.population.covers}; {more}"),
+            )
             for name, figures in self.tables.items()
         }
         return Statistics(tables=tables)
@@ -259,6 +345,12 @@ class Statistics(Shown):
                 kind = np.float64 if numeric else np.str_
                 named_arrays[f"{name}.{column}".lstrip(".")] = np.array(values, dtype=kind)
         return named_arrays
+
+
+def _bars_in_words(bars: Figures | PopulationBars, rows: int) -> str:
+    """The level of intervals, and what they cover."""
+    together = ", all together" if bars.joint and rows > 1 else ""
+    return f"{100 * bars.level:g} % intervals{together}; {bars.covers}"
 
 
 def _simple(value: Any) -> bool | int | float | str:

@@ -16,7 +16,7 @@ A person's k records may lie in k groups, or in one. The latter moves the blocks
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
@@ -104,7 +104,9 @@ class ByGroup(Statistic):
     def one_group(self, public: Public) -> Self:
         """The same question, asked in one group, with bars that hold together over all of them."""
         level = 1 - apart(self.miss, self.groups(public).size)
-        return attrs.evolve(self, by=(), level=level)
+        # Settled for all records, as the default depends on public facts that a group lacks.
+        interval: Literal["noise", "both"] = "both" if self.samples(public) else "noise"
+        return attrs.evolve(self, by=(), level=level, interval=interval)
 
     @abstractmethod
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
@@ -222,7 +224,7 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
     size = first.estimate.size
     rows = [key for key in keys for _ in range(size)]
     columns = dict(zip(about, zip(*rows, strict=True), strict=True))
-    numbers = {
+    numbers: dict[str, Any] = {
         field.name: np.concatenate([getattr(table, field.name) for table in figures])
         for field in attrs.fields(Figures)
         if isinstance(getattr(first, field.name), np.ndarray)
@@ -230,8 +232,17 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
     # Two statistics of one group have bars of their own: each holds together over the groups.
     joint = first.joint or size == 1
     apart_clause = "" if joint else "; of each statistic they hold together over all groups"
+    bars = first.population and attrs.evolve(
+        first.population,
+        low=np.concatenate([table.population.low for table in figures if table.population]),
+        high=np.concatenate([table.population.high for table in figures if table.population]),
+        level=level,
+        joint=joint,
+        covers=f"{first.population.covers}{apart_clause}",
+    )
     return attrs.evolve(
         first,
+        population=bars,
         about={
             **columns,
             **{name: len(keys) * tuple(cells) for name, cells in first.about.items()},

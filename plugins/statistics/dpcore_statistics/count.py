@@ -11,9 +11,16 @@ from dpcore.checks import one_of
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import around, cut_count
+from dpcore_statistics.bars import around, cut_count, share
 from dpcore_statistics.by_group import ByRanges
-from dpcore_statistics.histogram import ONE_CELL_NORMS
+from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    population_bars,
+    sampling_of,
+    stacked_ends,
+)
+from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
 
 
 @attrs.frozen(kw_only=True)
@@ -36,13 +43,34 @@ class Count(ByRanges):
         """What is counted: records, or persons."""
         return self.of
 
+    def unsampled(self, public: Public) -> str:
+        """A sample of a finite population has shares, and no count but the one it has."""
+        domain = public.domain
+        is_share = self.of == "records" and bool(self.where)
+        if domain.sampled == "independent" or (is_share and domain.people is None):
+            return ""
+        return "sampled: independent, or a condition under where (then a share is told)"
+
+    def pays_for_population(self, public: Public) -> bool:
+        """Whether a replaced record moves one cell alone, and two of them where both are told."""
+        is_replacement = public.domain.exact is not None
+        return bool(self.by) and is_replacement and self.groups(public).size == 1
+
+    def _rest_is_told(self, public: Public) -> bool:
+        """Whether the records that do not meet the condition are counted beside the others."""
+        domain = public.domain
+        has_rest = self.of == "records" and bool(self.where) and domain.people is None
+        return has_rest and domain.exact is None and self.samples(public)
+
     def query(self, public: Public) -> SumQuery:
-        """One query for one integer, exact and not negative."""
+        """One query for one integer, exact and not negative; or for two, in disjoint cells."""
+        norm, is_pair = self.norm(public), self._rest_is_told(public)
         # An exponent of 0 is a unit of 1: integers are not rounded, so nothing is added for that.
         return SumQuery(
             name="count",
-            shape=(1,),
-            distance=self.norm(public),
+            shape=(1 + is_pair,),
+            distance=norm,
+            norms=ONE_CELL_NORMS if is_pair else (norm,),
             values="integers",
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
@@ -60,24 +88,47 @@ class Count(ByRanges):
         """
         # A count of all records is public under replacement; `StatisticBound` then refuses it.
         count_is_public = not self.where and public.domain.people is None
+        # Within a group a replaced record may leave one of two cells for the other one.
+        if query.real_size == 2:
+            return counts_moved(query.distance)
         return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""
-        return self.chosen(block, public).astype(np.float64)[:, None]
+        chosen = self.chosen(block, public)[:, None]
+        cells = np.hstack([chosen, ~chosen]) if query.real_size == 2 else chosen
+        return cells.astype(np.float64)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One table of one row: the count with its interval, cut to what is possible."""
-        (estimate,) = answer.value
-        low, high = cut_count(around(float(estimate), answer.spread, self.miss), public.domain)
+        """One table: the count with its interval, cut to what is possible, and maybe its share."""
+        domain, spread = public.domain, answer.spread
+        estimate, *rest = (float(number) for number in answer.value)
+        ends = around(estimate, spread, self.miss)
+        rows = [(self._label(public), estimate, *cut_count(ends, domain))]
+        # Beside the rest, or out of a public number, a count is a share too.
+        out_of, n, bars = None if domain.exact is None else float(domain.exact), 1.0, None
+        if self.samples(public):
+            law = sampling_of(spread, self.miss, domain)
+            wider = [counts_in(domain, estimate, law, out_of=out_of)]
+            if rest:
+                n, ends = estimate + rest[0], share(estimate, rest[0], (1, 1), spread, self.miss)
+                wider.append(NOTHING if law is None else noisy_share(estimate, rest[0], law))
+            elif out_of is not None:
+                n, ends = out_of, (rows[0][2] / out_of, rows[0][3] / out_of)
+                wider.append(NOTHING if law is None else public_share(estimate, out_of, law))
+            if len(wider) > 1:
+                rows.append(("share", min(max(estimate / max(1.0, n), 0.0), 1.0), *ends))
+            what = "the expected count, and the share of the population that meets the condition"
+            bars = population_bars(stacked_ends(wider), self.level, what, domain, law)
         return Statistics.of(
             Figures(
-                about={"statistic": (self._label(public),)},
-                estimate=np.array([estimate]),
-                low=np.array([low]),
-                high=np.array([high]),
+                about={"statistic": tuple(row[0] for row in rows)},
+                estimate=np.array([row[1] for row in rows]),
+                low=np.array([row[2] for row in rows]),
+                high=np.array([row[3] for row in rows]),
                 level=self.level,
                 covers="noise only: where the exact count lies",
+                population=bars,
             )
         )
 

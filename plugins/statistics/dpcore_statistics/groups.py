@@ -29,7 +29,11 @@ from dpcore_statistics.bars import ratio
 from dpcore_statistics.by_group import groups_of
 from dpcore_statistics.columns import Marginal, number_column, one_hot
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted
-from dpcore_statistics.mean import in_units, with_count
+from dpcore_statistics.mean import column_ends, in_units, with_count
+from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
+from dpcore_statistics.population.pairs import compared, require_comparable
+from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of, spread_over
+from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 
@@ -102,6 +106,8 @@ class GroupBy(Paired):
         column: Of the means: a declared range; counts alone if left out.
         of: What is counted: records, or persons, each of whom counts once in every group that any
             of their records is in. Persons without a `column`, for domains with `people`.
+        compare: What of all pairs of groups is published beside the means: `difference`, or `ratio`
+            of values that are not below 0; of up to 16 groups.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
     """
@@ -110,9 +116,14 @@ class GroupBy(Paired):
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
+    compare: Literal["difference", "ratio"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of("difference", "ratio"))
+    )
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
+        is_comparable = self.compare is None or self.column is not None
+        need(is_comparable, "group_by", "a column, whose means are compared", "column", self.column)
         is_mean_of_persons = self.of == "persons" and self.column is not None
         need(
             not is_mean_of_persons, "group_by", "no column (clip: person averages persons)",
@@ -131,6 +142,11 @@ class GroupBy(Paired):
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
 
+    def unsampled(self, public: Public) -> str:
+        """Means have one; counts of a sample of a finite population do not."""
+        fits = self.column is not None or public.domain.sampled == "independent"
+        return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
+
     def query(self, public: Public) -> SumQuery:
         """One integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
@@ -145,7 +161,11 @@ class GroupBy(Paired):
             )
         number_column(public.domain, self.column)
         clip = with_count(norm, self.count_weight(public), 1.0)
-        return SumQuery(name="groups", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+        if self.compare is not None:
+            require_comparable(self.compare, number_column(public.domain, self.column), size)
+        # By the lemma of moments they lengthen nothing.
+        shape = (size, 2 + MORE if self.samples(public) else 2)
+        return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above: a pair that comes or goes, moves to another group, or changes."""
@@ -169,7 +189,10 @@ class GroupBy(Paired):
             return cell, np.ones((len(block), 1))
         column = number_column(public.domain, self.column)
         weights = np.full(len(block), self.count_weight(public))
-        pairs = np.column_stack([weights, column.scaled(block)])
+        positions = column.scaled(block)
+        pairs = np.column_stack([weights, positions])
+        if self.samples(public):
+            pairs = np.hstack([pairs, free_moments(positions)])
         # A missing value takes its record out of the count, too: n is the number of values.
         return np.where(column.present(block), cell, -1), pairs
 
@@ -178,26 +201,54 @@ class GroupBy(Paired):
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
             figures = counted(groups.about, value, answer.spread, self.level, public.domain)
-            return Statistics.of(figures)
+            return Statistics.of(self._sampled_counts(figures, answer.spread, public))
+        means = {"mean": self._means(groups, answer, public)}
+        if self.compare is not None:
+            pairs = compared(self, groups, answer, public)
+            means |= {} if pairs is None else {self.compare: pairs}
         if not self.publishes_count:
-            return Statistics(tables={"mean": self._means(groups, answer, public)})
+            return Statistics(tables=means)
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
         counts = counted(
             groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
         )
-        return Statistics(tables={"count": counts, "mean": self._means(groups, answer, public)})
+        counts = self._sampled_counts(counts, _narrowed(answer.spread, w), public)
+        return Statistics(tables={"count": counts, **means})
+
+    def _sampled_counts(self, figures: Figures, spread: NoiseLaw | None, public: Public) -> Figures:
+        """The same counts, with their intervals about the population where there are some."""
+        # A count of a sample of a finite population tells nothing else.
+        finite = public.domain.sampled != "independent" and public.domain.exact is None
+        if finite or not self.samples(public):
+            return figures
+        domain, counts = public.domain, figures.estimate
+        law = sampling_of(spread, apart(self.miss, counts.size), domain)
+        out_of = None if domain.exact is None else float(domain.exact)
+        ends = spread_over(counts_in(domain, counts, law, out_of=out_of), counts.shape)
+        bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
+        return attrs.evolve(figures, population=bars)
 
     def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
         """Of every group, clipped to the range."""
         assert self.column is not None, "there are means"
         column, w = number_column(public.domain, self.column), self.count_weight(public)
         miss, rows = apart(self.miss, groups.size), []
-        for weighted, total in np.asarray(answer.value, dtype=np.float64).tolist():
+        for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
             ends = ratio(total, weighted, w, answer.spread, miss, 1.0)
             rows.append(in_units(column, total / max(1.0, weighted / w), ends))
+        bars = None
+        # Every group's share of the miss is what its interval about the noise has.
+        if self.samples(public):
+            law = sampling_of(answer.spread, miss, public.domain)
+            moments = moments_of(answer.value, law.width if law else 0.0, w, None)
+            wider = mean_interval(moments, law) if law else NOTHING
+            wider = column_ends(column, spread_over(wider, moments.n.shape))
+            what = f"the mean of {self.column} in each group of the population, each value clipped"
+            bars = population_bars(wider, self.level, what, public.domain, law, joint=True)
         return Figures(
             about=groups.about,
+            population=bars,
             estimate=np.array([row[0] for row in rows]),
             low=np.array([row[1] for row in rows]),
             high=np.array([row[2] for row in rows]),

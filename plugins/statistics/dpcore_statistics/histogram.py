@@ -8,13 +8,15 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import cut_count
+from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByGroup
 from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
+from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
+from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
 from dpcore_statistics.statistic import ROOT_TWO
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
@@ -49,6 +51,7 @@ class Histogram(ByGroup):
         bins: In place of edges: so many equal parts of the range.
         of: What is counted: records, or persons, each of whom counts once in every cell that any of
             their records is in. For domains with `people`.
+        shares: Whether shares of the records in all cells are published in place of their counts.
     """
 
     column: str
@@ -57,6 +60,18 @@ class Histogram(ByGroup):
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
+    shares: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        # A person may be in several cells, so that counts of persons add up to no number of them.
+        is_fit = self.of == "records" or not self.shares
+        need(is_fit, "histogram", "of: records, whose cells are disjoint", "shares", self.shares)
+
+    def unsampled(self, public: Public) -> str:
+        """A sample of a finite population has shares, and no counts but those it has."""
+        fits = public.domain.sampled == "independent" or self.shares
+        return "" if fits else "sampled: independent, or shares: true"
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
@@ -112,18 +127,69 @@ class Histogram(ByGroup):
         cells, value = self.cells(public), np.asarray(answer.value, dtype=np.float64)
         # Only then is the total public, so that shown counts may be made to add up to it.
         is_partition = cells.partition and not self.where
-        return Statistics.of(
-            counted(
-                {self.column: cells.labels}, value, answer.spread, self.level, public.domain,
-                total=public.domain.exact if is_partition else None,
-            )
-        )  # fmt: skip
+        about, domain = {self.column: cells.labels}, public.domain
+        total, spread = domain.exact if is_partition else None, answer.spread
+        figures = (
+            shares_of(about, value, spread, self.level, total)
+            if self.shares
+            else counted(about, value, spread, self.level, domain, total)
+        )
+        if not self.samples(public):
+            return Statistics.of(figures)
+        # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
+        law = sampling_of(spread, apart(self.miss, value.size), domain)
+        if law is None or not self.shares:
+            out_of = None if domain.exact is None else float(domain.exact)
+            ends = counts_in(domain, value, law, out_of=out_of)
+        elif total is not None:
+            ends = public_share(value, float(total), law)
+        else:
+            ends = noisy_share(value, value.sum() - value, law, (1, value.size - 1))
+        what = "shares of the population" if self.shares else "expected counts"
+        bars = population_bars(
+            spread_over(ends, value.shape), self.level, what, domain, law, joint=True
+        )
+        return Statistics.of(attrs.evolve(figures, population=bars))
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
         count = len(self.cells(public).labels)
         half = spread.within(apart(self.miss, count))
+        if self.shares:
+            return (f"each of {count} shares about +- {half:.4g}/n for n records, all together",)
         return (f"each of {count} counts +- {half:.4g}, all together",)
+
+
+def shares_of(
+    about: dict[str, tuple[Any, ...]],
+    counts: NDArray[np.float64],
+    spread: NoiseLaw | None,
+    level: float,
+    total: int | None,
+) -> Figures:
+    """A table of shares with simultaneous intervals.
+
+    Args:
+        total: The number of records, where that is public and each is in a cell.
+    """
+    miss, n = apart(1 - level, counts.size), float(total or max(1.0, counts.sum()))
+    tops, rest = counts.tolist(), counts.sum()
+    # Out of a public total the noise is of one cell alone.
+    if total is None:
+        cells = (1, counts.size - 1)
+        ends = [share(top, rest - top, cells, spread, miss) for top in tops]
+    else:
+        ends = [around(top, spread, miss) for top in tops]
+        ends = [cut((low / n, high / n), 0.0, 1.0) for low, high in ends]
+    return Figures(
+        about=about,
+        estimate=np.clip(counts / n, 0.0, 1.0),
+        low=np.array([low for low, _ in ends]),
+        high=np.array([high for _, high in ends]),
+        level=level,
+        joint=True,
+        covers="noise only: where the shares of these records lie, out of those in all cells",
+    )
 
 
 def counted(

@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -32,6 +32,23 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
 from dpcore_statistics.by_group import ByRanges, group_weight
 from dpcore_statistics.columns import NumberColumn, number_column
+from dpcore_statistics.population.moments import (
+    MORE,
+    Moments,
+    free_moments,
+    mean_interval,
+    moments_of,
+)
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    Ends,
+    Sampling,
+    nothing_unless,
+    population_bars,
+    sampling_of,
+    stacked_ends,
+)
+from dpcore_statistics.population.shares import counts_in
 
 
 def default_weight(norm: Distance, replaces: bool) -> float:
@@ -58,6 +75,10 @@ class Averaged(ByRanges):
     column: str
     weight: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
+    def unsampled(self, public: Public) -> str:
+        """Nothing: every mean has one."""
+        return ""
+
     def counted(self, public: Public) -> bool:
         """Whether the number of values is private, and released beside their sums."""
         # Each makes the number of values private: an unknown n, a condition, missing values.
@@ -68,6 +89,12 @@ class Averaged(ByRanges):
         """The same, with the weight of the count that is best where records change groups."""
         weight = self.weight or group_weight(self.norm(public), public.domain.exact is not None)
         return attrs.evolve(super().one_group(public), weight=weight)
+
+    def moments(self, answer: Answer, public: Public) -> tuple[Moments, Sampling | None]:
+        """The sums of one answer with their law; None where the noise is not normal."""
+        law = sampling_of(answer.spread, self.miss, public.domain)
+        width = 0.0 if law is None else law.width
+        return moments_of(answer.value, width, self.count_weight(public), public.domain.exact), law
 
     def count_weight(self, public: Public) -> float:
         """w, the weight of the count beside the sums; a larger one means a better count."""
@@ -84,17 +111,17 @@ class Mean(Averaged):
     """
 
     def query(self, public: Public) -> SumQuery:
-        """The sum of t, after w times the number of values where that is private."""
+        """The sum of t, after w times the number of values where that is private; then moments."""
         # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
-        return SumQuery(
-            name="mean", shape=(2 if counted else 1,), distance=norm, sum=Sum(clip=clip)
-        )
+        # By the lemma of moments they lengthen nothing.
+        size = (2 if counted else 1) + (MORE if self.samples(public) else 0)
+        return SumQuery(name="mean", shape=(size,), distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; refused where n is private and no count is released."""
-        sum_only = query.real_size == 1
+        sum_only = query.real_size in (1, 1 + MORE)
         # Without a count the mean is a sum over n, which must then be public.
         if sum_only and public.domain.exact is None:
             return Refused("a mean without a count needs a public number of records")
@@ -106,29 +133,31 @@ class Mean(Averaged):
         """PRIVATE: t, after w; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)
+        # All of them or none: none has a size of 1 or 2.
+        moments = free_moments(positions)[:, : MORE * (query.real_size > MORE)]
         # With a public n every record counts: `counted` would be true otherwise.
-        if query.real_size == 1:
-            return positions[:, None]
+        if query.real_size in (1, 1 + MORE):
+            return np.column_stack([positions, moments])
         # A record that is left out adds zeros, so it starts or ceases to count by one row.
         mask = self.chosen(block, public) & column.present(block)
-        rows = np.column_stack([np.full(len(block), self.count_weight(public)), positions])
-        return np.where(mask[:, None], rows, 0.0)
+        weights = np.full(len(block), self.count_weight(public))
+        return np.where(mask[:, None], np.column_stack([weights, positions, moments]), 0.0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """The mean, and the number of values where it is private."""
         column = number_column(public.domain, self.column)
         name = f"mean of {self.column}"
-        if answer.query.real_size == 1:
+        if answer.query.real_size in (1, 1 + MORE):
             # n is public: an interval of the sum over n is exact, and no count is published.
             count = float(public.domain.records)
-            (total,) = (float(number) for number in answer.value)
+            total = float(answer.value[0])
             ends = around(total, answer.spread, self.miss)
             mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
             rows = [(name, *in_units(column, total / count, mean_ends))]
         else:
             # n is private: both numbers are noisy, and `ratio` covers their quotient.
             weight = self.count_weight(public)
-            weighted, total = (float(number) for number in answer.value)
+            weighted, total = (float(number) for number in answer.value[:2])
             mean_ends = ratio(total, weighted, weight, answer.spread, self.miss, 1.0)
             ends = around(weighted, answer.spread, self.miss)
             counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
@@ -137,6 +166,14 @@ class Mean(Averaged):
             rows = [(name, *in_units(column, position, mean_ends))]
             if self.publishes_count:
                 rows.append(("count", weighted / weight, *counts))
+        bars = None
+        if self.samples(public):
+            moments, law = self.moments(answer, public)
+            wider = [NOTHING if law is None else column_ends(column, mean_interval(moments, law))]
+            if len(rows) > 1:
+                wider.append(count_ends(moments, public.domain, law))
+            what = "the mean of the population, each value clipped to its declared range"
+            bars = population_bars(stacked_ends(wider), self.level, what, public.domain, law)
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -146,6 +183,7 @@ class Mean(Averaged):
                 level=self.level,
                 covers="noise only: where the mean of the values lies, each clipped to its "
                 "declared range and missing ones left out. It does not include sampling error",
+                population=bars,
             )
         )
 
@@ -176,3 +214,16 @@ def in_units(
         min(max(float(column.value(np.array(position))), low), high) for position in positions
     )
     return estimate, first, last
+
+
+def column_ends(column: NumberColumn, ends: Ends) -> Ends:
+    """Ends of positions in the file's units; those that tell nothing as they are."""
+    told = np.isfinite(ends[0])
+    values = (column.value(np.where(told, end, 0.0)) for end in ends)
+    return nothing_unless(told, *values)
+
+
+def count_ends(moments: Moments, domain: Domain, law: Sampling | None) -> Ends:
+    """The expected number of values of a stream, whose noise is that of w n."""
+    wider = law and attrs.evolve(law, width=law.width * math.sqrt(moments.of_count))
+    return counts_in(domain, moments.n, wider, out_of=None)

@@ -31,9 +31,10 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.learners.summing import sums_exactly
-from dpcore.learning.models.figures import Statistics
+from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.population.sampling import obstacle
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
 ROWS = 1 << 16
@@ -72,6 +73,9 @@ class Statistic(SummingLearner, Conversation):
         counts_for: How many whole records a person counts for at most, where persons are clipped.
         states_unit: Whether a count is of records or of persons, and its table says of which. A
             spec of before 0.2.0 means false: `clip: person` then counts neither.
+        interval: What bars cover: the `noise` alone, or sampling error too (`population`, `both`),
+            for which the domain says how records were `sampled`. By default both where it does, and
+            where that costs neither epsilon nor noise.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
@@ -89,6 +93,10 @@ class Statistic(SummingLearner, Conversation):
     )
     counts_for: float = attrs.field(default=1.0, validator=positive)
     states_unit: bool = True
+    interval: Literal["noise", "population", "both"] | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(one_of(NOISE, POPULATION, "both")),
+    )
 
     def __attrs_post_init__(self) -> None:
         if self.distance not in (None, "l1", "l2"):
@@ -109,6 +117,33 @@ class Statistic(SummingLearner, Conversation):
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted; None where values are added up, or averaged."""
         return None
+
+    def unsampled(self, public: Public) -> str:
+        """Why no interval about the population can be told of this statistic; empty if one can."""
+        return "interval: noise (this statistic has no interval about the population)"
+
+    def pays_for_population(self, public: Public) -> bool:
+        """Whether an interval about the population would cost epsilon, or noise on a number."""
+        return False
+
+    def samples(self, public: Public) -> bool:
+        """Whether intervals about the population are told: a function of public facts.
+
+        Raises:
+            ParameterError: they are asked for, and cannot be told.
+        """
+        if self.interval == NOISE:
+            return False
+        counts_persons = self.counted_unit == "persons"
+        reason = obstacle(public.domain, self.norm(public), counts_persons) or self.unsampled(
+            public
+        )
+        # A person that is clipped is scaled: what is left of their values is no independent draw.
+        reason = "clip: record" if self.clip == "person" and not reason else reason
+        if self.interval is None:
+            return not reason and not self.pays_for_population(public)
+        need(not reason, type(self).__name__.lower(), reason, "interval", self.interval)
+        return True
 
     @property
     def miss(self) -> float:
@@ -151,6 +186,7 @@ class Statistic(SummingLearner, Conversation):
         """
         # Refuse a wrong condition when the plan is priced, before any record is read.
         require_conditions(public.domain, self.where)
+        self.samples(public)  # and a wrong interval
         query = self.planned(public)
         if self.counted_unit == "persons":
             return (_of_each_person(query, public.domain),)
@@ -183,7 +219,8 @@ class Statistic(SummingLearner, Conversation):
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
         tables = tables if self.clip == "record" else tables.covering(self._clipping())
         unit = self._unit_in_words(state.public.domain)
-        return tables.covering(unit) if unit else tables
+        tables = tables.covering(unit) if unit else tables
+        return tables.of_population() if self.interval == POPULATION else tables
 
     def _unit_in_words(self, domain: Domain) -> str:
         """What counts are of, where persons have several records; empty elsewhere."""

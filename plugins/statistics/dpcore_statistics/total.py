@@ -14,6 +14,8 @@ from dpcore.notebook_view import in_digits
 from dpcore_statistics.bars import around
 from dpcore_statistics.by_group import ByRanges
 from dpcore_statistics.columns import NumberColumn, number_column
+from dpcore_statistics.population.moments import FREE_SQUARE, stream_sum
+from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of
 
 CLIPPED = (
     "noise only: where the sum of the values lies, each clipped to its declared range; missing "
@@ -37,14 +39,26 @@ class Total(ByRanges):
 
     column: str
 
+    def unsampled(self, public: Public) -> str:
+        """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""
+        domain, column = public.domain, number_column(public.domain, self.column).column
+        if domain.sampled != "independent":
+            return "sampled: independent (of a finite population take the mean)"
+        if domain.exact is not None and not (self.where or self.by or column.missing):
+            return "a private number of records (of a public one take the mean)"
+        return (
+            "" if column.low * column.high >= 0 else "a range on one side of 0 (or take the mean)"
+        )
+
     def _unit(self, column: NumberColumn) -> float:
         # The largest |x|: with it as the unit a contribution is at most 1 long.
         return max(abs(column.column.low), abs(column.column.high))
 
     def query(self, public: Public) -> SumQuery:
-        """One number, in units of M."""
+        """The sum in units of M, and what the sum of squares follows from; one number without."""
         number_column(public.domain, self.column)
-        return SumQuery(name="sum", shape=(1,), distance=self.norm(public), sum=Sum(clip=1.0))
+        size = 1 + self.samples(public)
+        return SumQuery(name="sum", shape=(size,), distance=self.norm(public), sum=Sum(clip=1.0))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; (high - low)/M under replacement, and at least 1 where a record may
@@ -62,12 +76,26 @@ class Total(ByRanges):
         unit = self._unit(column)
         # Clipped after the division: rounding may put a value at the end of the range beyond 1.
         values = np.clip(column.value(column.scaled(block)) / unit, -1.0, 1.0)
-        return np.where(mask, values, 0.0)[:, None]
+        numbers = np.where(mask, values, 0.0)[:, None]
+        if query.real_size == 1:
+            return numbers
+        # By the lemma of a sum it lengthens nothing.
+        sizes = np.abs(numbers)
+        return np.hstack([numbers, FREE_SQUARE * sizes * (1 - sizes)])
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row, in the file's units."""
         unit = self._unit(number_column(public.domain, self.column))
-        (estimate,) = answer.value
+        estimate, bars = answer.value[0], None
+        if self.samples(public):
+            law = sampling_of(answer.spread, self.miss, public.domain)
+            # Of values below 0 all stand for their sizes.
+            sign = -1.0 if number_column(public.domain, self.column).column.high <= 0 else 1.0
+            ends = NOTHING if law is None else stream_sum(sign * estimate, answer.value[1], law)
+            ends = ends if sign > 0 else (-ends[1], -ends[0])
+            what = "the expected sum of such a stream, each value clipped to its declared range"
+            ends = (unit * ends[0], unit * ends[1])
+            bars = population_bars(ends, self.level, what, public.domain, law)
         low, high = around(float(estimate), answer.spread, self.miss)
         return Statistics.of(
             Figures(
@@ -77,6 +105,7 @@ class Total(ByRanges):
                 high=unit * np.array([high]),
                 level=self.level,
                 covers=CLIPPED,
+                population=bars,
             )
         )
 

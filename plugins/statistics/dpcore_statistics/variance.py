@@ -31,11 +31,30 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients, ratio
 from dpcore_statistics.columns import number_column
-from dpcore_statistics.mean import Averaged, expected_mean, in_units, with_count
+from dpcore_statistics.mean import (
+    Averaged,
+    column_ends,
+    count_ends,
+    expected_mean,
+    in_units,
+    with_count,
+)
+from dpcore_statistics.population.moments import (
+    MORE,
+    free_moments,
+    mean_interval,
+    variance_interval,
+)
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    nothing_unless,
+    population_bars,
+    stacked_ends,
+)
 
 FREE = 1.665
 """b of the first theorem, below phi^(5/2)/2."""
@@ -62,28 +81,34 @@ class Variance(Averaged):
     Total: as every statistic.
     """
 
-    def _square(self, norm: Distance, counted: bool) -> float:
-        """b: the weight of the squares."""
+    def pays_for_population(self, public: Public) -> bool:
+        """With a public n the squares alone are less noisy: there they have a larger weight."""
+        return not self.by and not self.counted(public)
+
+    def _square(self, norm: Distance, counted: bool, sampled: bool) -> float:
+        """b: the weight of the squares, or of 1 - x^2."""
         if norm is Distance.L1:
             return 0.5
-        return 1.0 if counted else FREE
+        return 1.0 if counted or sampled else FREE
 
     def query(self, public: Public) -> SumQuery:
-        """(sum x, b sum x^2), or (w n, sum x, b sum (1 - x^2))."""
-        norm, counted = self.norm(public), self.counted(public)
-        b = self._square(norm, counted)
+        """(sum x, b sum x^2), or (w n, sum x, b sum (1 - x^2)); or n, the sum and moments."""
+        norm, counted, sampled = self.norm(public), self.counted(public), self.samples(public)
+        b = self._square(norm, counted, sampled)
         if counted:
             # By the theorem (x, 1 - x^2) is at most 1 long, so the count adds as it does to a mean.
             clip = with_count(norm, self.count_weight(public), 1.0)
+        elif sampled:
+            clip = 1.0  # by the lemma of moments
         else:
             clip = 1 + b if norm is Distance.L1 else up(math.hypot(1.0, b), roundings=3)
-        shape = (3 if counted else 2,)
+        shape = (1 + MORE + counted if sampled else 2 + counted,)
         return SumQuery(name="moments", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorems above: 2 for a replaced record, or the clip where that is longer."""
         # Under replacement the squares cost nothing: 2 is what the sum of x alone moves by.
-        if query.real_size == 2:
+        if query.real_size in (2, 1 + MORE):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
@@ -91,16 +116,16 @@ class Variance(Averaged):
         """PRIVATE: as `query` says; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)
-        b = self._square(query.distance, query.real_size == 3)
-        if query.real_size == 2:
+        size = query.real_size
+        b = self._square(query.distance, size == 3, size > MORE)
+        if size == 2:
             return np.column_stack([positions, b * positions * positions])
+        if size == 1 + MORE:
+            return np.column_stack([positions, free_moments(positions)])
         mask = self.chosen(block, public) & column.present(block)
         weights = np.full(len(block), self.count_weight(public))
-        return np.where(
-            mask[:, None],
-            np.column_stack([weights, positions, b * (1 - positions * positions)]),
-            0.0,
-        )
+        moments = free_moments(positions) if size > MORE else b * (1 - positions * positions)
+        return np.where(mask[:, None], np.column_stack([weights, positions, moments]), 0.0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """Mean, variance and standard deviation in the file's units, and the count if private."""
@@ -108,20 +133,22 @@ class Variance(Averaged):
         column = number_column(domain, self.column)
         half, b = (
             column.column.half_width,
-            self._square(answer.query.distance, self.counted(public)),
+            self._square(answer.query.distance, self.counted(public), self.samples(public)),
         )
         rows = []
         # n is public: two sums, and no row for the count.
-        if answer.query.real_size == 2:
+        if answer.query.real_size in (2, 1 + MORE):
             count = float(domain.records)
-            total, squares = (float(number) for number in answer.value)
+            total, squares = (float(number) for number in answer.value[:2])
+            # Beside moments it is the sum of 1 - x^2 that is released.
+            squares = count - squares if answer.query.real_size > MORE else squares
             moments = _Moments(total, squares / b, count, 0.0, 1 / b)
             ends = around(total, spread, self.miss)
             mean_ends = cut((ends[0] / count, ends[1] / count), -1.0, 1.0)
         else:
             # n is private: the third sum is of 1 - x^2, and the count gives that of x^2.
             w = self.count_weight(public)
-            weighted, total, complement = (float(number) for number in answer.value)
+            weighted, total, complement = (float(number) for number in answer.value[:3])
             count = max(1.0, weighted / w)
             moments = _Moments(total, count - complement / b, count, 1 / w, 1 / b)
             mean_ends = ratio(total, weighted, w, spread, self.miss, 1.0)
@@ -140,6 +167,7 @@ class Variance(Averaged):
             ),
             *rows,
         ]
+        bars = self._population(answer, public, len(rows)) if self.samples(public) else None
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -149,8 +177,29 @@ class Variance(Averaged):
                 level=self.level,
                 covers="noise only: mean and variance of the values themselves, each clipped to "
                 "its declared range and missing ones left out. It does not include sampling error",
+                population=bars,
             )
         )
+
+    def _population(self, answer: Answer, public: Public, rows: int) -> PopulationBars:
+        """Of mean, variance and standard deviation, and of the count where there is a row of it."""
+        column, (moments, law) = (
+            number_column(public.domain, self.column),
+            self.moments(answer, public),
+        )
+        wider, half = [NOTHING] * 3, column.column.half_width
+        if law is not None:
+            _, low, high = variance_interval(moments, law)
+            wider = [
+                column_ends(column, mean_interval(moments, law)),
+                (half * half * low, half * half * high),
+                (half * np.sqrt(np.maximum(low, 0.0)), half * np.sqrt(high)),
+            ]
+            # Ends that tell nothing stay infinite.
+            wider[2] = nothing_unless(np.isfinite(low), *wider[2])
+        ends = stacked_ends([*wider, count_ends(moments, public.domain, law)][:rows])
+        what = "mean and variance of the population, each value clipped to its declared range"
+        return population_bars(ends, self.level, what, public.domain, law)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Of the mean: known with a public n, else about so much for n values near the middle."""

@@ -1,0 +1,160 @@
+r"""Moments: four moments of a column at the sensitivity of its mean, and intervals that they give.
+
+Let x be a value's place in [-1, 1], and :math:`u=x^2`.
+
+Lemma. :math:`(x,1-u,x(1-u),x^2(1-u),\dots,x^K(1-u))` is at most 1 long in l2, for every K. Proof:
+:math:`u+(1-u)^2(1+u+\dots+u^K)=u+(1-u)(1-u^{K+1})=1-u^{K+1}(1-u)\le1`. x alone attains it, so that
+nothing is paid beside the mean; two such vectors differ by at most 2, as two values of x do.
+
+With :math:`d_k=\sum x^k(1-u)`: :math:`\sum x^2=n-d_0`, :math:`\sum x^3=\sum x-d_1` and
+:math:`\sum x^4=n-d_0-d_2`. K = 2 here.
+
+Lemma of a sum. For y in [0, 1], :math:`(y,cy(1-y))` is at most 1 long iff
+:math:`c^2\le(1+y)/(y^2(1-y))`, whose least value is :math:`\varphi^5`, at
+:math:`y=(\sqrt5-1)/2`. Then :math:`\sum y^2=\sum y-d/c`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpcore_statistics.population.sampling import (
+    Ends,
+    Numbers,
+    Sampling,
+    roots,
+)
+
+MORE = 3
+"""Numbers beside the sum of x: d_0, d_1 and d_2."""
+
+FREE_SQUARE = 3.3301
+"""c of the second lemma, just below phi^(5/2)."""
+
+_CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
+
+
+def free_moments(positions: Numbers) -> Numbers:
+    """What a record adds beside x: (1 - u) (1, x, x^2). Shape (n, 3)."""
+    complement = 1 - positions * positions
+    return np.column_stack([complement, complement * positions, complement * positions**2])
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Moments:
+    """Released sums of one column, or of one in every group or draw: arrays of one shape.
+
+    Args:
+        n: How many values there are, as released or public; not cut.
+        total: Of x.
+        lost: d_0, d_1 and d_2, along the first axis.
+        width: s, of the noise on each of them.
+        of_count: 1/w^2, the variance of the noise on n in units of s^2; 0 where n is public.
+    """
+
+    n: Any
+    total: Any
+    lost: Any
+    width: float
+    of_count: float
+
+    @property
+    def number(self) -> Numbers:
+        """n, as what is divided by: at least 1."""
+        return np.asarray(np.maximum(self.n, 1.0))
+
+    @property
+    def mean(self) -> Numbers:
+        """The estimate, in [-1, 1]."""
+        return np.asarray(np.clip(self.total / self.number, -1.0, 1.0))
+
+    @property
+    def squares(self) -> Numbers:
+        """The sum of x^2, from d_0."""
+        return np.asarray(self.n - self.lost[0])
+
+    @property
+    def spread(self) -> Numbers:
+        """n V, the sum of squares about the mean, its bias added back and cut to the possible."""
+        plug_in = self.squares - (np.square(self.total) - self.width**2) / self.number
+        return np.asarray(np.clip(plug_in, 0.0, self.number * (1 - self.mean**2)))
+
+    @property
+    def fourth(self) -> Numbers:
+        """The fourth central moment, no smaller than V^2 and no larger than its range allows."""
+        m, n, variance = self.mean, self.number, self.spread / self.number
+        third, fourth = self.total - self.lost[1], self.n - self.lost[0] - self.lost[2]
+        raw = fourth / n - 4 * m * third / n + 6 * m * m * self.squares / n - 3 * m**4
+        # (x - m)^4 <= (1 + |m|)^2 (x - m)^2.
+        largest = np.maximum((1 + abs(m)) ** 2 * variance, variance**2)
+        return np.asarray(np.clip(raw, variance**2, largest))
+
+
+def moments_of(value: Any, width: float, weight: float, exact: int | None) -> Moments:
+    """From released numbers: (w n, sum of x, d), or (sum of x, d) where n is public.
+
+    Args:
+        value: Numbers along the last axis; one more than those of a public n where n is private.
+        weight: w. exact: n, where that is public and every record counts.
+    """
+    columns = np.moveaxis(np.asarray(value, dtype=np.float64), -1, 0)
+    if len(columns) == 1 + MORE:
+        n = np.full(columns[0].shape, float(exact or 0))
+        return Moments(n=n, total=columns[0], lost=columns[1:], width=width, of_count=0.0)
+    of_count = weight**-2.0
+    n = columns[0] / weight
+    return Moments(n=n, total=columns[1], lost=columns[2:], width=width, of_count=of_count)
+
+
+def total_variance(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers]:
+    """T of the sum of x about the mean, with the noise of both sums; and T's own variance."""
+    n, m, variance = moments.number, moments.mean, moments.spread / moments.number
+    squared, of_count = moments.width**2, moments.of_count
+    total = moments.spread * law.fraction(n) + squared * (1 + m * m * of_count)
+    of_total = squared * (1 + of_count + 4 * m * m) + n * (moments.fourth - variance**2)
+    # The noise is of known variance: what is estimated is the part of sampling.
+    return total, law.fraction(n) ** 2 * of_total
+
+
+def mean_interval(moments: Moments, law: Sampling) -> Ends:
+    """The mean of the population, as a position: Fieller's set with the sampling variance."""
+    q = law.quantile(*total_variance(moments, law))
+    squared = np.square(q * moments.width)
+    sampled = q * q * moments.spread * law.fraction(moments.number)
+    a = np.square(moments.n) - squared * moments.of_count
+    c = np.square(moments.total) - squared - sampled
+    return roots(a, moments.total * moments.n, c, -1.0, 1.0, np.asarray(moments.n) > 0)
+
+
+def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers, Numbers]:
+    """The variance of the population, in squared half-widths of the range: estimate and ends."""
+    n, m, squared = moments.number, moments.mean, moments.width**2
+    variance = moments.spread / n
+    estimate = variance * n / np.maximum(n - 1, 1.0)
+    # The derivative of Q - m^2 by each of the three noisy sums.
+    of_count = np.square(1 - moments.squares / n + 2 * m * m) * moments.of_count
+    noise = squared * (1 + 4 * m * m + of_count)
+    sampled = n * (moments.fourth - variance**2) * law.fraction(n)
+    of_total = (squared * (17 + moments.of_count) + n * moments.fourth) * law.fraction(n) ** 2
+    q = law.quantile(sampled + noise, of_total)
+    # n^2 (estimate - r)^2 <= q^2 (noise + r sampled/V): of rare values it grows with the truth.
+    slope = q * q * sampled / np.maximum(variance, 1e-12)
+    told = np.asarray(moments.n) >= _CERTAIN * moments.width * np.sqrt(moments.of_count)
+    c = np.square(n * estimate) - q * q * noise
+    low, high = roots(n * n, n * n * estimate + slope / 2, c, 0.0, 1.0, told)
+    # What the records have lies in its interval too.
+    return estimate, np.minimum(low, variance), np.maximum(high, variance)
+
+
+def stream_sum(total: Any, lost: Any, law: Sampling) -> Ends:
+    """The expected sum of y of a stream, of y in [0, 1]: its variance is the sum of y^2.
+
+    Args:
+        lost: The sum of c y (1 - y), with c = `FREE_SQUARE`.
+    """
+    squares = np.maximum(0.0, np.asarray(total) - np.asarray(lost) / FREE_SQUARE)
+    half = law.z * np.sqrt(squares + law.width**2)
+    return np.asarray(total) - half, np.asarray(total) + half

@@ -1,0 +1,136 @@
+"""Pairs: the tables of all pairs of groups, whose means differ, or are one a part of the other.
+
+Of both kinds of bars: of the noise alone from the intervals of the two groups, which hold together;
+of the population by `comparisons`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, Protocol
+
+import attrs
+import numpy as np
+
+from dpcore import Answer, Public
+from dpcore.errors import need
+from dpcore.interval import apart
+from dpcore.learning.models.figures import Figures
+from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
+from dpcore_statistics.columns import Marginal, NumberColumn, number_column
+from dpcore_statistics.population.comparisons import difference, mean_ratio
+from dpcore_statistics.population.moments import Moments, mean_interval, moments_of
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    population_bars,
+    sampling_of,
+    stacked_ends,
+)
+
+RATIO = "ratio"
+
+
+def require_comparable(compare: str, column: NumberColumn, groups: int) -> None:
+    """Raise `ParameterError` where pairs cannot be told, by public facts."""
+    fits = 2 <= groups <= MOST_PAIRED
+    need(fits, "group_by", f"2 to {MOST_PAIRED} groups, whose pairs are compared", "by", groups)
+    is_signed = column.column.low < 0 and compare == RATIO
+    need(not is_signed, "group_by", "a range from 0 on, or difference", "compare", compare)
+
+
+class Compared(Protocol):
+    """What a learner of groups says of itself."""
+
+    @property
+    def column(self) -> str | None:
+        """The column of the means."""
+
+    @property
+    def compare(self) -> str | None:
+        """What is published of pairs: `difference` or `ratio`."""
+
+    @property
+    def level(self) -> float:
+        """At which all pairs hold together."""
+
+    def samples(self, public: Public) -> bool:
+        """Whether intervals about the population are told."""
+
+    def count_weight(self, public: Public) -> float:
+        """w, the weight of a count beside sums."""
+
+
+def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public) -> Figures:
+    """All pairs, the first with the second; their intervals hold together."""
+    assert learner.column is not None, "there are means"
+    column, w = number_column(public.domain, learner.column), learner.count_weight(public)
+    value, miss = np.asarray(answer.value, dtype=np.float64), 1 - learner.level
+    # All pairs, so that no pair is picked by what the answers show.
+    pairs = [*itertools.combinations(range(len(value)), 2)]
+    figures = _of_records(learner.compare, column, groups, answer, w, learner.level)
+    bars = None
+    if learner.samples(public):
+        law = sampling_of(answer.spread, apart(miss, len(pairs)), public.domain)
+        wider = [NOTHING] * len(pairs)
+        if law is not None:
+            moments = [moments_of(row, law.width, w, None) for row in value]
+            wider = [
+                _population(learner.compare, column, moments[a], moments[b], law) for a, b in pairs
+            ]
+        what = f"the {learner.compare} of the means of the population, each value clipped"
+        ends_of_all = stacked_ends(wider)
+        bars = population_bars(ends_of_all, learner.level, what, public.domain, law, joint=True)
+    return attrs.evolve(figures, population=bars)
+
+
+def _of_records(
+    compare: str | None,
+    column: NumberColumn,
+    groups: Marginal,
+    answer: Answer,
+    w: float,
+    level: float,
+) -> Figures:
+    """The pairs on these records, with bars of the noise alone."""
+    low, high, half = column.column.low, column.column.high, column.column.half_width
+    estimates = []
+    for weighted, total, *_ in np.asarray(answer.value, dtype=np.float64).tolist():
+        n, miss = max(1.0, weighted / w), apart(1 - level, groups.size)
+        positions = (total / n, *ratio(total, weighted, w, answer.spread, miss, 1.0))
+        values = [min(max(float(column.value(np.array(p))), low), high) for p in positions]
+        # Of S/n to first order, at the estimated place.
+        std = half * math.hypot(1.0, min(abs(total / n), 1.0) / w) / n
+        mean, first, last = values
+        estimates.append(Estimated(estimate=mean, low=first, high=last, count=n, std=std))
+    reach = high - low
+    figures = gaps(groups.about, estimates, answer.spread, 1 / w, 1 - level, reach, level)
+    assert figures is not None, "there are pairs, and not too many"
+    if compare != RATIO:
+        return figures
+    # All groups' intervals hold together, and so do the ratios that follow from their ends.
+    pairs = [*itertools.combinations(estimates, 2)]
+    return attrs.evolve(
+        figures,
+        estimate=np.array([_quotient(a.estimate, b.estimate, 0.0) for a, b in pairs]),
+        low=np.array([_quotient(a.low, b.high, 0.0) for a, b in pairs]),
+        high=np.array([_quotient(a.high, b.low, math.inf) for a, b in pairs]),
+        covers=figures.covers.replace("difference", "ratio"),
+    )
+
+
+def _quotient(top: float, bottom: float, otherwise: float) -> float:
+    """A ratio of numbers that are not negative; of a mean that may be 0 none is told."""
+    return top / bottom if bottom > 0 else otherwise
+
+
+def _population(
+    compare: str | None, column: NumberColumn, first: Moments, second: Moments, law: Any
+) -> Any:
+    """The ends for one pair, in the file's units."""
+    half = column.column.half_width
+    if compare == RATIO:
+        return mean_ratio(first, second, column.column.low / half, law)
+    estimates = [(moments.mean, *mean_interval(moments, law)) for moments in (first, second)]
+    low, high = difference(*estimates)
+    return half * low, half * high

@@ -1,0 +1,138 @@
+r"""Sampling: what a formula knows beside the released numbers, and the quantiles that it uses.
+
+Every interval inverts a test: a number r is left out iff the released numbers lie too far from what
+it implies, where *too far* has the variance of sampling and of the noise at r. So the level holds
+where a delta method loses it.
+
+The variance is itself estimated from noisy sums. With T the estimate and V its own variance, the
+test takes the quantile of Student's law with :math:`\max(3,2T^2/V)` degrees of freedom.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from statistics import NormalDist
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Distance, Domain
+from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.learning.models.figures import PopulationBars
+
+Numbers = NDArray[np.float64]
+Ends = tuple[Numbers, Numbers]
+
+NOTHING: Ends = (np.array(-np.inf), np.array(np.inf))
+"""The ends of an interval that tells nothing."""
+
+_FEWEST = 3.0  # degrees of freedom
+
+
+@attrs.frozen(kw_only=True)
+class Sampling:
+    """The law of the noise and of sampling, and the level of an interval.
+
+    Args:
+        width: s, the standard deviation of the noise on every released number.
+        miss: With what probability an interval may fail.
+        of: The size of the population, where that is public and finite.
+        growth: What rounding to a grid adds to a quantile.
+    """
+
+    width: float
+    miss: float
+    of: int | None = None
+    growth: float = 0.0
+
+    @property
+    def z(self) -> float:
+        """The quantile of the normal law."""
+        return -NormalDist().inv_cdf(self.miss / 2) + self.growth
+
+    def quantile(self, total: Any, variance: Any) -> Numbers:
+        """The quantile for a variance that is estimated: T, with a variance V of its own."""
+        from scipy.special import stdtrit  # no work on import: a check needs none of it
+
+        freedom = np.maximum(_FEWEST, 2 * np.square(total) / np.maximum(variance, 1e-300))
+        return np.asarray(stdtrit(freedom, 1 - self.miss / 2) + self.growth)
+
+    def fraction(self, n: Any) -> Numbers:
+        """What part of the sampling variance stays: less of a finite population."""
+        return np.asarray(1.0 if self.of is None else np.clip(1 - np.asarray(n) / self.of, 0, 1))
+
+
+def sampling_of(spread: NoiseLaw | None, miss: float, domain: Domain) -> Sampling | None:
+    """The law for one answer; None where its noise is not normal, so that no formula here holds."""
+    if not isinstance(spread, NormalSpread):
+        return None
+    of = None if isinstance(domain.sampled, str) else domain.sampled
+    growth = 2.0**0.5 * spread.rounding / spread.width
+    # A third of a squared step: integers take the normal law's level in steps, and not below it.
+    width = math.hypot(spread.width, spread.step / math.sqrt(3.0))
+    return Sampling(width=width, miss=miss, of=of, growth=growth)
+
+
+def obstacle(domain: Domain, norm: Distance, counts_persons: bool) -> str:
+    """What a domain lacks for an interval about the population, as a need; empty if nothing."""
+    if domain.sampled is None:
+        return "data.domain.sampled: independent or {of: N}, which says how records were drawn"
+    if domain.sampled == "census":
+        return "interval: noise (a census has no sampling error)"
+    # Records of one person are no independent draws; persons are.
+    people = domain.people
+    if people is not None and people.records > 1 and not counts_persons:
+        return "one record a person, or of: persons (records of one person are not independent)"
+    if norm is not Distance.L2:
+        return "Gaussian noise: a budget with a delta, and distance: l2"
+    return ""
+
+
+def roots(a: Any, b: Any, c: Any, low: float, high: float, is_told: Any = True) -> Ends:
+    """All r with a r^2 - 2 b r + c <= 0, cut to the range; infinite ends where it has none."""
+    told = np.asarray((np.asarray(a) > 0) & is_told)
+    divisor = np.where(told, a, 1.0)
+    root = np.sqrt(np.maximum(0.0, np.square(b) - a * c))
+    ends = (np.clip((b - root) / divisor, low, high), np.clip((b + root) / divisor, low, high))
+    return nothing_unless(told, *ends)
+
+
+def nothing_unless(told: Any, low: Any, high: Any) -> Ends:
+    """The ends where something is told; infinite ones elsewhere."""
+    return np.where(told, low, -np.inf), np.where(told, high, np.inf)
+
+
+def stacked_ends(rows: Iterable[Ends]) -> Ends:
+    """The ends of several numbers, one after the other."""
+    low, high = zip(*rows, strict=True)
+    return np.hstack(low), np.hstack(high)
+
+
+def spread_over(ends: Ends, shape: tuple[int, ...]) -> Ends:
+    """The same ends for every number of a table, where they are of one."""
+    return np.broadcast_to(ends[0], shape), np.broadcast_to(ends[1], shape)
+
+
+def population_bars(
+    ends: Ends, level: float, what: str, domain: Domain, law: Sampling | None, joint: bool = False
+) -> PopulationBars:
+    """Intervals of one table, with what they cover and assume."""
+    drawn = (
+        f"records drawn without regard to their values from a population of {domain.sampled}"
+        if isinstance(domain.sampled, int)
+        else "records that are independent draws"
+    )
+    clause = "" if law is not None else "; the noise is not normal, so that no interval is told"
+    if isinstance(domain.sampled, int) and domain.exact is None:
+        clause += "; a count of a sample of a finite population has none"
+    return PopulationBars(
+        low=np.atleast_1d(np.asarray(ends[0], dtype=np.float64)),
+        high=np.atleast_1d(np.asarray(ends[1], dtype=np.float64)),
+        level=level,
+        joint=joint,
+        covers=f"noise and sampling error: {what}. It assumes {drawn}, and a question chosen "
+        f"without them; an interval that says nothing has too few records for this budget{clause}",
+    )

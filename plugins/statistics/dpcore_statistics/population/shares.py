@@ -1,0 +1,61 @@
+r"""Counts of a stream, and shares: test inversion with the noise and the sampling at the truth.
+
+* A count of a Poisson stream: all :math:`\lambda` with
+  :math:`(\tilde n-\lambda)^2\le z^2(\lambda+s^2)`.
+* A share of S among S + R, sums of :math:`k_S` and :math:`k_R` noisy cells: all p with
+  :math:`(\tilde S-p\tilde n)^2\le z^2(\tilde np(1-p)+s^2(k_S(1-p)^2+k_Rp^2))`. Without noise it is
+  Wilson's interval, and without sampling Fieller's.
+* The same with a public n: the noise term is :math:`s^2k_S`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpcore import Domain
+from dpcore_statistics.population.sampling import NOTHING, Ends, Sampling, roots
+
+
+def stream_count(count: Any, law: Sampling) -> Ends:
+    """The expected count of a stream whose number of records is a Poisson number."""
+    z = law.z
+    middle = np.asarray(count) + z * z / 2
+    half = z * np.sqrt(np.maximum(0.0, np.asarray(count) + z * z / 4 + law.width**2))
+    return np.maximum(0.0, middle - half), np.maximum(0.0, middle + half)
+
+
+def counts_in(domain: Domain, counts: Any, law: Sampling | None, *, out_of: float | None) -> Ends:
+    """Expected counts: of so many records as are public, or of a stream.
+
+    A count of a sample from a finite population tells nothing else of it: its share does.
+    """
+    if law is None or (out_of is None and domain.sampled != "independent"):
+        return NOTHING
+    if out_of is None:
+        return stream_count(counts, law)
+    low, high = public_share(counts, out_of, law)
+    return out_of * low, out_of * high
+
+
+def noisy_share(top: Any, rest: Any, law: Sampling, cells: tuple[int, int] = (1, 1)) -> Ends:
+    """p of S + R records, where both counts are noisy.
+
+    Args:
+        cells: How many noisy numbers S and R are the sums of.
+    """
+    n = np.asarray(top) + np.asarray(rest)
+    of_top, of_rest = cells
+    squared = (law.z * law.width) ** 2
+    sampled = law.z**2 * np.maximum(n, 0.0) * law.fraction(n)
+    a = n * n + sampled - squared * (of_top + of_rest)
+    b = top * n + sampled / 2 - squared * of_top
+    return roots(a, b, np.square(top) - squared * of_top, 0.0, 1.0, n > 0)
+
+
+def public_share(top: Any, n: float, law: Sampling, cells: int = 1) -> Ends:
+    """p of a public number of records."""
+    sampled = law.z**2 * n * law.fraction(n)
+    c = np.square(top) - cells * (law.z * law.width) ** 2
+    return roots(n * n + sampled, np.asarray(top) * n + sampled / 2, c, 0.0, 1.0)

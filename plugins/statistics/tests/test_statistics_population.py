@@ -1,0 +1,319 @@
+"""Intervals about the population: what they cost, what they rest on, and what they refuse."""
+
+import itertools
+import json
+import math
+
+import attrs
+import numpy as np
+import pytest
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicCoins,
+    Range,
+    Session,
+)
+from dpcore.domain.people import People
+from dpcore.errors import ParameterError
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
+from dpcore_statistics.count import Count
+from dpcore_statistics.groups import GroupBy
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.mean import Mean
+from dpcore_statistics.population.moments import FREE_SQUARE, free_moments
+from dpcore_statistics.statistic import StatisticBound
+from dpcore_statistics.tables import Table
+from dpcore_statistics.total import Total
+from dpcore_statistics.variance import Variance
+
+from statistics_checks import Lab, plan
+
+IN_A = {"g": ["a"]}
+GROUPED = {"by": ("g",)}
+LEARNERS = {
+    "count": Count(),
+    "count where": Count(where=IN_A),
+    "count of groups": Count(where={"x": {"below": 4}}, **GROUPED),
+    "sum": Total(column="x"),
+    "sum of groups": Total(column="x", **GROUPED),
+    "mean": Mean(column="x"),
+    "mean where": Mean(column="x", where=IN_A),
+    "mean of groups": Mean(column="x", **GROUPED),
+    "variance": Variance(column="x"),
+    "variance of groups": Variance(column="x", **GROUPED),
+    "histogram": Histogram(column="x", bins=3),
+    "shares": Histogram(column="x", bins=3, shares=True),
+    "shares of groups": Histogram(column="x", bins=3, shares=True, **GROUPED),
+    "counts": GroupBy(by=("g",)),
+    "difference": GroupBy(by=("g",), column="x", compare="difference"),
+    "ratio": GroupBy(by=("g",), column="x", compare="ratio"),
+}
+NO_COUNT = ("count", "sum")  # of a public number of records
+
+
+def facts(records=None, sampled="independent", **more):
+    """x in [0, 10], and three groups."""
+    columns = {"x": Range(0, 10), "g": Categories(("a", "b", "c"))}
+    return Domain(columns=columns, exact=records, sampled=sampled, **more)
+
+
+def table(size=400, seed=0):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.beta(2, 5, size) * 10, "g": rng.choice(["a", "b", "c"], size)}
+
+
+def cases():
+    for name, relation in itertools.product(LEARNERS, (ADD_REMOVE, REPLACE_ONE)):
+        if relation is ADD_REMOVE or name not in NO_COUNT:
+            yield pytest.param(name, relation, id=f"{name}, {relation}")
+
+
+def priced(learner, relation, epsilon=1.0, sampled="independent", size=400):
+    records = size if relation is REPLACE_ONE else None
+    return plan(learner, Gaussian(), facts(records, sampled), relation, epsilon)
+
+
+# What it costs.
+
+
+@pytest.mark.parametrize(("name", "relation"), [*cases()])
+def test_the_default_costs_no_noise(name, relation):
+    """Where bars about the population come by default, the noise is what it was without."""
+    spreads = []
+    for sampled in (None, "independent"):
+        (scheduled,) = priced(LEARNERS[name], relation, sampled=sampled).schedule.releases
+        (ask,) = scheduled.asks.values()
+        spreads.append((ask.sensitivity.value, ask.query.real_size, ask.spread.width))
+    assert spreads[1][0] == pytest.approx(spreads[0][0], rel=1e-6)
+    assert spreads[1][2] == pytest.approx(spreads[0][2], rel=1e-3)  # as calibration rounds
+    same = name in ("count", "histogram", "shares", "shares of groups", "counts")
+    same = same or (relation is REPLACE_ONE and name in ("count where", "variance"))
+    assert (spreads[1][1] > spreads[0][1]) != same
+
+
+ENDS = (0.0, 1.5, 4.0, 5.0, 8.1, 10.0)
+
+
+def contribution(name, row, relation, w):
+    """What one record adds, from the definition."""
+    x, g = row
+    t, y, group = (x - 5) / 5, x / 10, "abc".index(g)
+    moments = [(1 - t * t) * t**k for k in range(3)]
+    kind = name.split()[0]
+    if name == "count where":
+        return np.array([g == "a", g != "a"][: 2 if relation is ADD_REMOVE else 1], dtype=float)
+    if name == "mean where":
+        return np.array([w, t, *moments]) if g == "a" else np.zeros(5)
+    block = {
+        "count": [x < 4, x >= 4],
+        "sum": [y, FREE_SQUARE * y * (1 - y)],
+        "mean": [w, t, *moments],
+        "variance": [w, t, *moments],
+        "difference": [w, t, *moments],
+    }[kind]
+    if relation is REPLACE_ONE and name in ("mean", "variance"):
+        return np.array([t, *moments])
+    if name.endswith("groups") or kind == "difference":
+        placed = np.zeros((3, len(block)))
+        placed[group] = block
+        return placed.ravel()
+    return np.array(block, dtype=float)
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize(
+    "name",
+    [
+        "count where", "count of groups", "sum", "sum of groups", "mean", "mean where",
+        "mean of groups", "variance", "variance of groups", "difference",
+    ],
+)  # fmt: skip
+def test_no_record_moves_more_than_is_claimed(name, relation):
+    """By brute force: the definition's contributions, and all neighbours of a small universe."""
+    if relation is REPLACE_ONE and name == "sum":
+        pytest.skip("a mean is asked for, where the number of records is public")
+    learner = attrs.evolve(LEARNERS[name], interval="both")
+    domain = facts(2 if relation is REPLACE_ONE else None)
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(public)
+    claim = StatisticBound().sensitivity(query, learner, public, relation)
+    rows = [
+        (x, g) for x in (*ENDS, 10 * (math.sqrt(5) - 1) / 2, *np.arange(0, 10, 0.7)) for g in "abc"
+    ]
+    columns = dict(zip("xg", map(list, zip(*rows, strict=True)), strict=True))
+    records = domain.project(columns)
+    grouped = name.endswith("groups") or name == "difference"
+    w = (
+        1.0
+        if grouped and relation is REPLACE_ONE
+        else (1.7320508 if relation is REPLACE_ONE else math.sqrt(0.5))
+    )
+    expected = np.array([contribution(name, row, relation, w) for row in rows])
+    added = learner.contributions(query, records, public).reshape(len(rows), -1)
+    assert added == pytest.approx(expected, abs=1e-12)
+    far = np.linalg.norm(expected, axis=1).max()
+    if relation is REPLACE_ONE:
+        steps = expected[:, None] - expected[None]
+        far = np.linalg.norm(steps, axis=2).max()
+    assert far <= claim.value * (1 + 1e-12)
+    assert far == pytest.approx(claim.value, rel=1e-4)
+
+
+def test_moments_lengthen_nothing():
+    """The lemma on a fine grid, and the one of a sum: both are attained, and neither is passed."""
+    x = np.linspace(-1, 1, 100_001)
+    lengths = np.linalg.norm(np.column_stack([x, free_moments(x)]), axis=1)
+    assert lengths.max() == pytest.approx(1.0, abs=1e-12)
+    y = np.linspace(0, 1, 100_001)
+    for c, passes in ((FREE_SQUARE, False), (FREE_SQUARE + 0.02, True)):
+        assert (np.hypot(y, c * y * (1 - y)).max() > 1 + 1e-9) == passes
+
+
+# What it rests on.
+
+
+@pytest.mark.parametrize(("name", "relation"), [*cases()])
+def test_equal_answers_have_equal_tables(name, relation):
+    """Two tables of records, one answer: an interval reads answers and public facts alone."""
+    labs = [Lab.of(priced(LEARNERS[name], relation), table(400, seed)) for seed in (1, 2)]
+    value = np.asarray(labs[0].value.floats()) + 3.25
+    texts = [
+        json.dumps({k: t.data() for k, t in lab.of_answer(value).tables.items()}) for lab in labs
+    ]
+    assert texts[0] == texts[1]
+    assert '"population"' in texts[0] or (name == "variance" and relation is REPLACE_ONE)
+
+
+@pytest.mark.parametrize("epsilon", [0.05, pytest.param(1.0, marks=pytest.mark.slow), 6.0])
+@pytest.mark.parametrize(("name", "relation"), [*cases()])
+def test_estimates_lie_in_their_intervals(name, relation, epsilon):
+    """Whatever the answer, where the estimate is a possible number; and bars are the wider ones."""
+    learner = attrs.evolve(LEARNERS[name], interval="both")
+    lab = Lab.of(priced(learner, relation, epsilon), table())
+    rng = np.random.default_rng(3)
+    (scheduled,) = priced(learner, relation, epsilon).schedule.releases
+    (ask,) = scheduled.asks.values()
+    truth = np.asarray(lab.value.floats())
+    for size in (0.0, 1.0, 3.0):
+        value = truth + size * ask.spread.width * rng.standard_normal(truth.shape)
+        for figures in lab.of_answer(value).tables.values():
+            bars, estimate = figures.population, figures.estimate
+            # A count may be released as a negative number, which is cut in no table.
+            possible = (figures.low <= estimate) & (estimate <= figures.high)
+            assert possible.all() or "count" in str(figures) or "x" in figures.about
+            assert (bars.low <= estimate + 1e-9)[possible].all()
+            assert (estimate <= bars.high + 1e-9)[possible].all()
+            if epsilon >= 1 and size <= 1 and name != "ratio":
+                widths = bars.high - bars.low, figures.high - figures.low
+                assert (widths[0] >= widths[1] * (1 - 1e-6)).all()
+
+
+def test_few_records_say_nothing():
+    lab = Lab.of(priced(Mean(column="x"), ADD_REMOVE, 0.05), table(20))
+    (figures,) = lab.of_answer(np.asarray(lab.value.floats())).tables.values()
+    assert not np.isfinite(figures.population.low[0])
+    assert "says nothing" in str(figures)
+    (interval,) = [i for i in figures.data()["intervals"] if i["kind"] == "population"]
+    assert interval["between"] == ["population_low", "population_high"]
+    assert figures.data()["columns"]["population_low"][0] is None
+    assert "too few records for this budget" in interval["covers"]
+
+
+def test_population_alone_stands_in_place_of_the_noise():
+    both, alone = (
+        Lab.of(priced(Mean(column="x", interval=kind), ADD_REMOVE), table())
+        for kind in ("both", "population")
+    )
+    value = np.asarray(both.value.floats())
+    (two,), (one,) = (lab.of_answer(value).tables.values() for lab in (both, alone))
+    assert [*one.low, *one.high] == [*two.population.low, *two.population.high]
+    assert one.data()["intervals"][0]["kind"] == "population"
+    assert "population_low" not in one.columns
+
+
+def test_a_finite_population_narrows_the_bars():
+    widths = []
+    for sampled in ("independent", 100_000, 800, 400):
+        lab = Lab.of(priced(Mean(column="x"), REPLACE_ONE, 4.0, sampled), table())
+        (figures,) = lab.of_answer(np.asarray(lab.value.floats())).tables.values()
+        widths.append(float((figures.population.high - figures.population.low)[0]))
+        noise = float((figures.high - figures.low)[0])
+    assert widths[0] > widths[1] > widths[2] > widths[3]
+    # All of a population is sampled: what is left is the noise.
+    assert widths[3] == pytest.approx(noise, rel=1e-3)
+
+
+# What it refuses.
+
+
+@pytest.mark.parametrize(
+    ("learner", "domain", "words"),
+    [
+        (Mean(column="x"), facts(sampled=None), "data.domain.sampled"),
+        (Mean(column="x"), facts(sampled="census"), "a census has no sampling error"),
+        (Mean(column="x"), facts(people=People(column="id", records=2)), "one record a person"),
+        (Mean(column="x", distance="l1"), facts(), "Gaussian noise"),
+        (
+            Mean(column="x", clip="person"),
+            facts(people=People(column="id", records=1)),
+            "clip: record",
+        ),
+        (Table(marginals={"t": ("g",)}), facts(), "has no interval about the population"),
+        (Count(), facts(sampled=5000), "sampled: independent"),
+        (Histogram(column="x", bins=2), facts(sampled=5000), "shares: true"),
+        (Total(column="x"), facts(400), "take the mean"),
+    ],
+)
+def test_refusals_say_what_is_needed(learner, domain, words):
+    for kind in ("population", "both"):
+        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        with pytest.raises(ParameterError, match=words):
+            attrs.evolve(learner, interval=kind).queries(public)
+    # By default nothing is told, and nothing refused.
+    assert not learner.samples(public)
+    assert learner.queries(public)
+
+
+def test_persons_are_draws_where_they_are_counted():
+    people = People(column="id", records=3)
+    public = Public(domain=facts(people=people), coins=PublicCoins(1), mu=1.0)
+    assert Count(of="persons").samples(public)
+    assert not Count().samples(public)
+
+
+def test_shares_of_persons_and_samples_that_cannot_be_are_refused():
+    with pytest.raises(ParameterError, match="of: records"):
+        Histogram(column="x", bins=2, of="persons", shares=True)
+    for wrong in ("random", 0, 399, True, 2.5):
+        with pytest.raises(ParameterError, match="independent, census"):
+            facts(400, wrong)
+    columns = {"x": Range(-1, 1), "g": Categories(("a", "b"))}
+    domain = attrs.evolve(facts(), columns=columns)
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    with pytest.raises(ParameterError, match="a range from 0 on"):
+        GroupBy(by=("g",), column="x", compare="ratio").queries(public)
+
+
+def test_laplace_noise_tells_no_population():
+    """Without a delta the default is the noise; of noise that is not normal nothing is told."""
+    one = Session(PrivacyBudget(epsilon=2.0), facts(), table())
+    assert one.mean("x", epsilon=1.0).population is None
+    lab = Lab.of(plan(Mean(column="x", interval="both"), Laplace(), facts()), table())
+    (figures,) = lab.of_answer(np.asarray(lab.value.floats())).tables.values()
+    assert not np.isfinite(figures.population.low).any()
+    assert "not normal" in figures.bars
+
+
+def test_a_session_tells_both():
+    one = Session(PrivacyBudget(epsilon=3.0, delta=1e-6), facts(), table(3000))
+    figures = one.mean("x", epsilon=1.0)
+    assert (figures.population.low < figures.low).all()
+    assert (figures.high < figures.population.high).all()
+    assert "population_low to population_high: 95 % intervals; noise and sampling" in str(figures)
