@@ -10,6 +10,7 @@ by 1 each when it is replaced: 1; :math:`\sqrt2` (l2) or 2 (l1). Two groups cost
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -23,7 +24,7 @@ from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore_statistics.bars import Estimated, gaps, share
 from dpcore_statistics.columns import (
     MOST_CELLS,
@@ -35,6 +36,16 @@ from dpcore_statistics.columns import (
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted, counts_moved
+from dpcore_statistics.population.comparisons import difference
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    Ends,
+    Sampling,
+    population_bars,
+    sampling_of,
+    stacked_ends,
+)
+from dpcore_statistics.population.shares import noisy_share
 
 SCORE = "score"
 ERROR, POSITIVE = "error", "positive rate"
@@ -62,6 +73,10 @@ class GroupRates(Grouped):
     calibration: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )
+
+    def unsampled(self, public: Public) -> str:
+        """Nothing: every rate has one, of records that the model has not seen."""
+        return ""
 
     def leanings(self, public: Public) -> int:
         """Cells of the prediction: 2, or those of the score; the second half is the second class.
@@ -158,6 +173,9 @@ class GroupRates(Grouped):
             for rate in (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         }
         estimates = [rate_estimate for by_group in shares.values() for rate_estimate in by_group]
+        bars, wider_gaps = None, {}
+        if self.samples(public):
+            bars, wider_gaps = self._population(group_sums, estimates, spread, public)
         rows = {name: values * len(shares) for name, values in about.items()}
         kinds = tuple(rate for rate, by_group in shares.items() for _ in by_group)
         figures = {
@@ -170,6 +188,7 @@ class GroupRates(Grouped):
                 joint=True,
                 covers="noise only: where each rate of these records lies; of few records it may "
                 "say nothing",
+                population=bars,
             )
         }
         for rate, by_group in shares.items():
@@ -177,8 +196,45 @@ class GroupRates(Grouped):
             narrow = math.sqrt(value[0].size)  # of the largest count that a rate is divided by
             gap = gaps(about, by_group, spread, narrow, self.miss / len(shares), 1.0, self.level)
             if gap is not None:
+                gap = attrs.evolve(gap, population=wider_gaps.get(rate))
                 figures[f"gap-{rate.replace(' ', '-')}"] = gap
         return figures
+
+    def _population(
+        self,
+        group_sums: list[dict[str, _Sums]],
+        estimates: list[Estimated],
+        spread: NoiseLaw | None,
+        public: Public,
+    ) -> tuple[PopulationBars, dict[str, PopulationBars]]:
+        """Of all rates together; and of the gaps of each rate, with its share of the miss."""
+        kinds = (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
+        domain, count = public.domain, len(group_sums)
+        pairs = [*itertools.combinations(range(count), 2)]
+        misses = (
+            apart(self.miss, len(kinds) * count),
+            apart(self.miss / len(kinds), len(pairs) or 1),
+        )
+        rows: list[list[Ends]] = []
+        # The same shares at two levels: for themselves, and for their gaps.
+        for miss in misses:
+            law = sampling_of(spread, miss, domain)
+            rows.append([_wider(sums[rate], law) for rate in kinds for sums in group_sums])
+        what = "each rate in the population, for this model"
+        bars = population_bars(stacked_ends(rows[0]), self.level, what, domain, law, joint=True)
+        gap_bars = {}
+        for number, rate in enumerate(kinds if pairs else ()):
+            numbers = [
+                (np.array(e.estimate), *ends)
+                for e, ends in zip(
+                    estimates[number * count :], rows[1][number * count :], strict=True
+                )
+            ][:count]
+            ends = stacked_ends(difference(numbers[a], numbers[b]) for a, b in pairs)
+            gap_bars[rate] = population_bars(
+                ends, self.level, f"gaps; {what}", domain, law, joint=True
+            )
+        return bars, gap_bars
 
     def _calibration(
         self, value: NDArray[np.float64], spread: NoiseLaw | None, public: Public
@@ -236,6 +292,12 @@ def _estimated(sums: _Sums, spread: NoiseLaw | None, miss: float) -> Estimated:
     # The delta method for S/(S + R) with unit noise on every cell, at the estimated rate.
     std = math.sqrt(of_top * (1 - rate) ** 2 + of_remainder * rate**2) / n
     return Estimated(estimate=rate, low=low, high=high, count=n, std=std)
+
+
+def _wider(sums: _Sums, law: Sampling | None) -> Ends:
+    """The ends for a share in the population."""
+    (top, of_top), (remainder, of_remainder) = sums
+    return NOTHING if law is None else noisy_share(top, remainder, law, (of_top, of_remainder))
 
 
 def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:

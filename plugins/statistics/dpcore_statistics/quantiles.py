@@ -66,7 +66,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction, one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
@@ -80,6 +80,9 @@ from dpcore_statistics.strategies import rank_strategy
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
 _NONE = "none was asked for: the whole range"
 _FINEST = 1000  # the denominator of a quantile
+
+
+_POPULATION = ("population", "both")
 
 
 @attrs.frozen(kw_only=True)
@@ -99,7 +102,8 @@ class Quantiles(Folding):
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
         level: With what probability an interval holds.
         interval: Whether two thirds of the budget go into an interval of each quantile; if not, all
-            of it goes into the quantile, and nothing is said of how near it is.
+            of it goes into the quantile, and nothing is said of how near it is. `population` and
+            `both` tell intervals with sampling error, by prefixes; `noise` none.
         method: `choice` or `prefixes`; by public widths if left out.
         by: Columns whose combinations are groups, empty ones too: categories, or ranges cut by
             `edges` or `bins`.
@@ -117,7 +121,7 @@ class Quantiles(Folding):
     points: int = 1025
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
-    interval: bool = True
+    interval: bool | Literal["noise", "population", "both"] = True
     method: Literal["choice", "prefixes"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(one_of("choice", "prefixes"))
     )
@@ -137,16 +141,21 @@ class Quantiles(Folding):
             raise ParameterError("quantiles", "at most three decimals", "quantiles", self.quantiles)
         if not 2 <= self.points <= MOST:
             raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
-        if self.by and self.method == "choice":
-            raise ParameterError("quantiles by group", "method: prefixes", "method", self.method)
+        kinds = (True, False, "noise", *_POPULATION)
+        need(self.interval in kinds, "quantiles", f"one of {kinds}", "interval", self.interval)
+        if self.method == "choice" and (self.by or self.interval in _POPULATION):
+            owner = "quantiles by group, or of a population"
+            raise ParameterError(owner, "method: prefixes", "method", self.method)
 
     def prefixes(self, public: Public) -> RankPrefixes | None:
         """The count of ranks that the quantiles follow from; None where they are choices."""
         counts = RankPrefixes(
             column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
             level=self.level, by=self.by, edges=self.edges, bins=self.bins,
+            interval=None if self.interval is True else self.interval or "noise",
         )  # fmt: skip
-        method = self.method or ("prefixes" if self._prefers_prefixes(public) else "choice")
+        asked = "prefixes" if self.interval in _POPULATION else self.method
+        method = asked or ("prefixes" if self._prefers_prefixes(public) else "choice")
         return counts if method == "prefixes" else None
 
     def _prefers_prefixes(self, public: Public) -> bool:

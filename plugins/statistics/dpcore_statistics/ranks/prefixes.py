@@ -38,6 +38,15 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import MOST_CELLS, number_column
 from dpcore_statistics.groups import Grouped
+from dpcore_statistics.population.inversion import quantile_points
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    Ends,
+    Sampling,
+    nothing_unless,
+    population_bars,
+    sampling_of,
+)
 from dpcore_statistics.statistic import ROOT_TWO
 from dpcore_statistics.strategies import (
     Lengths,
@@ -70,6 +79,10 @@ class RankPrefixes(Grouped):
     column: str
     quantiles: tuple[float, ...]
     points: int
+
+    def unsampled(self, public: Public) -> str:
+        """Nothing: every quantile has one."""
+        return ""
 
     def strategy(self, public: Public) -> Strategy:
         """What is measured in every group: prefixes up to every point.
@@ -161,8 +174,22 @@ class RankPrefixes(Grouped):
         column, count = number_column(public.domain, self.column), len(self.quantiles)
         step = column.column.half_width / (self.points - 1)  # half a step of the grid
         grid = column.value(np.linspace(-1.0, 1.0, self.points))
-        low = np.maximum(grid[first] - step, column.column.low)
-        high = np.minimum(grid[last] + step, column.column.high)
+        ends, bars = (column.column.low, column.column.high), None
+        low, high = np.maximum(grid[first] - step, ends[0]), np.minimum(grid[last] + step, ends[1])
+        if self.samples(public):
+            miss = apart(self.miss, middle.size)
+            law = sampling_of(answer.spread, miss, public.domain)
+            wider = NOTHING if law is None else self._hulls(distances, totals, law, public)
+            # What the records have lies in its interval too; of the whole range nothing is told.
+            points = np.minimum(wider[0], middle), np.maximum(wider[1], middle)
+            told = (points[0] > 0) | (points[1] < self.points - 1)
+            hull = (grid[points[k].clip(0, self.points - 1).astype(np.intp)] for k in (0, 1))
+            first_end, last_end = hull
+            spans = np.maximum(first_end - step, ends[0]), np.minimum(last_end + step, ends[1])
+            what = "the quantile of the population, each value clipped to its declared range"
+            bars = population_bars(
+                nothing_unless(told, *spans), self.level, what, public.domain, law, joint=True
+            )
         repeated = {
             name: tuple(value for value in values for _ in range(count))
             for name, values in groups.about.items()
@@ -176,8 +203,24 @@ class RankPrefixes(Grouped):
                 level=self.level,
                 joint=True,
                 covers=COVERS,
+                population=bars,
             )
         )
+
+    def _hulls(
+        self,
+        distances: NDArray[np.float64],
+        totals: NDArray[np.float64],
+        law: Sampling,
+        public: Public,
+    ) -> Ends:
+        """The points between which the quantiles of the population lie, one after the other."""
+        shares = None if self._public_total(public) is not None else self.quantiles
+        rows = [row.l2 for row in _rows(self.strategy(public), shares)]
+        points = quantile_points(
+            distances, np.array(rows), np.array(self.quantiles), totals[:, 0], law
+        )
+        return points[0].reshape(-1).astype(np.float64), points[1].reshape(-1).astype(np.float64)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """How exactly all ranks are known, and how far an end of an interval may lie away."""
@@ -196,14 +239,26 @@ def _slopes(strategy: Strategy) -> NDArray[np.float64]:
     return np.asarray((strategy.answers * last).sum(axis=1) / (last * last).sum())
 
 
+def _factors(strategy: Strategy, shares: tuple[float, ...] | None) -> list[NDArray[np.float64]]:
+    """What of the last prefix is subtracted from every prefix: q, or a slope where n is public."""
+    size = len(strategy.answers)
+    return [_slopes(strategy)] if shares is None else [np.full(size, q) for q in shares]
+
+
+@lru_cache(maxsize=64)
+def _rows(strategy: Strategy, shares: tuple[float, ...] | None) -> list[Lengths]:
+    """Lengths of N(t) less its factor of the last prefix, for every factor."""
+    answers, last = strategy.answers, strategy.answers[-1]
+    factors = _factors(strategy, shares)
+    return [Lengths.of(answers - factor[:, None] * last) for factor in factors]
+
+
 @lru_cache(maxsize=64)
 def _half_widths(
     strategy: Strategy, shares: tuple[float, ...] | None, spread: NoiseLaw, miss: float
 ) -> NDArray[np.float64]:
     """z of N(t) - q N(B) for every share q; of N(t) joined with a public n, if there are none."""
-    answers, last = strategy.answers, strategy.answers[-1]
-    factors = [_slopes(strategy)] if shares is None else [np.full(len(answers), q) for q in shares]
-    rows = [Lengths.of(answers - factor[:, None] * last) for factor in factors]
+    answers, factors, rows = strategy.answers, _factors(strategy, shares), _rows(strategy, shares)
     # A prefix that is known without noise, as the last one with a public n, needs no bar.
     floor = 1e-9 * max(float(row.l2.max()) for row in rows)
     lengths = Lengths(
