@@ -77,7 +77,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         display: The same numbers made consistent (no negative count, the known total), for readers
             alone: they are biased, so that further estimates start from `estimate`.
         population: Intervals that include sampling error too, where they were asked for.
-        kind: What `low` and `high` are about: `noise`, or `population` where that alone is told.
+        kind: What `low` and `high` are about: `noise`, `population` where that alone is told, or
+            `test`, whose numbers have no intervals.
     """
 
     about: Mapping[str, tuple[Any, ...]]
@@ -177,7 +178,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 for row, value in enumerate(column)
             ]
             for name, column in columns.items()
-            for nothing in (NOT_STATED if name in (LOW, HIGH) and self.kind == NOISE else NOTHING,)
+            for nothing in (NOT_STATED if name in (LOW, HIGH) and self.kind != POPULATION else NOTHING,)
         ]  # fmt: skip
         return list(zip(*texts, strict=True))
 
@@ -251,7 +252,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 joint=bool(bars.joint),
                 covers="".join(bars.covers),
             ),
-            kind=POPULATION if self.kind == POPULATION else NOISE,
+            kind="".join(self.kind),
         )
 
     @property
@@ -261,7 +262,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             return self.covers
         # Where no number has an interval, no level holds.
         if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
-            return f"intervals are {NOT_STATED}"
+            # Numbers of a kind of their own, such as a p value, have no interval and say why.
+            clause = "" if self.kind == NOISE else f"; {self.covers}"
+            return f"intervals are {NOT_STATED}{clause}"
         bars = _bars_in_words(self, self.estimate.size)
         if self.population is None:
             return bars

@@ -17,7 +17,7 @@ mean's noise 2 % (add/remove) or 3 % larger.
 import math
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -40,7 +40,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
@@ -85,6 +85,7 @@ class BoundedMean(Folding):
         bins: In place of edges, by column: so many equal parts of the range.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
         level: With what probability an error bar holds.
+        interval: `noise` alone: the bound is random, and its bias is in no interval.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.bounded_mean",)
@@ -100,6 +101,11 @@ class BoundedMean(Folding):
     bins: dict[str, int] = attrs.field(factory=dict)
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
+    interval: Literal["noise", "population", "both"] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        needed = "noise: a bound found in private is random, and its bias is in no interval"
+        need(self.interval in (None, "noise"), "bounded_mean", needed, "interval", self.interval)
 
     def grid(self, public: Public) -> NDArray[np.float64]:
         """The bounds that may be found: powers of two up to the end of the range."""

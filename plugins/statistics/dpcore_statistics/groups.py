@@ -31,7 +31,7 @@ from dpcore_statistics.columns import Marginal, number_column, one_hot
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted
 from dpcore_statistics.mean import column_ends, in_units, with_count
 from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
-from dpcore_statistics.population.pairs import compared, require_comparable
+from dpcore_statistics.population.pairs import INDEPENDENCE, compared, require_comparable, tested
 from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of, spread_over
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
@@ -107,7 +107,8 @@ class GroupBy(Paired):
         of: What is counted: records, or persons, each of whom counts once in every group that any
             of their records is in. Persons without a `column`, for domains with `people`.
         compare: What of all pairs of groups is published beside the means: `difference`, or `ratio`
-            of values that are not below 0; of up to 16 groups.
+            of values that are not below 0; of up to 16 groups. Of counts by two columns it is
+            `independence`: a test of whether one tells of the other in the population.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
     """
@@ -116,14 +117,19 @@ class GroupBy(Paired):
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
-    compare: Literal["difference", "ratio"] | None = attrs.field(
-        default=None, validator=attrs.validators.optional(one_of("difference", "ratio"))
+    compare: Literal["difference", "ratio", "independence"] | None = attrs.field(
+        default=None,
+        validator=attrs.validators.optional(one_of("difference", "ratio", INDEPENDENCE)),
     )
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        is_comparable = self.compare is None or self.column is not None
-        need(is_comparable, "group_by", "a column, whose means are compared", "column", self.column)
+        tests = self.compare == INDEPENDENCE
+        is_comparable = self.compare is None or tests is (self.column is None)
+        needed = "no column (independence is of counts)" if tests else "a column, of the means"
+        need(is_comparable, "group_by", needed, "column", self.column)
+        is_table = not tests or (len(self.by) == 2 and self.of == "records")
+        need(is_table, "group_by", "two columns, and of: records", "by", self.by)
         is_mean_of_persons = self.of == "persons" and self.column is not None
         need(
             not is_mean_of_persons, "group_by", "no column (clip: person averages persons)",
@@ -150,6 +156,9 @@ class GroupBy(Paired):
     def query(self, public: Public) -> SumQuery:
         """One integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
+        if self.compare == INDEPENDENCE:
+            # The test is about the population: what stands against it is said by name.
+            attrs.evolve(self, interval="both").samples(public)
         if self.column is None:
             return SumQuery(
                 name="groups",
@@ -201,7 +210,12 @@ class GroupBy(Paired):
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
             figures = counted(groups.about, value, answer.spread, self.level, public.domain)
-            return Statistics.of(self._sampled_counts(figures, answer.spread, public))
+            figures = self._sampled_counts(figures, answer.spread, public)
+            if self.compare != INDEPENDENCE:
+                return Statistics.of(figures)
+            shape = tuple(len(cells.labels) for cells in groups.columns)
+            test = tested(value.reshape(shape), answer.spread, public, self.level)
+            return Statistics(tables={"count": figures, INDEPENDENCE: test})
         means = {"mean": self._means(groups, answer, public)}
         if self.compare is not None:
             pairs = compared(self, groups, answer, public)

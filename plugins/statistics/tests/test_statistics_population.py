@@ -3,15 +3,19 @@
 import itertools
 import json
 import math
+import re
 
 import attrs
 import numpy as np
 import pytest
+from scipy import stats
 
+import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Categories,
+    Classes,
     Domain,
     PrivacyBudget,
     Public,
@@ -21,13 +25,19 @@ from dpcore import (
 )
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore_statistics.bounds import BoundedMean
 from dpcore_statistics.count import Count
+from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.population.moments import FREE_SQUARE, free_moments
+from dpcore_statistics.population.sampling import sampling_of
+from dpcore_statistics.population.shares import noisy_share
+from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
 from dpcore_statistics.total import Total
@@ -317,3 +327,165 @@ def test_a_session_tells_both():
     assert (figures.population.low < figures.low).all()
     assert (figures.high < figures.population.high).all()
     assert "population_low to population_high: 95 % intervals; noise and sampling" in str(figures)
+
+
+def test_a_bounded_mean_has_no_population():
+    for kind in ("population", "both"):
+        with pytest.raises(ParameterError, match="its bias is in no interval"):
+            BoundedMean(column="x", interval=kind)
+
+
+# Quantiles, rates and tests.
+
+
+@pytest.mark.parametrize("records", [None, 3000])
+def test_quantiles_of_a_population_are_wider_than_those_of_its_records(records):
+    """By prefixes alone, where they are asked for: a choice tells nothing of a population."""
+    learner = Quantiles(column="x", quantiles=(0.5,), points=129, interval="both")
+    relation = ADD_REMOVE if records is None else REPLACE_ONE
+    rows = table(3000)
+    lab = Lab.of(plan(learner, Gaussian(), facts(records), relation, epsilon=4.0), rows)
+    (figures,) = lab.published(1).tables.values()
+    bars = figures.population
+    assert bars.low[0] <= figures.estimate[0] <= bars.high[0]
+    # As wide as the interval of order statistics, up to the noise and two steps of the grid.
+    ordered = np.sort(rows["x"])
+    ranks = stats.binom.ppf([0.025, 0.975], 3000, 0.5).astype(int)
+    width = ordered[ranks[1]] - ordered[ranks[0]]
+    assert width < bars.high[0] - bars.low[0] < 1.2 * width + 2 * 10 / 128
+    with pytest.raises(ParameterError, match="method: prefixes"):
+        Quantiles(column="x", interval="population", method="choice")
+    with pytest.raises(ParameterError, match="one of"):
+        Quantiles(column="x", interval="all")
+
+
+def test_ties_are_in_the_interval_of_a_quantile():
+    """All values alike: both tests hold at that point, and none beside it."""
+    learner = Quantiles(column="x", quantiles=(0.5,), points=11, interval="both")
+    rows = {"x": [4.0] * 3000, "g": ["a"] * 3000}
+    lab = Lab.of(plan(learner, Gaussian(), facts(), epsilon=2.0), rows)
+    (figures,) = lab.published(1).tables.values()
+    assert figures.population.low[0] <= 4.0 <= figures.population.high[0]
+    assert figures.population.high[0] - figures.population.low[0] == pytest.approx(1.0)
+
+
+def test_rates_and_gaps_have_both_bars():
+    """From their definition: a rate's interval is the share of two sums of cells."""
+    columns = {"g": Categories(("a", "b")), "predicted": Categories(("no", "yes"))}
+    domain = Domain(
+        columns=columns, target="y", labels=Classes(("no", "yes")), sampled="independent"
+    )
+    rng = np.random.default_rng(0)
+    rows = {name: rng.choice(["no", "yes"], 4000).tolist() for name in ("predicted", "y")}
+    rows["g"] = rng.choice(["a", "b"], 4000).tolist()
+    lab = Lab.of(plan(GroupRates(by=("g",)), DiscreteGaussian(), domain, epsilon=1.0), rows)
+    tables = lab.published(2).tables
+    rates, gap = tables["rate"], tables["gap-error"]
+    assert (rates.population.low < rates.low).all()
+    assert (rates.high < rates.population.high).all()
+    law = attrs.evolve(lab_law(lab), miss=1 - 0.95 ** (1 / 8))
+    cells = tables["count"].estimate.reshape(2, 2, 2)
+    wrong, right = cells[0, 0, 1] + cells[0, 1, 0], cells[0, 0, 0] + cells[0, 1, 1]
+    expected = noisy_share(wrong, right, law, (2, 2))
+    assert [rates.population.low[0], rates.population.high[0]] == pytest.approx(
+        [float(end) for end in expected], rel=1e-6
+    )
+    assert gap.population.low[0] < gap.low[0] < gap.high[0] < gap.population.high[0]
+
+
+def lab_law(lab):
+    (ask,) = lab.scheduled.asks.values()
+    return sampling_of(ask.spread, 0.05, facts())
+
+
+@pytest.mark.parametrize(
+    ("tied", "size", "verdict"), [(0.0, 4000, ""), (0.3, 4000, ""), (0.3, 12, "nothing")]
+)
+def test_independence_is_tested(tied, size, verdict):
+    domain = Domain(
+        columns={"g": Categories(("a", "b")), "h": Categories(("u", "v", "w"))},
+        sampled="independent",
+    )
+    rng = np.random.default_rng(1)
+    g = rng.integers(2, size=size)
+    h = np.where(rng.uniform(size=size) < tied, g, rng.integers(3, size=size))
+    rows = {"g": np.array(["a", "b"])[g].tolist(), "h": np.array(["u", "v", "w"])[h].tolist()}
+    learner = GroupBy(by=("g", "h"), compare="independence")
+    lab = Lab.of(plan(learner, DiscreteGaussian(), domain, epsilon=1.0), rows)
+    first, again = (lab.published(3).tables["independence"] for _ in range(2))
+    assert json.dumps(first.data()) == json.dumps(again.data())
+    p_value = first.estimate[1]
+    assert (p_value < 0.01) == (tied > 0 and not verdict)
+    assert verdict in first.bars
+    assert "says nothing" not in first.bars or p_value == 1.0
+
+
+def test_a_test_of_independence_is_refused_by_name():
+    public = Public(domain=facts(sampled=None), coins=PublicCoins(1), mu=1.0)
+    edges = {"x": (0, 5, 10)}
+    with pytest.raises(ParameterError, match=r"data\.domain\.sampled"):
+        GroupBy(by=("g", "x"), edges=edges, compare="independence").queries(public)
+    for wrong in (
+        {"by": ("g",)},
+        {"by": ("g", "x"), "column": "x"},
+        {"by": ("g", "x"), "of": "persons"},
+    ):
+        with pytest.raises(ParameterError, match=r"independence|of: records"):
+            GroupBy(compare="independence", **wrong)
+
+
+def test_check_says_how_wide_the_population_will_be():
+    """By the formula of the documentation, as letters or at a public guess."""
+    (line, *_) = [line for line in forecast_of(Mean(column="x")) if "population mean of x" in line]
+    assert "sd)^2/n)" in line
+    guessed = Mean(column="x", guess={"records": 5000, "sd": 2})
+    (line, *_) = [line for line in forecast_of(guessed) if "population mean of x" in line]
+    noise = float(
+        re.search(r"mean of x about \+- ([\d.]+)/n", "".join(forecast_of(guessed))).group(1)
+    )
+    half = math.hypot(noise / 5000, 1.95996 * 2 / math.sqrt(5000))
+    assert float(re.search(r"\+- ([\d.]+) at n = 5000", line).group(1)) == pytest.approx(
+        half, rel=1e-3
+    )
+    even = float(re.search(r"below n = ([\d.]+)", line).group(1))
+    assert even == pytest.approx((noise / (1.95996 * 2)) ** 2, rel=2e-3)
+    with pytest.raises(ParameterError, match="both records and sd"):
+        Mean(column="x", guess={"records": 5000})
+
+
+def forecast_of(learner):
+    (scheduled,) = priced(learner, ADD_REMOVE).schedule.releases
+    return scheduled.forecast(PublicCoins(1))
+
+
+# A spec of its own.
+
+SPEC = """
+dpcore: 1
+data:
+  source: people.csv
+  domain:
+    records: private
+    sampled: {of: 90000}
+    columns:
+      age: [0, 100]
+budget: {epsilon: 1, delta: 1.0e-6}
+adjacency: add_remove
+release:
+  learner: {name: statistics.mean, column: age}
+  mechanism: gaussian
+"""
+
+
+def test_a_published_run_holds_both_and_replays(tmp_path):
+    """A table's file names both kinds, and a replay finds the same bytes."""
+    ages = np.random.default_rng(0).integers(20, 80, 2000)
+    (tmp_path / "people.csv").write_text("age\n" + "\n".join(map(str, ages)) + "\n", "utf-8")
+    (tmp_path / "spec.yaml").write_text(SPEC, "utf-8")
+    outcome = dpcore.run(dpcore.load_spec(tmp_path / "spec.yaml"), runs=tmp_path / "runs")
+    files = outcome.files
+    (name,) = [name for name in files if name.endswith(".table.json")]
+    (found,) = json.loads(files[name]).values()
+    assert [interval["kind"] for interval in found["intervals"]] == ["noise", "population"]
+    assert "population of 90000" in found["intervals"][1]["covers"]
+    dpcore.replay(outcome.folder)

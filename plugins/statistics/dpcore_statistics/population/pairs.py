@@ -12,14 +12,16 @@ from typing import Any, Protocol
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore import Answer, Public
 from dpcore.errors import need
-from dpcore.interval import apart
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.models.figures import Figures
 from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
 from dpcore_statistics.columns import Marginal, NumberColumn, number_column
 from dpcore_statistics.population.comparisons import difference, mean_ratio
+from dpcore_statistics.population.independence import DRAWS, independence
 from dpcore_statistics.population.moments import Moments, mean_interval, moments_of
 from dpcore_statistics.population.sampling import (
     NOTHING,
@@ -29,6 +31,7 @@ from dpcore_statistics.population.sampling import (
 )
 
 RATIO = "ratio"
+INDEPENDENCE = "independence"
 
 
 def require_comparable(compare: str, column: NumberColumn, groups: int) -> None:
@@ -134,3 +137,23 @@ def _population(
     estimates = [(moments.mean, *mean_interval(moments, law)) for moments in (first, second)]
     low, high = difference(*estimates)
     return half * low, half * high
+
+
+def tested(
+    counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public, level: float
+) -> Figures:
+    """The test of a two-way table: T, and its p value, drawn by the published coins."""
+    draws = public.coins.stream(INDEPENDENCE).generator()
+    statistic, p_value, is_told = independence(counts, spread, draws)
+    verdict = "" if is_told else "; it says nothing: too few records for this budget"
+    nothing = np.full(2, math.inf)
+    return Figures(
+        about={"test": ("statistic", "p value")},
+        estimate=np.array([statistic, p_value]),
+        low=-nothing,
+        high=nothing,
+        level=level,
+        kind="test",
+        covers=f"one test of independence by {DRAWS} simulated tables with the same noise, of "
+        f"records that are independent draws; of several tests divide by their number{verdict}",
+    )
