@@ -178,7 +178,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 for row, value in enumerate(column)
             ]
             for name, column in columns.items()
-            for nothing in (NOT_STATED if name in (LOW, HIGH) and self.kind != POPULATION else NOTHING,)
+            for nothing in (
+                NOT_STATED if name in (LOW, HIGH) and self.kind != POPULATION else NOTHING,
+            )
         ]  # fmt: skip
         return list(zip(*texts, strict=True))
 

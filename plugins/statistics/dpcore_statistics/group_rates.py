@@ -173,7 +173,8 @@ class GroupRates(Grouped):
             for rate in (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         }
         estimates = [rate_estimate for by_group in shares.values() for rate_estimate in by_group]
-        bars, wider_gaps = None, {}
+        bars: PopulationBars | None = None
+        wider_gaps: dict[str, PopulationBars] = {}
         if self.samples(public):
             bars, wider_gaps = self._population(group_sums, estimates, spread, public)
         rows = {name: values * len(shares) for name, values in about.items()}
