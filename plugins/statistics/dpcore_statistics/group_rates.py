@@ -36,7 +36,7 @@ from dpcore_statistics.columns import (
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted, counts_moved
-from dpcore_statistics.population.comparisons import difference
+from dpcore_statistics.population.comparisons import share_difference
 from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
@@ -176,7 +176,7 @@ class GroupRates(Grouped):
         bars: PopulationBars | None = None
         wider_gaps: dict[str, PopulationBars] = {}
         if self.samples(public):
-            bars, wider_gaps = self._population(group_sums, estimates, spread, public)
+            bars, wider_gaps = self._population(group_sums, spread, public)
         rows = {name: values * len(shares) for name, values in about.items()}
         kinds = tuple(rate for rate, by_group in shares.items() for _ in by_group)
         figures = {
@@ -204,7 +204,6 @@ class GroupRates(Grouped):
     def _population(
         self,
         group_sums: list[dict[str, _Sums]],
-        estimates: list[Estimated],
         spread: NoiseLaw | None,
         public: Public,
     ) -> tuple[PopulationBars, dict[str, PopulationBars]]:
@@ -212,29 +211,19 @@ class GroupRates(Grouped):
         kinds = (ERROR, POSITIVE, TRUE_POSITIVE, FALSE_POSITIVE)
         domain, count = public.domain, len(group_sums)
         pairs = [*itertools.combinations(range(count), 2)]
-        misses = (
-            apart(self.miss, len(kinds) * count),
-            apart(self.miss / len(kinds), len(pairs) or 1),
-        )
-        rows: list[list[Ends]] = []
-        # The same shares at two levels: for themselves, and for their gaps.
-        for miss in misses:
-            law = sampling_of(spread, miss, domain)
-            rows.append([_wider(sums[rate], law) for rate in kinds for sums in group_sums])
+        law = sampling_of(spread, apart(self.miss, len(kinds) * count), domain)
         what = "each rate in the population, for this model"
-        bars = population_bars(stacked_ends(rows[0]), self.level, what, domain, law, joint=True)
-        gap_bars = {}
-        for number, rate in enumerate(kinds if pairs else ()):
-            numbers = [
-                (np.array(e.estimate), *ends)
-                for e, ends in zip(
-                    estimates[number * count :], rows[1][number * count :], strict=True
-                )
-            ][:count]
-            ends = stacked_ends(difference(numbers[a], numbers[b]) for a, b in pairs)
-            gap_bars[rate] = population_bars(
-                ends, self.level, f"gaps; {what}", domain, law, joint=True
+        rows = stacked_ends(_wider(sums[rate], law) for rate in kinds for sums in group_sums)
+        bars = population_bars(rows, self.level, what, domain, law, joint=True)
+        # Each family of gaps has its share of the miss, as beside the noise.
+        law = sampling_of(spread, apart(self.miss / len(kinds), len(pairs) or 1), domain)
+        gap_bars = {
+            rate: population_bars(
+                stacked_ends(_gap(group_sums[a][rate], group_sums[b][rate], law) for a, b in pairs),
+                self.level, f"gaps; {what}", domain, law, joint=True,
             )
+            for rate in (kinds if pairs else ())
+        }  # fmt: skip
         return bars, gap_bars
 
     def _calibration(
@@ -299,6 +288,16 @@ def _wider(sums: _Sums, law: Sampling | None) -> Ends:
     """The ends for a share in the population."""
     (top, of_top), (remainder, of_remainder) = sums
     return NOTHING if law is None else noisy_share(top, remainder, law, (of_top, of_remainder))
+
+
+def _gap(first: _Sums, second: _Sums, law: Sampling | None) -> Ends:
+    """The ends for a difference of two rates in the population."""
+    (top, of_top), (remainder, of_remainder) = first
+    (other_top, of_other), (other_remainder, of_rest) = second
+    cells = ((of_top, of_remainder), (of_other, of_rest))
+    if law is None:
+        return NOTHING
+    return share_difference((top, remainder), (other_top, other_remainder), law, cells)
 
 
 def _repeated(about: Mapping[str, tuple[Any, ...]], times: int) -> dict[str, tuple[Any, ...]]:

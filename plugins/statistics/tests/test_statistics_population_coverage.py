@@ -15,7 +15,11 @@ from scipy import stats
 
 from dpcore import Categories, Domain, PrivacyBudget, Range, Session
 from dpcore.interval import NormalSpread
-from dpcore_statistics.population.comparisons import difference, mean_ratio
+from dpcore_statistics.population.comparisons import (
+    mean_difference,
+    mean_ratio,
+    share_difference,
+)
 from dpcore_statistics.population.independence import independence
 from dpcore_statistics.population.inversion import quantile_points
 from dpcore_statistics.population.moments import (
@@ -108,8 +112,8 @@ def test_shares_counts_and_sums(size, epsilon):
         found[expected] = covered(stream_count(count, law(width)), expected)
     for name, (places, chances) in populations().items():
         y = (places + 1) / 2
-        counts = drawn(places, chances, size, DRAWS, rng, poisson=True)
-        noise = width * rng.standard_normal((2, DRAWS))
+        counts = drawn(places, chances, size, 2 * DRAWS, rng, poisson=True)
+        noise = width * rng.standard_normal((2, 2 * DRAWS))
         ends = stream_sum(
             counts @ y + noise[0], counts @ (FREE_SQUARE * y * (1 - y)) + noise[1], smooth(width)
         )
@@ -131,9 +135,8 @@ def test_groups_differences_and_ratios(size, epsilon):
             counts = rng.multinomial(records, chances / chances.sum())
             n, total, lost = sums(counts, places, width, W, rng)
             pair.append(Moments(n=n, total=total, lost=lost, width=width, of_count=W**-2))
-        ends = [(moments.mean, *mean_interval(moments, smooth(width))) for moments in pair]
         gap = truth(first)[0] - truth(second)[0]
-        means[first, second] = covered(difference(*ends), gap)
+        means[first, second] = covered(mean_difference(*pair, smooth(width)), gap)
         joint = smooth(width, 1 - math.sqrt(0.95))
         inside = [
             (low <= truth(name)[0]) & (truth(name)[0] <= high)
@@ -156,15 +159,14 @@ def test_groups_differences_and_ratios(size, epsilon):
 def test_gaps_of_rates(size, epsilon):
     """The true positive rate of two groups, at base rates of .2: cells that do not overlap."""
     rng = np.random.default_rng([4, size, int(10 * epsilon)])
-    width, ends = 1 / MU[epsilon], []
-    rates = (0.7, 0.55)
-    cells = np.array([0.3 * 0.2 * 0.7, 0.3 * 0.2 * 0.3, 0.7 * 0.2 * 0.55, 0.7 * 0.2 * 0.45, 0.8])
-    counts = rng.multinomial(size, cells, DRAWS)[:, :4] + discrete(width, (DRAWS, 4), rng)
-    for k in (0, 2):
-        top, rest = counts[:, k], counts[:, k + 1]
-        ends.append((top / np.maximum(top + rest, 1), *noisy_share(top, rest, law(width))))
-    found = {"gap": covered(difference(*ends), rates[0] - rates[1])}
-    found |= {k: covered(end[1:], rates[k]) for k, end in enumerate(ends)}
+    width, found = 1 / MU[epsilon], {}
+    for rates in ((0.7, 0.55), (0.02, 0.4), (0.99, 0.02)):
+        cells = [0.06 * rates[0], 0.06 * (1 - rates[0]), 0.14 * rates[1], 0.14 * (1 - rates[1])]
+        counts = rng.multinomial(size, [*cells, 0.8], 2 * DRAWS)[:, :4]
+        a, b, c, d = (counts + discrete(width, counts.shape, rng)).T
+        ends = share_difference((a, b), (c, d), law(width), ((1, 1), (1, 1)))
+        found[rates] = covered(ends, rates[0] - rates[1])
+        found[rates, "alone"] = covered(noisy_share(c, d, law(width)), rates[1])
     check(found, LEAST, size, epsilon)
 
 
@@ -207,8 +209,7 @@ def test_widths_over_those_without_noise():
         plain = 2 * stats.norm.ppf(0.975) * math.sqrt(truth(name)[1] / 20_000)
         assert np.median(high - low) <= 1.06 * plain
         pair = [released(name, size, width, rng, draws=500) for size in (6000, 14_000)]
-        ends = [(one.mean, *mean_interval(one, smooth(width))) for one in pair]
-        low, high = difference(*ends)
+        low, high = mean_difference(*pair, smooth(width))
         plain = 2 * 1.96 * math.sqrt(truth(name)[1] * (1 / 6000 + 1 / 14_000))
         # Of rare values the noise is most of it: 1 % of 6,000 are 60.
         assert np.median(high - low) <= (1.35 if name == "rare" else 1.15) * plain

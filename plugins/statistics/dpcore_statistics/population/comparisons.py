@@ -4,6 +4,10 @@ A difference (MOVER): :math:`d-\sqrt{(m_1-l_1)^2+(h_2-m_2)^2}` to
 :math:`d+\sqrt{(h_1-m_1)^2+(m_2-l_2)^2}`, of estimates m in intervals [l, h] of their own. A ratio
 (Fieller): all r with :math:`(u_1-ru_2)^2\le q^2(v_1+r^2v_2)`, u the means above the low end of the
 range.
+
+A difference takes estimates and ends that are cut nowhere. With ends that are cut to the possible
+range, the distance from an estimate to its end is too short where noise has moved both beyond it:
+coverage fell to .90 of .95 for a rare value beside a common one.
 """
 
 from __future__ import annotations
@@ -12,23 +16,32 @@ from typing import Any
 
 import numpy as np
 
-from dpcore_statistics.population.moments import Moments, total_variance
+from dpcore_statistics.population.moments import Moments, mean_interval, total_variance
 from dpcore_statistics.population.sampling import Ends, Sampling, nothing_unless, roots
+from dpcore_statistics.population.shares import noisy_share
+
+Pair = tuple[Any, Any]
+"""A count, and the count of the rest."""
 
 Estimate = tuple[Any, Any, Any]
 """A number, and the low and the high end of its interval."""
 
 
-def difference(first: Estimate, second: Estimate) -> Ends:
-    """Of two independent numbers, the first less the second; of infinite ends nothing is told."""
+def difference(first: Estimate, second: Estimate, gap: Any, reach: float) -> Ends:
+    """Of two independent numbers, the first less the second; of infinite ends nothing is told.
+
+    Args:
+        gap: The published difference, of estimates that are cut: it lies in its interval.
+        reach: No difference is larger.
+    """
     told = np.isfinite(first[1]) & np.isfinite(second[1])
     (m1, l1, h1), (m2, l2, h2) = (
         tuple(np.where(told, number, 0.0) for number in estimate) for estimate in (first, second)
     )
-    # An estimate outside its interval would break the roots: it is cut first.
-    m1, m2 = np.clip(m1, l1, h1), np.clip(m2, l2, h2)
-    gap = m1 - m2
-    return nothing_unless(told, gap - np.hypot(m1 - l1, h2 - m2), gap + np.hypot(h1 - m1, m2 - l2))
+    low = m1 - m2 - np.hypot(m1 - l1, h2 - m2)
+    high = m1 - m2 + np.hypot(h1 - m1, m2 - l2)
+    low, high = np.clip(low, -reach, reach), np.clip(high, -reach, reach)
+    return nothing_unless(told, np.minimum(low, gap), np.maximum(high, gap))
 
 
 def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> Ends:
@@ -46,3 +59,29 @@ def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> 
     q = law.quantile(v1 + r * r * v2, weight1 * of1 + weight2 * of2)
     told = (u2 > 0) & (np.asarray(first.n) > 0) & (np.asarray(second.n) > 0)
     return roots(u2 * u2 - q * q * v2, u1 * u2, u1 * u1 - q * q * v1, 0.0, np.inf, told)
+
+
+def mean_difference(first: Moments, second: Moments, law: Sampling) -> Ends:
+    """The difference of two means, as positions."""
+    numbers = []
+    for moments in (first, second):
+        mean = np.asarray(moments.total) / np.where(np.asarray(moments.n) > 0, moments.n, 1.0)
+        numbers.append((mean, *mean_interval(moments, law, np.inf)))
+    return difference(*numbers, first.mean - second.mean, 2.0)
+
+
+def share_difference(
+    first: Pair, second: Pair, law: Sampling, cells: tuple[tuple[int, int], tuple[int, int]]
+) -> Ends:
+    """The difference of two shares of noisy counts.
+
+    Args:
+        first, second: What counts, and the rest. cells: Of how many noisy numbers each is the sum.
+    """
+    numbers, shares = [], []
+    for (top, rest), parts in zip((first, second), cells, strict=True):
+        n = np.asarray(top) + np.asarray(rest)
+        share = np.asarray(top) / np.where(n > 0, n, 1.0)
+        numbers.append((share, *noisy_share(top, rest, law, parts, cut=False)))
+        shares.append(np.clip(np.asarray(top) / np.maximum(n, 1.0), 0.0, 1.0))
+    return difference(*numbers, shares[0] - shares[1], 1.0)

@@ -83,6 +83,11 @@ class Moments:
         return np.asarray(np.clip(plug_in, 0.0, self.number * (1 - self.mean**2)))
 
     @property
+    def sampled(self) -> Numbers:
+        """The sampling variance of the sum of x about the mean: n/(n - 1) of `spread`."""
+        return np.asarray(self.spread * self.number / np.maximum(self.number - 1, 1.0))
+
+    @property
     def fourth(self) -> Numbers:
         """The fourth central moment, no smaller than V^2 and no larger than its range allows."""
         m, n, variance = self.mean, self.number, self.spread / self.number
@@ -113,20 +118,24 @@ def total_variance(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers]:
     """T of the sum of x about the mean, with the noise of both sums; and T's own variance."""
     n, m, variance = moments.number, moments.mean, moments.spread / moments.number
     squared, of_count = moments.width**2, moments.of_count
-    total = moments.spread * law.fraction(n) + squared * (1 + m * m * of_count)
+    total = moments.sampled * law.fraction(n) + squared * (1 + m * m * of_count)
     of_total = squared * (1 + of_count + 4 * m * m) + n * (moments.fourth - variance**2)
     # The noise is of known variance: what is estimated is the part of sampling.
     return total, law.fraction(n) ** 2 * of_total
 
 
-def mean_interval(moments: Moments, law: Sampling) -> Ends:
-    """The mean of the population, as a position: Fieller's set with the sampling variance."""
+def mean_interval(moments: Moments, law: Sampling, reach: float = 1.0) -> Ends:
+    """The mean of the population, as a position: Fieller's set with the sampling variance.
+
+    Args:
+        reach: Where ends are cut; infinite ones are for comparisons.
+    """
     q = law.quantile(*total_variance(moments, law))
     squared = np.square(q * moments.width)
-    sampled = q * q * moments.spread * law.fraction(moments.number)
+    sampled = q * q * moments.sampled * law.fraction(moments.number)
     a = np.square(moments.n) - squared * moments.of_count
     c = np.square(moments.total) - squared - sampled
-    return roots(a, moments.total * moments.n, c, -1.0, 1.0, np.asarray(moments.n) > 0)
+    return roots(a, moments.total * moments.n, c, -reach, reach, np.asarray(moments.n) > 0)
 
 
 def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers, Numbers]:
@@ -150,11 +159,17 @@ def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers
 
 
 def stream_sum(total: Any, lost: Any, law: Sampling) -> Ends:
-    """The expected sum of y of a stream, of y in [0, 1]: its variance is the sum of y^2.
+    """The expected sum r of y of a stream, of y in [0, 1], whose variance is r times the mean of
+    y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
 
     Args:
         lost: The sum of c y (1 - y), with c = `FREE_SQUARE`.
     """
-    squares = np.maximum(0.0, np.asarray(total) - np.asarray(lost) / FREE_SQUARE)
-    half = law.z * np.sqrt(squares + law.width**2)
-    return np.asarray(total) - half, np.asarray(total) + half
+    top, z = np.asarray(total, dtype=np.float64), law.z
+    squares = np.maximum(0.0, top - np.asarray(lost) / FREE_SQUARE)
+    # y^2 is no larger than y.
+    share = np.where(top > 0, np.clip(squares / np.maximum(top, 1e-9), 0.0, 1.0), 1.0)
+    c = top * top - (z * law.width) ** 2
+    low, high = roots(np.ones_like(top), top + z * z * share / 2, c, -np.inf, np.inf)
+    # Beyond 0 the variance is that of the noise alone; the estimate lies in its interval.
+    return np.minimum(low, top), np.maximum(high, top)

@@ -20,9 +20,9 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.models.figures import Figures
 from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
 from dpcore_statistics.columns import Marginal, NumberColumn, number_column
-from dpcore_statistics.population.comparisons import difference, mean_ratio
+from dpcore_statistics.population.comparisons import mean_difference, mean_ratio
 from dpcore_statistics.population.independence import DRAWS, independence
-from dpcore_statistics.population.moments import Moments, mean_interval, moments_of
+from dpcore_statistics.population.moments import Moments, moments_of
 from dpcore_statistics.population.sampling import (
     NOTHING,
     population_bars,
@@ -134,8 +134,7 @@ def _population(
     half = column.column.half_width
     if compare == RATIO:
         return mean_ratio(first, second, column.column.low / half, law)
-    estimates = [(moments.mean, *mean_interval(moments, law)) for moments in (first, second)]
-    low, high = difference(*estimates)
+    low, high = mean_difference(first, second, law)
     return half * low, half * high
 
 

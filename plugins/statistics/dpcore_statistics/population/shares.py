@@ -39,11 +39,14 @@ def counts_in(domain: Domain, counts: Any, law: Sampling | None, *, out_of: floa
     return out_of * low, out_of * high
 
 
-def noisy_share(top: Any, rest: Any, law: Sampling, cells: tuple[int, int] = (1, 1)) -> Ends:
+def noisy_share(
+    top: Any, rest: Any, law: Sampling, cells: tuple[int, int] = (1, 1), *, cut: bool = True
+) -> Ends:
     """p of S + R records, where both counts are noisy.
 
     Args:
         cells: How many noisy numbers S and R are the sums of.
+        cut: Whether ends are cut to [0, 1]; those for comparisons are not.
     """
     n = np.asarray(top) + np.asarray(rest)
     of_top, of_rest = cells
@@ -51,7 +54,8 @@ def noisy_share(top: Any, rest: Any, law: Sampling, cells: tuple[int, int] = (1,
     sampled = law.z**2 * np.maximum(n, 0.0) * law.fraction(n)
     a = n * n + sampled - squared * (of_top + of_rest)
     b = top * n + sampled / 2 - squared * of_top
-    return roots(a, b, np.square(top) - squared * of_top, 0.0, 1.0, n > 0)
+    ends = (0.0, 1.0) if cut else (-np.inf, np.inf)
+    return roots(a, b, np.square(top) - squared * of_top, *ends, n > 0)
 
 
 def public_share(top: Any, n: float, law: Sampling, cells: int = 1) -> Ends:
