@@ -243,9 +243,7 @@ def test_type_one_error_of_independence():
                 tests = [independence(one.astype(float), spread, coins, 199) for one in noisy]
                 found.append(np.mean([is_told and p <= 0.05 for _, p, is_told in tests]))
     assert len(found) == 44
-    # One of 40, and four more cells.
-    assert np.count_nonzero(np.array(found) > 0.064) <= 2
-    assert max(found) < 0.08
+    assert np.count_nonzero(np.array(found) > 0.064) <= 1
 
 
 @pytest.mark.parametrize("size", [300, 2000])

@@ -67,7 +67,7 @@ def mean_difference(first: Moments, second: Moments, law: Sampling) -> Ends:
     for moments in (first, second):
         mean = np.asarray(moments.total) / np.where(np.asarray(moments.n) > 0, moments.n, 1.0)
         numbers.append((mean, *mean_interval(moments, law, np.inf)))
-    return difference(*numbers, first.mean - second.mean, 2.0)
+    return difference(numbers[0], numbers[1], first.mean - second.mean, 2.0)
 
 
 def share_difference(
@@ -84,4 +84,4 @@ def share_difference(
         share = np.asarray(top) / np.where(n > 0, n, 1.0)
         numbers.append((share, *noisy_share(top, rest, law, parts, cut=False)))
         shares.append(np.clip(np.asarray(top) / np.maximum(n, 1.0), 0.0, 1.0))
-    return difference(*numbers, shares[0] - shares[1], 1.0)
+    return difference(numbers[0], numbers[1], shares[0] - shares[1], 1.0)
