@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Categories, Category
+from dpcore.domain.columns import Categories, Category, paired
 from dpcore.errors import UnfitTargetError, need
 
 
@@ -21,16 +21,20 @@ class Classes:
     Args:
         values: At least two different ones, all texts or all numbers.
         default: Stands for any other value in the records.
+        spellings: Further cells, and the class that each of them counts as: a mapping or pairs.
     """
 
     values: tuple[Category, ...]
     default: Category | None = None
+    spellings: tuple[tuple[Category, Category], ...] = attrs.field(
+        default=(), converter=paired, repr=False
+    )
 
     def __attrs_post_init__(self) -> None:
         self._categories()
 
     def _categories(self) -> Categories:
-        return Categories(self.values, self.default)
+        return Categories(self.values, self.default, self.spellings)
 
     @property
     def count(self) -> int:

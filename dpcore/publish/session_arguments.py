@@ -57,7 +57,7 @@ def admitted(
     need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
-    gaps = [] if names is None else [name for name in domain.read if name not in names]
+    gaps = [] if names is None else [name for name in domain.raw if name not in names]
     if gaps:
         raise SourceError(
             f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
@@ -72,7 +72,7 @@ def admitted(
         code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
     if isinstance(in_hand, Mapping):
-        lengths = {len(in_hand[name]) for name in domain.read if hasattr(in_hand[name], "__len__")}
+        lengths = {len(in_hand[name]) for name in domain.raw if hasattr(in_hand[name], "__len__")}
         need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
     if not isinstance(in_hand, Source) and on_invalid == "refuse":
         require_fit(domain, in_hand)

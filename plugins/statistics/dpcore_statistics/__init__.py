@@ -6,9 +6,9 @@ alone, and `dpcore check` tells its width before any record is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
@@ -101,6 +101,12 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
             "true_positive_rate": (rates, "TruePositiveRate"),
         }
     )
+
+
+@hookimpl
+def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+    """Write a spec to fill in, from the names of a file's columns."""
+    return LazyMapping({"init": ("dpcore_statistics.start.command", "init")})
 
 
 @hookimpl
