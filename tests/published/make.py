@@ -25,6 +25,7 @@ COMMANDS = {
     "check": (),
     "examples": ("copy", "list", "show"),
     "falsify": (),
+    "init": (),
     "ledger": ("create", "export", "list", "plan", "show", "verify"),
     "plugins": ("disable", "enable", "list", "new", "show"),
     "replay": (),

@@ -27,6 +27,7 @@ def interview(file: NamedFile, question: Question, ask: Ask) -> Answers:
         decimal = "," if _agrees(ask, "Do numbers have a decimal comma, as in 1,5? (y/n)") else "."
     columns: dict[str, str | None] = {}
     person: tuple[str, int] | None = None
+    # The answer to what a column holds decides what is asked of it next.
     for name, known in file.columns.items():
         answer = ask(f"{name}: {_WHAT}", _letter(known)).strip().lower()[:1]
         if answer == "i" and person is None:
