@@ -56,7 +56,7 @@ class Derived:
     """
 
     operation: Operation
-    inputs: tuple[str, ...] = attrs.field(converter=tuple)
+    inputs: tuple[str, ...]
 
     def __attrs_post_init__(self) -> None:
         need(
@@ -91,19 +91,19 @@ def _copy(column: Any) -> Any:
     return column
 
 
-def _difference(first: Any, second: Any) -> NDArray[np.float64]:
+def _difference(first: Any, second: Any) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
         return np.subtract(*_pair(numbers, first, second))
 
 
-def _ratio(first: Any, second: Any) -> NDArray[np.float64]:
+def _ratio(first: Any, second: Any) -> Any:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         dividends, divisors = _pair(numbers, first, second)
         # No number divides by 0, whatever its sign.
         return np.where(divisors == 0, np.nan, dividends / divisors)
 
 
-def _days_between(first: Any, second: Any) -> NDArray[np.float64]:
+def _days_between(first: Any, second: Any) -> Any:
     return np.subtract(*_pair(days, second, first))
 
 

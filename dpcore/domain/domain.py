@@ -138,8 +138,8 @@ class Domain:
                 "domain", "a people's column that is neither feature nor target", "people",
                 self.people.column,
             )  # fmt: skip
-        for name, column in self.derived.items():
-            is_derived = isinstance(column, Derived) and name != self._target
+        for name, derived in self.derived.items():
+            is_derived = isinstance(derived, Derived) and name != self._target
             need(is_derived, "domain", "Derived columns, no targets", "derived", name)
         self.raw  # noqa: B018  # refuses inputs that are declared in two ways
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.

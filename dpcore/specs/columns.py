@@ -109,7 +109,7 @@ def derivation(node: Node) -> Derived | None:
         return None
     need(len(keys) == 1, SpecError, f"needs one of {', '.join(keys)}, not two", key=keys[-1])
     inputs = node.mapping[keys[0]].plain()
-    return Derived(_OPERATIONS[keys[0]], [inputs] if isinstance(inputs, str) else inputs)
+    return Derived(_OPERATIONS[keys[0]], tuple([inputs] if isinstance(inputs, str) else inputs))
 
 
 def _text(value: Any) -> Any:

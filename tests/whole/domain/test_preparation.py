@@ -303,6 +303,38 @@ evaluate: {holdout: 0.5, metrics: [mse]}
     assert "which is days from 'came' to 'gone'" in " ".join(paid.split())
 
 
+@pytest.mark.parametrize("people", ["", "people: {column: who, records: 2}\n    "])
+def test_the_hold_out_of_a_file_holds_prepared_columns(tmp_path, people):
+    text = f"""\
+dpcore: 1
+data:
+  source: x.csv
+  target: cost
+  domain:
+    records: private
+    {people}columns:
+      stay: {{range: [0, 400], days_between: [came, gone]}}
+      weekday: {{weekday_of: came}}
+    target: [0, 400]
+adjacency: add_remove
+budget: {{epsilon: 1}}
+release: {{learner: statistics.count}}
+evaluate: {{holdout: 0.5, metrics: [mse]}}
+"""
+    request = spec_of_text(text, "x.yaml").request
+    days = [dt.date(2024, 1, 1) + dt.timedelta(i) for i in range(60)]
+    rows = [f"P{i // 2},{day},{day + dt.timedelta(i)},{i}" for i, day in enumerate(days)]
+    (tmp_path / "x.csv").write_text("\n".join(["who,came,gone,cost", *rows]) + "\n")
+    facts = reading(request.domain, tmp_path, Csv())
+    with LocalEngine() as engine:
+        source = CsvSource(path=tmp_path / "x.csv", reading=facts)
+        held = open_source(request, source, SecretCoins.rehearsal(1), engine).holdout
+    places = [int(cost) for cost in held["cost"]]
+    assert 0 < len(places) < 60
+    assert list(held["stay"]) == places
+    assert list(held["weekday"]) == [f"{days[place]:%A}" for place in places]
+
+
 def test_a_last_edge_one_past_the_range_is_right_and_one_below_it_is_refused():
     ages = Range(0, 110)
     binned = Binned.between(ages, [0, 18, 111])

@@ -76,8 +76,8 @@ def proposal(source: str, file: NamedFile, question: Question, answers: Answers)
         f"    records: {count}",
     ]
     if answers.person is not None:
-        name, count = answers.person
-        lines.append(f"    people: {{column: {quoted(name)}, records: {count}}}")
+        name, most = answers.person
+        lines.append(f"    people: {{column: {quoted(name)}, records: {most}}}")
     lines.append("    columns:")
     for name, kind in file.columns.items():
         if name != target and (answers.person is None or name != answers.person[0]):
