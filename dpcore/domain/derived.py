@@ -112,19 +112,19 @@ def _years(column: Any) -> NDArray[np.float64]:
     return np.where(is_date, 1970.0 + months // 12, np.nan)
 
 
-def _month_names(column: Any) -> NDArray[Any]:
+def _month_names(column: Any) -> Any:
     months, is_date = _months(column)
     return _words(MONTHS, months % 12, is_date)
 
 
-def _weekday_names(column: Any) -> NDArray[Any]:
+def _weekday_names(column: Any) -> Any:
     moments = days(column)
     is_date = np.isfinite(moments)
     # 1970-01-01 was a Thursday.
     return _words(WEEKDAYS, (np.floor(np.where(is_date, moments, 0.0)) + 3) % 7, is_date)
 
 
-def _missing(column: Any) -> NDArray[Any]:
+def _missing(column: Any) -> Any:
     is_empty = empty(column)
     return _words(TRUTHS, is_empty, np.ones_like(is_empty))
 

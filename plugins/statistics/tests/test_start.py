@@ -132,10 +132,17 @@ def test_gaps_are_listed_and_check_names_the_first_of_them(here):
 @pytest.mark.parametrize(
     "question",
     [
-        "counts", "Counts by sex, ward", "count by Sex and ward", "mean of age",
-        "sum of age by sex", "median of  age", "median of age by sex", "predict age", "predict sick",
+        "counts",
+        "Counts by sex, ward",
+        "count by Sex and ward",
+        "mean of age",
+        "sum of age by sex",
+        "median of  age",
+        "median of age by sex",
+        "predict age",
+        "predict sick",
     ],
-)  # fmt: skip
+)
 def test_every_question_is_priced_once_its_gaps_are_filled(question):
     file = NamedFile(
         {
