@@ -28,7 +28,7 @@ try:
 except RegistryError as error:
     print(json.dumps({"error": error.message}))
 else:
-    print(json.dumps({"provides": found.consented()}))
+    print(json.dumps({"provides": found.consented(sys.argv[1])}))
 """
 
 

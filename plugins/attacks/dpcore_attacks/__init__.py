@@ -3,16 +3,21 @@
 Nothing here opens a user's records: every dataset is made up inside a declared domain.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dpcore import hookimpl
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.lazy_mapping import LazyMapping
 
+if TYPE_CHECKING:
+    import click
+
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, click.Command]:
     """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
     return LazyMapping(
         {

@@ -1,14 +1,19 @@
 """A paper's tables and figures as specs: run as printed, and compared cell by cell."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dpcore import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
+if TYPE_CHECKING:
+    import click
+
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, click.Command]:
     """Run what a paper prints, and compute what it states."""
     return LazyMapping(
         {

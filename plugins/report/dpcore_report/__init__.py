@@ -1,14 +1,19 @@
 """One page that shows a published run, a function of `public/` alone; plots; costs of events."""
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dpcore import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
+if TYPE_CHECKING:
+    import click
+
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, click.Command]:
     """State what events cost, and write the page of a run or of a ledger."""
     return LazyMapping(
         {
