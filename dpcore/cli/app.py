@@ -79,9 +79,9 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_chosen: bool) -
 
 def _complete(ctx: click.Context, param: click.Parameter, is_chosen: bool) -> None:
     if is_chosen and not ctx.resilient_parsing:
-        from dpcore.cli import completion
+        from dpcore.cli.completion import complete
 
-        getattr(completion, str(param.name))(ctx)
+        complete(ctx, is_installed=param.name == "install_completion")
         ctx.exit()
 
 

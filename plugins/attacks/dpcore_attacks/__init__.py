@@ -3,21 +3,16 @@
 Nothing here opens a user's records: every dataset is made up inside a declared domain.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dpcore import hookimpl
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.lazy_mapping import LazyMapping
 
-if TYPE_CHECKING:
-    import click
-
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, click.Command]:
+def dpcore_commands() -> Mapping[str, Any]:
     """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
     return LazyMapping(
         {

@@ -1,19 +1,14 @@
 """A paper's tables and figures as specs: run as printed, and compared cell by cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dpcore import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
-if TYPE_CHECKING:
-    import click
-
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, click.Command]:
+def dpcore_commands() -> Mapping[str, Any]:
     """Run what a paper prints, and compute what it states."""
     return LazyMapping(
         {

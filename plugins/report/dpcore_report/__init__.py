@@ -1,19 +1,14 @@
 """One page that shows a published run, a function of `public/` alone; plots; costs of events."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Any
 
 from dpcore import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
-if TYPE_CHECKING:
-    import click
-
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, click.Command]:
+def dpcore_commands() -> Mapping[str, Any]:
     """State what events cost, and write the page of a run or of a ledger."""
     return LazyMapping(
         {

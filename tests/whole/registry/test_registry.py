@@ -562,6 +562,7 @@ def test_what_is_no_click_command_is_refused_by_name_with_the_way_out(plant, tex
     done = CliRunner().invoke(app, ["greet"])
     assert (done.exit_code, done.output.count("\n")) == (2, 1)
     assert done.output.startswith(words)
+    sys.modules.pop("polite_module", None)
 
 
 def test_what_a_stranger_knows_of_a_plan_stands_in_check(plant, tmp_path):
