@@ -50,7 +50,8 @@ def usage_in_one_line() -> Iterator[None]:
             hint = near(error.option_name.strip("-"), names).replace("mean '", "mean '--")
             message = f"no option is called {shown(error.option_name)}{hint}"
         way = "" if "did you mean" in message else f"; `{path} --help` shows what it takes"
-        raise fail(message.rstrip(".") + way, 2) from None
+        message = message.rstrip(".").replace("valid float", "valid number").removesuffix(" range")
+        raise fail(message + way, 2) from None
 
 
 @contextmanager
