@@ -94,7 +94,7 @@ def test_the_schema_is_what_it_was(name, tmp_path):
 def without_types(text):
     """What help says but for its columns, its capitals and the types of options.
 
-    An older click may write another type, as `[default: 0; x>=0]` after it.
+    An older click may name types otherwise.
     """
     text = re.sub(r"<[][A-Za-z ]*>|\b(FLOAT|INTEGER|PATH|TEXT)( RANGE)?(?=\s)", "", text)
     return re.sub(r"[][{}<>\s]", "", text).casefold()
