@@ -15,6 +15,7 @@ from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
 from dpcore.learner import AnyLearner
 from dpcore.ledger.book import Ledger
+from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.running.opening import admit_to, in_memory
 from dpcore.sources.opening import Unopened
@@ -71,12 +72,15 @@ def admitted(
         records = TableSource(in_memory(source, domain), premises=source.premises)
         code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
-    if isinstance(in_hand, Mapping):
-        lengths = {len(in_hand[name]) for name in domain.read if hasattr(in_hand[name], "__len__")}
-        need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
-    if not isinstance(in_hand, Source) and on_invalid == "refuse":
-        require_fit(domain, in_hand)
-    return records, code
+    if isinstance(in_hand, Source):
+        return records, code
+    columns = {name: KeptColumn((in_hand[name],)) for name in domain.read}
+    lengths = {len(in_hand[name]) for name in columns if hasattr(in_hand[name], "__len__")}
+    need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
+    if on_invalid == "refuse":
+        require_fit(domain, columns)
+    is_source = isinstance(records, TableSource)
+    return (attrs.evolve(records, table=columns) if is_source else columns), code
 
 
 def _names(table: Any) -> list[Any] | None:

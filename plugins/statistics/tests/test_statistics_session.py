@@ -1,20 +1,38 @@
 """A session: every release priced, charged, and only then computed."""
 
+import contextlib
 import copy
 import re
+from datetime import date
 from itertools import pairwise
 
+import attrs
 import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range, Session
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Classes,
+    Dates,
+    Domain,
+    PrivacyBudget,
+    Range,
+    Session,
+    Source,
+    Texts,
+)
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.ledger.book import Ledger
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.records.pieces import KeptColumn
+from dpcore.records.source import TableSource
+from dpcore.running.replay_process import HERE
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
@@ -97,15 +115,122 @@ def test_what_exceeds_the_budget_is_refused_before_the_table_is_read():
     assert one.releases == ()
 
 
+class Changing(Source):
+    """A source whose records are read anew for every question."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def parts(self):
+        return TableSource(self.table).parts()
+
+
 def test_a_failed_release_stays_charged():
     changing = {"x": [1.0], "g": ["a"]}
-    one = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), FACTS, changing)
+    one = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), FACTS, Changing(changing))
     start = left(one)
     changing["g"] = ["z"]
     with pytest.raises(SourceError, match="record 1"):
         one.count(epsilon=0.5)
     assert left(one) < start
     assert one.releases == ()
+
+
+class Peeking(Count):
+    """Counts, and tries to write to what it sees, so that the next question would see it."""
+
+    def contributions(self, query, block, public):
+        for array in (block.features, block.columns(0, 1), block.labels):
+            with pytest.raises(ValueError, match="read-only"):
+                array[:] = 0.0
+            with pytest.raises(ValueError, match="WRITEABLE"):
+                array.setflags(write=True)
+        return super().contributions(query, block, public)
+
+
+def every_kind(size=300, seed=0):
+    rng = np.random.default_rng(seed)
+    table = {
+        "x": rng.uniform(2, 8, size),
+        "g": rng.choice(["a", "b"], size).astype(object),
+        "h": rng.choice([1, 2, 3], size),
+        "t": rng.choice(["one", "", "three and more"], size).tolist(),
+        "d": np.datetime64("2024-01-01") + rng.integers(0, 30, size),
+        "y": rng.choice(["no", "yes"], size),
+    }
+    days = Dates.between(date(2024, 1, 1), date(2024, 1, 31))
+    columns = {"x": Range(0, 10), "g": Categories(("a", "b")), "h": Categories((1, 2, 3))}
+    columns |= {"t": Texts(12), "d": days}
+    return Domain(columns=columns, target="y", labels=Classes(("no", "yes"))), table
+
+
+@pytest.mark.parametrize("norm", [None, 1.0])
+@pytest.mark.parametrize("kind", ["table", "source"])
+def test_a_question_sees_the_records_that_a_plan_sees(norm, kind):
+    """Every column, to the last bit, in another order; and none of what an earlier one did."""
+    domain, table = every_kind()
+    domain, seen = attrs.evolve(domain, norm=norm), []
+
+    class Seeing(Count):
+        def contributions(self, query, block, public):
+            width = block.features.shape[1]
+            spans = [block.columns(at, at + 1) for at in range(width)]
+            assert np.array_equal(np.hstack(spans), block.features)
+            assert np.array_equal(block.columns(0, width), block.features)
+            seen.append(np.column_stack([block.features, block.labels]))
+            return super().contributions(query, block, public)
+
+    budget = PrivacyBudget(epsilon=9.0, delta=1e-6)
+    handed = table if kind == "table" else TableSource(table)
+    with Session(budget, domain, handed, on_invalid="project", replaying=HERE) as one:
+        for learner in (Seeing(where={"x": {"from": 2}}) if norm is None else Seeing(), Peeking()):
+            with contextlib.suppress(NoClaimError):
+                one.release(learner, epsilon=1.0)
+        table["x"][:] = 0.0
+        table["g"] = ["b"] * len(table["g"])
+        one.release(Seeing(), epsilon=1.0)
+    domain, table = every_kind()
+    expected = attrs.evolve(domain, norm=norm).project(table)
+    expected = np.column_stack([expected.features, expected.labels])
+    for rows in seen:
+        assert np.array_equal(rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)])
+    assert len(seen) >= 2
+
+
+def test_a_question_encodes_the_columns_that_it_uses_and_reads_no_cell_again(monkeypatch):
+    domain, table = every_kind()
+    encodings, readings = [], []
+    for cls in (Range, Dates, Categories, Texts):
+        encode = cls.encode
+
+        def encode_and_note(self, values, encode=encode):
+            encodings.append(next(n for n, rule in domain.rules.items() if rule is self))
+            return encode(self, values)
+
+        monkeypatch.setattr(cls, "encode", encode_and_note)
+    reading = KeptColumn.reading
+
+    def read_and_note(self, rule, read):
+        def first(cells):
+            readings.append(next(n for n, other in domain.rules.items() if other is rule))
+            return read(cells)
+
+        return reading(self, rule, first)
+
+    monkeypatch.setattr(KeptColumn, "reading", read_and_note)
+    budget = PrivacyBudget(epsilon=9.0, delta=1e-6)
+    domain = attrs.evolve(domain, columns={**domain.columns, "t": Texts(14)})
+    with Session(budget, domain, table, replaying=HERE) as one:
+        assert sorted(readings) == sorted(domain.rules)
+        encodings.clear()
+        one.count(epsilon=0.5)
+        assert encodings == []
+        one.mean("x", epsilon=0.5, where={"h": [1]})
+        assert {*encodings} == {"x", "h"}
+        one.histogram("g", epsilon=0.5)
+        assert "t" not in encodings
+        assert "d" not in encodings
+    assert sorted(readings) == sorted(domain.rules)
 
 
 def test_records_that_do_not_fit_are_refused_before_anything_is_spent(tmp_path):
