@@ -5,6 +5,7 @@ What is asked next may depend on what was answered before: costs are added up by
 is read. Nothing is written but by the ledger.
 """
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -25,8 +26,9 @@ from dpcore.isolate.isolated_copies import Before
 from dpcore.learner import AnyLearner, Learner, Model, Public, Published, describe_kinds, promises
 from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.ledger.book import Ledger
+from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
@@ -46,6 +48,25 @@ from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
+
+
+def _starts(budget: Ledger | PrivacyBudget, adjacency: Adjacency) -> list[Spent]:
+    """Sums from which nothing is spent; one of them for good once the first release is charged.
+
+    Gaussians add up exactly, with whatever a Gaussian covers (`dpcore.ledger.gaussian_cover`); in
+    the place of that, Rényi divergences do, or pure epsilons. Such filters may not share one delta:
+    the first release, which is chosen before any answer, decides which of them the session has.
+    """
+    if isinstance(budget, Ledger):
+        return [budget.total.start()]
+    of_notion = partial(Total, epsilon=budget.epsilon, delta=budget.delta, adjacency=adjacency)
+    # At delta = 0 only pure epsilons add up.
+    if budget.delta == 0:
+        return [of_notion(notion="basic").start()]
+    shares = {"failures": budget.delta * FAILURES_SHARE, "tilted": budget.delta * TILTED_SHARE}
+    # Without the sum of pure epsilons, pure releases are covered, too.
+    exact = attrs.evolve(of_notion(notion="gaussian", **shares).start(), pure=None)
+    return [exact, of_notion(notion="renyi").start()]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -122,20 +143,14 @@ class Session(SingleUse, Shown):
         default_adjacency = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         self.adjacency = adjacency or ledger_adjacency or domain.relation(default_adjacency)
         self._ledger = budget if isinstance(budget, Ledger) else None
-        # Rényi sums take the most kinds of events; at delta = 0 only pure epsilons add up.
-        total = (
-            budget.total
-            if isinstance(budget, Ledger)
-            else Total(
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                adjacency=self.adjacency,
-                notion="renyi" if budget.delta > 0 else "basic",
-            )
+        # The sums serve without a ledger.
+        self._starts = _starts(budget, self.adjacency)
+        self._sums, total = self._starts[0], self._starts[0].total
+        self._delta = total.delta
+        # Some mechanisms are cheap only by Rényi divergences: those are added, or covered.
+        self._concentrated = total.notion == "renyi" or (
+            total.notion == "gaussian" and total.failures > 0
         )
-        self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
-        # Some mechanisms are cheap only where costs add up by Rényi divergences.
-        self._concentrated = total.notion == "renyi"
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
@@ -315,13 +330,18 @@ class Session(SingleUse, Shown):
         Raises:
             BudgetExceededError: what it costs, and what is left, in words.
         """
-        try:
-            return spent.spend(charge)
-        except BudgetExceededError:
-            raise BudgetExceededError(
-                f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
-                f"{self.left}; nothing was spent and no record was read"
-            ) from None
+        sums = []
+        # Nothing was answered before the first charge: no answer decides how costs add up.
+        for start in [spent] if spent.charges else self._starts:
+            with contextlib.suppress(BudgetExceededError):
+                sums.append(settled(start, charge)[0])
+        need(
+            sums,
+            BudgetExceededError,
+            f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
+            f"{self.left}; nothing was spent and no record was read",
+        )
+        return max(sums, key=lambda after: after.left().largest)
 
     def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
         """The mechanism of each query by its norm and values."""

@@ -2,13 +2,15 @@
 
 import contextlib
 import copy
+import math
 import re
 from datetime import date
-from itertools import pairwise
+from itertools import pairwise, product
 
 import attrs
 import numpy as np
 import pytest
+from scipy.stats import norm
 
 import dpcore
 from dpcore import (
@@ -25,17 +27,20 @@ from dpcore import (
     Texts,
 )
 from dpcore.accounting.filters import BudgetExceededError
-from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.ledger.book import Ledger
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import TableSource
+from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.quantiles import Quantiles
 
 FACTS = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b"))})
 
@@ -77,21 +82,82 @@ def test_every_release_is_a_table_and_takes_its_part_of_the_budget():
 
 
 def test_all_releases_together_stay_within_the_budget():
-    """Their zCDP costs, added up by another accountant, are within the session's epsilon."""
+    """Their mu, added up by the definition of the Gaussian curve, are within its epsilon."""
     one = session(epsilon=1.0)
     while left(one) > 0.41:
         one.mean("x", epsilon=0.4)
     with pytest.raises(BudgetExceededError):
         one.mean("x", epsilon=0.5)
-    assert 3 < len(one.releases) < 9
-    mechanism = Gaussian(noise_multiplier=_multiplier(0.4))
-    claim = dpcore.Sensitivity(value=1.0, distance="l2", adjacency=ADD_REMOVE, source="test")
-    query = dpcore.Query(name="q", shape=(2,), distance="l2")
-    events = [mechanism.event(query, claim)] * len(one.releases)
-    total = ZcdpAccountant(ADD_REMOVE)
-    for event in events:
-        total = total.compose(event)
-    assert total.epsilon(1e-6).upper <= 1.0 + 1e-9
+    assert 4 < len(one.releases) < 9
+    mu = math.sqrt(len(one.releases)) / _multiplier(0.4)
+    delta = norm.cdf(mu / 2 - 1 / mu) - math.exp(1.0) * norm.cdf(-mu / 2 - 1 / mu)
+    assert delta <= 1e-6
+
+
+KINDS = {
+    "mean": (lambda: Mean(column="x"), None),
+    "count": (Count, None),
+    "choice": (lambda: Quantiles(column="x", quantiles=(0.5,), points=51), None),
+    "laplace": (lambda: Mean(column="x", distance="l1"), Laplace()),
+}
+
+
+@pytest.mark.parametrize(
+    ("first", "epsilon"),
+    [
+        ("count", 0.5),
+        *(pytest.param(*pair, marks=pytest.mark.slow) for pair in product(KINDS, (0.5, 3.0))),
+    ],
+)
+def test_whatever_is_asked_in_whatever_order_stays_within_the_budget(first, epsilon, monkeypatch):
+    """The lower end of the tightest accountant, of all events let through, is below epsilon."""
+    charges = []
+    charge = Plan.charge
+    monkeypatch.setattr(Plan, "charge", lambda self: charges.append(charge(self)) or charges[-1])
+    one, rng = session(epsilon=epsilon, replaying=HERE), np.random.default_rng(len(first))
+    kinds, total, paid = [first], AutoAccountant(ADD_REMOVE), 0
+    for kind in [*kinds, *rng.choice([*KINDS], 8)]:
+        make, mechanism = KINDS[kind]
+        with contextlib.suppress(BudgetExceededError):
+            one.release(
+                make(), mechanism=mechanism, epsilon=epsilon * float(rng.choice([0.1, 0.3]))
+            )
+            paid += 1
+            for event, count in charges[-1].events:
+                total = total.compose(event, count)
+    assert paid >= 3
+    assert total.epsilon(1e-6).lower <= epsilon
+
+
+def test_the_first_release_alone_decides_how_costs_add_up():
+    """Each of two filters holds at the full delta: answers must not choose between them."""
+    notions = set()
+    for first, epsilon in {"mean": 1.5, "laplace": 1.5}.items():
+        one = session(epsilon=3.0, replaying=HERE)
+        make, mechanism = KINDS[first]
+        one.release(make(), mechanism=mechanism, epsilon=epsilon)
+        notions.add(notion := one._sums.total.notion)
+        for make, mechanism in (KINDS["mean"], KINDS["laplace"]):
+            one.release(make(), mechanism=mechanism, epsilon=0.05)
+            assert one._sums.total.notion == notion
+    assert notions == {"gaussian", "renyi"}
+
+
+def test_a_fresh_session_has_nearly_all_of_its_budget_left():
+    one = session(epsilon=1.0, replaying=HERE)
+    assert left(one) > 0.98
+    one.mean("x", epsilon=left(one))
+    with pytest.raises(BudgetExceededError):
+        one.mean("x", epsilon=0.1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [1e-3, 0.1, 1.0, 8.0, 40.0])
+@pytest.mark.parametrize("delta", [0.0, 1e-15, 1e-9, 1e-3, 0.3])
+def test_every_budget_makes_a_session(epsilon, delta):
+    one = session(epsilon=epsilon, delta=delta, replaying=HERE)
+    one.count(epsilon=epsilon / 4, where={"g": ["a"]})
+    assert len(one.releases) == 1
 
 
 def _multiplier(epsilon):
@@ -164,12 +230,12 @@ def every_kind(size=300, seed=0):
     return Domain(columns=columns, target="y", labels=Classes(("no", "yes"))), table
 
 
-@pytest.mark.parametrize("norm", [None, 1.0])
+@pytest.mark.parametrize("longest", [None, 1.0])
 @pytest.mark.parametrize("kind", ["table", "source"])
-def test_a_question_sees_the_records_that_a_plan_sees(norm, kind):
+def test_a_question_sees_the_records_that_a_plan_sees(longest, kind):
     """Every column, to the last bit, in another order; and none of what an earlier one did."""
     domain, table = every_kind()
-    domain, seen = attrs.evolve(domain, norm=norm), []
+    domain, seen = attrs.evolve(domain, norm=longest), []
 
     class Seeing(Count):
         def contributions(self, query, block, public):
@@ -183,14 +249,17 @@ def test_a_question_sees_the_records_that_a_plan_sees(norm, kind):
     budget = PrivacyBudget(epsilon=9.0, delta=1e-6)
     handed = table if kind == "table" else TableSource(table)
     with Session(budget, domain, handed, on_invalid="project", replaying=HERE) as one:
-        for learner in (Seeing(where={"x": {"from": 2}}) if norm is None else Seeing(), Peeking()):
+        for learner in (
+            Seeing(where={"x": {"from": 2}}) if longest is None else Seeing(),
+            Peeking(),
+        ):
             with contextlib.suppress(NoClaimError):
                 one.release(learner, epsilon=1.0)
         table["x"][:] = 0.0
         table["g"] = ["b"] * len(table["g"])
         one.release(Seeing(), epsilon=1.0)
     domain, table = every_kind()
-    expected = attrs.evolve(domain, norm=norm).project(table)
+    expected = attrs.evolve(domain, norm=longest).project(table)
     expected = np.column_stack([expected.features, expected.labels])
     for rows in seen:
         assert np.array_equal(rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)])
