@@ -7,7 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import contextlib
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, cast
 
@@ -16,6 +16,7 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.checks import describe_type, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, SpecError, need
 from dpcore.events.gaussian import gaussian_epsilon
@@ -23,25 +24,29 @@ from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.isolated_copies import Before
-from dpcore.learner import AnyLearner, Learner, Model, Public, Published, describe_kinds, promises
+from dpcore.learner import AnyLearner, Model, Published, describe_kinds, promises
 from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
-from dpcore.randomness import PublicCoins
+from dpcore.publish.session_arguments import (
+    admitted,
+    made,
+    require_epsilon,
+    require_learner,
+)
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
+from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
+from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
@@ -93,6 +98,35 @@ class PaidRelease(Shown):
         return released_sheet(self.name, models, self.guarantee, descriptions)
 
 
+Question = AnyLearner | tuple[str, Mapping[str, Any]]
+"""A learner; or the name of one, and its fields."""
+
+
+def _question(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:
+    """A method of `Session` that asks a learner of the statistics plugin.
+
+    Args:
+        keys: Fields that may come without their names, in this order.
+        tables: Whether it returns all tables by name, also where there is only one.
+    """
+
+    def ask(session: "Session", *values: Any, epsilon: float, **fields: Any) -> Any:
+        need(len(values) <= len(keys), SpecError, f"{learner_name} takes its fields by name")
+        learner = session.learner(learner_name, dict(zip(keys, values, strict=False)) | fields)
+        published = session.release(learner, epsilon=epsilon)
+        return published if tables else _only_table(published)
+
+    ask.__name__ = learner_name.partition(".")[2]
+    first = f", {' and '.join(keys)} first" if keys else ""
+    ask.__doc__ = f"Ask `{learner_name}` by its fields{first}, for this epsilon."
+    return ask
+
+
+def _only_table(published: Published) -> Any:
+    tables = [*published.tables.values()] if isinstance(published, Statistics) else []
+    return tables[0] if len(tables) == 1 else published
+
+
 class Session(SingleUse, Shown):
     """A table, a budget, and everything that is asked of the one out of the other.
 
@@ -136,7 +170,7 @@ class Session(SingleUse, Shown):
         super().__init__()
         forbid_core_dumps()
         adjacency = None if adjacency is None else relation_of(adjacency)
-        records, self._code = admitted(budget, domain, table, on_invalid, expected)
+        records, self._code = admitted(budget, domain, table, on_invalid, expected, public)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
@@ -145,12 +179,7 @@ class Session(SingleUse, Shown):
         self._ledger = budget if isinstance(budget, Ledger) else None
         # The sums serve without a ledger.
         self._starts = _starts(budget, self.adjacency)
-        self._sums, total = self._starts[0], self._starts[0].total
-        self._delta = total.delta
-        # Some mechanisms are cheap only by Rényi divergences: those are added, or covered.
-        self._concentrated = total.notion == "renyi" or (
-            total.notion == "gaussian" and total.failures > 0
-        )
+        self._sums, self._delta = self._starts[0], self._starts[0].total.delta
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
@@ -188,44 +217,85 @@ class Session(SingleUse, Shown):
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
         return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
 
-    def count(self, *, epsilon: float, **fields: Any) -> Figures:
-        """How many records there are, or meet `where`; fields of `statistics.count`."""
-        return self._table_of("statistics.count", epsilon, fields)
+    bounded_mean = _question("statistics.bounded_mean", "column")
+    count = _question("statistics.count")
+    distinct = _question("statistics.distinct", "of")
+    group_by = _question("statistics.group_by", "by", tables=True)
+    histogram = _question("statistics.histogram", "column")
+    mean = _question("statistics.mean", "column")
+    private_groups = _question("statistics.private_groups", "column", "mean_of")
+    private_keys = _question("statistics.private_keys", "column")
+    quantiles = _question("statistics.quantiles", "column", "quantiles")
+    running = _question("statistics.running", "column")
+    sum = _question("statistics.sum", "column")
+    table = _question("statistics.table", "marginals", tables=True)
+    variance = _question("statistics.variance", "column")
+    workload = _question("statistics.workload", "column")
 
-    def sum(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """The sum of a column; fields of `statistics.sum`."""
-        return self._table_of("statistics.sum", epsilon, {"column": column, **fields})
-
-    def mean(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """The mean of a column; fields of `statistics.mean`."""
-        return self._table_of("statistics.mean", epsilon, {"column": column, **fields})
-
-    def variance(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """Mean, variance and standard deviation of a column; fields of `statistics.variance`."""
-        return self._table_of("statistics.variance", epsilon, {"column": column, **fields})
-
-    def histogram(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """Counts of a column's cells; fields of `statistics.histogram`."""
-        return self._table_of("statistics.histogram", epsilon, {"column": column, **fields})
-
-    def quantiles(
+    def plan(
         self,
-        column: str,
-        quantiles: float | Sequence[float] = (0.5,),
+        questions: Sequence[Question],
         *,
         epsilon: float,
-        **fields: Any,
-    ) -> Figures:
-        """Quantiles of a column, with intervals; fields of `statistics.quantiles`."""
-        several = quantiles if isinstance(quantiles, Sequence) else (quantiles,)
-        arguments = {"column": column, "quantiles": tuple(several), **fields}
-        return self._table_of("statistics.quantiles", epsilon, arguments)
+        weights: Sequence[float] | None = None,
+    ) -> Plan:
+        r"""Price several questions together; nothing is charged, and no record is read.
 
-    def group_by(self, by: str | Sequence[str], *, epsilon: float, **fields: Any) -> Statistics:
-        """Counts, and means of `column`, in groups; fields of `statistics.group_by`."""
-        keys = (by,) if isinstance(by, str) else tuple(by)
-        learner = self._learner("statistics.group_by", {"by": keys, **fields})
-        return cast(Statistics, self.release(learner, epsilon=epsilon))
+        A question of share s has a variance of 1/s times what it had alone, so that the weighted
+        sum of these is least where s is in proportion to :math:`\sqrt w`; of pure noise, whose
+        epsilons add up, to :math:`w^{2/3}`.
+
+        Args:
+            questions: Learners; or names with fields: `("statistics.mean", {"column": "age"})`.
+            epsilon: What all of them together may cost, at the session's delta.
+            weights: How much the variance of each matters; as much as of the others if None.
+
+        Raises:
+            ParameterError: there are no questions, or not as many weights, each above 0.
+            SpecError: a question names no learner, or a field that it has not.
+            NoClaimError: no guarantee can be stated.
+        """
+        are_lists = isinstance(questions, Sequence) and isinstance(weights, Sequence | None)
+        way = "lists of questions and of weights"
+        need(are_lists, "a session", way, "questions", describe_type(questions))
+        learners = [self.learner(*q) if isinstance(q, tuple) else q for q in questions]
+        amounts = [1.0] * len(learners) if weights is None else [*weights]
+        is_weighed = learners and len(amounts) == len(learners)
+        need(is_weighed, "a session", "questions, and a weight for each", "weights", len(amounts))
+        releases = []
+        for number, (learner, weight) in enumerate(zip(learners, amounts, strict=True), start=1):
+            require_learner(learner)
+            need_positive("a question", weight=weight)
+            share = float(weight) ** (1 / 2 if self._delta else 2 / 3)
+            name = f"{type(learner).__name__.lower()}-{len(self._releases) + number}"
+            releases.append(Release(learner=learner, name=name, share=share))
+        return self._priced(releases, epsilon)
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        *,
+        epsilon: float,
+        weights: Sequence[float] | None = None,
+    ) -> tuple[Published, ...]:
+        """Ask several questions in one release, which is charged once; what `plan` priced.
+
+        Returns:
+            As many results: a table where the answer is one, else what the learner publishes.
+
+        Raises: as `plan` and `release`.
+        """
+        plan = self.plan(questions, epsilon=epsilon, weights=weights)
+        return tuple(map(_only_table, self._pay(plan, [r.name for r in plan.request.releases])))
+
+    def learner(self, name: str, fields: Mapping[str, Any] | None = None) -> AnyLearner:
+        """A learner by its name in the registry, with its fields.
+
+        Raises:
+            SpecError: it has no such field, or lacks one.
+        """
+        registry = Registry.default() if self._registry is None else self._registry
+        return made(name, registry.component(LEARNER, name), fields or {})
 
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
@@ -265,37 +335,45 @@ class Session(SingleUse, Shown):
             BudgetExceededError: it costs more than is left; nothing is spent, nothing read.
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
-        self._require_here(ContractError)
         require_learner(learner)
-        budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
+        plan = self._priced(
+            [Release(learner=learner, mechanism=mechanism, inputs=tuple(inputs))], epsilon
+        )
+        return self._pay(plan, [name])[0]
+
+    def _priced(self, releases: Sequence[Release], epsilon: float) -> Plan:
+        self._require_here(ContractError)
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
         plan = price(
             domain=self._domain,
             adjacency=self.adjacency,
-            budget=budget,
-            releases=(
-                Release(
-                    learner=learner,
-                    mechanism=mechanism or self._choose_mechanisms(learner, budget),
-                    inputs=tuple(inputs),
-                ),
-            ),
-            public=self._inputs if inputs else {},
+            budget=PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta),
+            releases=releases,
+            public=self._inputs if any(release.inputs for release in releases) else {},
             on_invalid=self._on_invalid,
             registry=self._registry,
             expected=self._expected,
         )
         require_apart(plan.schedule, self._records)
+        return plan
+
+    def _pay(self, plan: Plan, names: Sequence[str]) -> tuple[Published, ...]:
+        """What a plan's releases publish, entered by these names; empty ones are completed."""
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
-            entry_name = name or f"{type(learner).__name__.lower()}-{len(self._releases) + 1}"
-            reservation = None
+            releases, first = plan.schedule.releases, len(self._releases) + 1
+            entries = [
+                name or f"{type(release.learner).__name__.lower()}-{number}"
+                for number, (name, release) in enumerate(zip(names, releases, strict=True), first)
+            ]
+            reservation, what = None, ", ".join(entries)
             if self._ledger is not None:
-                reservation = plan.reserve(self._ledger, entry_name)
+                reservation = plan.reserve(self._ledger, what)
             else:
-                self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
+                epsilon = plan.request.budget.epsilon
+                self._sums = self._add_charge(self._sums, plan.charge(), what, epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(
                 self._records,
@@ -303,26 +381,29 @@ class Session(SingleUse, Shown):
                 replaying=self._replayer,
                 code=self._code,
             )
-            (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
-            # As it is now: what the caller does to the object reaches no later release.
-            paid_input = PublicInput(
-                copy=Before(published).copy,
-                premises=(
-                    f"the input {entry_name!r} is a release of this session, paid for by itself",
-                    *plan.schedule.releases[0].premises,
-                ),
-            )
-            self._inputs = {entry_name: paid_input, **self._inputs}
-            self._releases.append(
-                PaidRelease(
-                    name=entry_name,
-                    published=published,
-                    guarantee=outcome.guarantee,
-                    left=self.left,
-                    description=description,
+            models = tuple(outcome.models.values())
+            rows = zip(entries, models, outcome.descriptions.values(), releases, strict=True)
+            for entry_name, published, description, scheduled in rows:
+                # As it is now: what the caller does to the object reaches no later release.
+                paid_input = PublicInput(
+                    copy=Before(published).copy,
+                    premises=(
+                        f"the input {entry_name!r} is a release of this session, paid for by "
+                        "itself",
+                        *scheduled.premises,
+                    ),
                 )
-            )
-        return published
+                self._inputs = {entry_name: paid_input, **self._inputs}
+                self._releases.append(
+                    PaidRelease(
+                        name=entry_name,
+                        published=published,
+                        guarantee=outcome.guarantee,
+                        left=self.left,
+                        description=description,
+                    )
+                )
+        return models
 
     def _add_charge(self, spent: Spent, charge: Charge, entry_name: str, epsilon: float) -> Spent:
         """The sums in memory after one more release.
@@ -342,34 +423,3 @@ class Session(SingleUse, Shown):
             f"{self.left}; nothing was spent and no record was read",
         )
         return max(sums, key=lambda after: after.left().largest)
-
-    def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
-        """The mechanism of each query by its norm and values."""
-        need(
-            isinstance(learner, Learner),
-            SpecError,
-            f"{type(learner).__name__} serves a function: name its mechanism",
-        )
-        # These coins only serve to list the queries with their norms; the release draws its own.
-        public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
-        return {
-            query.name: usual_mechanism(
-                query,
-                has_delta=budget.delta > 0,
-                concentrated=self._concentrated,
-                named=partial(self._component, MECHANISM),
-            )
-            for query in learner.queries(public)
-        }
-
-    def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
-        return made(name, self._component(LEARNER, name), fields)
-
-    def _component(self, kind: Kind, name: str) -> type[Any]:
-        registry = Registry.default() if self._registry is None else self._registry
-        return registry.component(kind, name)
-
-    def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
-        published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
-        (figures,) = published.tables.values()
-        return figures

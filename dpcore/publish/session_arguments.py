@@ -3,7 +3,7 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -24,7 +24,7 @@ _OWNER = "Session"
 
 
 def admitted(
-    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any
+    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any, public: Any
 ) -> tuple[Table | Source, tuple[Any, ...]]:
     """Refuse what no session can be made of; the records that it may read, and who reads them.
 
@@ -53,6 +53,8 @@ def admitted(
         "domain",
         describe_type(domain),
     )
+    is_named = public is None or isinstance(public, Mapping)
+    need(is_named, _OWNER, "public records by name", "public", describe_type(public))
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
     is_count = expected is None or is_integer(expected)
     need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
@@ -149,4 +151,15 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
     }
     if missing_fields := sorted(required_fields - {*fields}):
         raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
-    return cast(AnyLearner, cls(**fields))
+    # Of a field that holds several values, one is a list of itself: a column, a quantile.
+    arguments = {
+        field: (value,)
+        if str(attributes[field].type).startswith("tuple[")
+        and (isinstance(value, str) or not isinstance(value, Iterable | None))
+        else value
+        for field, value in fields.items()
+    }
+    try:
+        return cast(AnyLearner, cls(**arguments))
+    except TypeError as error:
+        raise SpecError(f"{name} does not take these values: {error}") from None

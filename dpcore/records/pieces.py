@@ -49,21 +49,18 @@ class KeptColumn(Pieces):
     Rules know it (`read_once`); to everybody else it is a column of pieces.
     """
 
-    _readings: dict[int, tuple[object, NDArray[Any]]] = attrs.field(factory=dict, init=False)
-
-    def reading(self, rule: object, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-        """What the very object `rule` reads by `read`: each of its cells once."""
-        if id(rule) not in self._readings:
-            (column,) = self.held
-            # With the rule, so that no other object has its id. Read-only, as every question to
-            # come rests on it.
-            self._readings[id(rule)] = rule, unwritable(read(column))
-        return self._readings[id(rule)][1]
+    readings: dict[int, tuple[object, NDArray[Any]]] = attrs.field(factory=dict, init=False)
 
 
 def read_once(rule: object, column: Any, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
-    """What `read` makes of a column's cells for a rule; what is kept already, where it is."""
-    return column.reading(rule, read) if isinstance(column, KeptColumn) else read(column)
+    """What `read` makes of a column's cells for the very object `rule`: of kept ones, once."""
+    if not isinstance(column, KeptColumn):
+        return read(column)
+    # With the rule, so that no other object has its id. Read-only, as every question to come rests
+    # on it.
+    if id(rule) not in column.readings:
+        column.readings[id(rule)] = rule, unwritable(read(column.held[0]))
+    return column.readings[id(rule)][1]
 
 
 def pieces_of(column: Any) -> tuple[Any, ...] | None:

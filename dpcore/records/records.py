@@ -19,10 +19,6 @@ Folded = tuple[Exact, ...]
 Derived = TypeVar("Derived")
 
 
-Span = tuple[int, int]
-"""The first of some encoded columns, and the first after them."""
-
-
 @attrs.frozen(eq=False, repr=False)
 class LaterFeatures:
     """PRIVATE: encoded features of which a column is made when it is first used, read-only.
@@ -32,9 +28,9 @@ class LaterFeatures:
         makers: What makes each span of columns; that of all of them is the last.
     """
 
-    shape: Span
-    makers: Mapping[Span, Callable[[], NDArray[np.float64]]]
-    _made: dict[Span, NDArray[np.float64]] = attrs.field(factory=dict, init=False)
+    shape: tuple[int, int]
+    makers: Mapping[tuple[int, int], Callable[[], NDArray[np.float64]]]
+    _made: dict[tuple[int, int], NDArray[np.float64]] = attrs.field(factory=dict, init=False)
 
     def columns(self, start: int, stop: int) -> NDArray[np.float64]:
         """Columns from `start` on, before `stop`: of the first span that has them."""

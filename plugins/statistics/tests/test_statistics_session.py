@@ -21,6 +21,7 @@ from dpcore import (
     Dates,
     Domain,
     PrivacyBudget,
+    PublicCoins,
     Range,
     Session,
     Source,
@@ -277,16 +278,19 @@ def test_a_question_encodes_the_columns_that_it_uses_and_reads_no_cell_again(mon
             return encode(self, values)
 
         monkeypatch.setattr(cls, "encode", encode_and_note)
-    reading = KeptColumn.reading
 
-    def read_and_note(self, rule, read):
-        def first(cells):
-            readings.append(next(n for n, other in domain.rules.items() if other is rule))
-            return read(cells)
+    class Noting(dict):
+        def __setitem__(self, key, value):
+            readings.append(next(n for n, rule in domain.rules.items() if rule is value[0]))
+            super().__setitem__(key, value)
 
-        return reading(self, rule, first)
+    made = KeptColumn.__init__
 
-    monkeypatch.setattr(KeptColumn, "reading", read_and_note)
+    def noting(self, held):
+        made(self, held)
+        object.__setattr__(self, "readings", Noting())
+
+    monkeypatch.setattr(KeptColumn, "__init__", noting)
     budget = PrivacyBudget(epsilon=9.0, delta=1e-6)
     domain = attrs.evolve(domain, columns={**domain.columns, "t": Texts(14)})
     with Session(budget, domain, table, replaying=HERE) as one:
@@ -407,3 +411,114 @@ def test_a_spent_budget_says_what_is_left_and_spends_nothing():
 def test_a_single_quantile_needs_no_list():
     found = session().quantiles("x", 0.5, epsilon=0.5, points=51, interval=False)
     assert found["quantile"] == (0.5,)
+
+
+QUESTIONS = (
+    ("statistics.count", {"where": {"g": ["a"]}}),
+    Mean(column="x"),
+    ("statistics.histogram", {"column": "g"}),
+    ("statistics.quantiles", {"column": "x", "quantiles": 0.5, "points": 51}),
+)
+
+
+def test_questions_that_are_asked_together_are_charged_once_and_say_their_bars_before():
+    one = session(epsilon=2.0, replaying=HERE)
+    before = one.left
+    plan = one.plan(QUESTIONS, epsilon=0.5)
+    assert one.left == before
+    forecasts = [
+        line for entry in plan.schedule.releases for line in entry.forecast(PublicCoins(0))
+    ]
+    figures = one.ask(QUESTIONS, epsilon=0.5)
+    assert [release.name for release in one.releases] == [
+        "count-1", "mean-2", "histogram-3", "quantiles-4",
+    ]  # fmt: skip
+    half = (figures[2].high - figures[2].low)[0] / 2
+    assert any(f"each of 2 counts +- {half:.4g}" in line for line in forecasts)
+    assert one._sums.charges == 1
+    assert {release.guarantee.epsilon for release in one.releases} == {plan.guarantee.epsilon}
+    assert plan.guarantee.epsilon <= 0.5
+    assert 1.49 < left(one) < 1.9
+    assert "expected" in str(plan)
+
+
+@pytest.mark.parametrize(("delta", "power"), [(1e-6, 1 / 2), (0.0, 1 / 3)])
+def test_together_the_weighted_variance_is_least(delta, power):
+    """By brute force over other splits: of squares of mu, or of pure epsilons, at the same sum."""
+    weights = (1.0, 8.0, 3.0)
+    one = session(epsilon=2.0, delta=delta, replaying=HERE)
+    learners = [Mean(column="x") for _ in weights]
+    plan = one.plan(learners, epsilon=1.0, weights=weights)
+    (stds,) = zip(
+        *[(ask.spread.std,) for entry in plan.schedule.releases for ask in entry.asks.values()],
+        strict=True,
+    )
+    parts = np.array([1 / std for std in stds])
+    exponent = 2 if delta else 1  # what adds up: squares of mu, or epsilons
+
+    def cost(parts):
+        parts = parts * (np.sum(np.array(base) ** exponent) / np.sum(parts**exponent)) ** (
+            1 / exponent
+        )
+        return np.sum(np.array(weights) / parts**2)
+
+    base, rng = parts, np.random.default_rng(0)
+    best = min(cost(parts * rng.uniform(0.5, 2.0, 3)) for _ in range(2000))
+    assert cost(parts) <= best * (1 + 1e-6)
+    assert parts / parts[0] == pytest.approx(
+        np.array(weights) ** (power if delta == 0 else 1 / 4), rel=1e-3
+    )
+
+
+def test_each_learner_is_a_method_with_the_mechanism_of_a_spec():
+    domain = attrs.evolve(FACTS, columns={**FACTS.columns, "t": Texts(8)})
+    records = {**table(), "t": ["often"] * 400}
+    with Session(PrivacyBudget(epsilon=50, delta=1e-6), domain, records, replaying=HERE) as one:
+        one.bounded_mean("x", epsilon=1.0)
+        one.count(epsilon=1.0)
+        one.distinct("g", epsilon=1.0)
+        one.group_by("g", epsilon=1.0)
+        one.histogram("g", epsilon=1.0)
+        one.mean("x", epsilon=1.0)
+        one.quantiles("x", 0.5, epsilon=1.0, points=51)
+        one.sum("x", epsilon=1.0)
+        one.table({"g": ("g",)}, epsilon=1.0)
+        one.variance("x", epsilon=1.0)
+        one.workload("x", bins=8, epsilon=1.0)
+        assert len(one.releases) == 11
+    # That a key appears at all takes most of delta.
+    for ask in (
+        lambda one: one.private_keys("t", epsilon=2.0),
+        lambda one: one.private_groups("t", "x", epsilon=2.0),
+    ):
+        budget = PrivacyBudget(epsilon=2, delta=1e-6)
+        with Session(budget, domain, records, replaying=HERE) as one:
+            ask(one)
+            assert len(one.releases) == 1
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda one: one.histogram("x", epsilon=0.1, edges=5),
+        lambda one: one.group_by(None, epsilon=0.1),
+        lambda one: one.group_by(3, epsilon=0.1),
+        lambda one: one.count("x", epsilon=0.1),
+        lambda one: one.mean("x", "y", epsilon=0.1),
+        lambda one: one.ask([], epsilon=0.1),
+        lambda one: one.ask(3, epsilon=0.1),
+        lambda one: one.ask([Count], epsilon=0.1),
+        lambda one: one.ask([Count()], epsilon=0.1, weights=[0.0]),
+        lambda one: one.ask([Count()], epsilon=0.1, weights=[1.0, 2.0]),
+        lambda one: one.ask([Count()], epsilon=0.1, weights=3),
+        lambda one: one.plan([Count()], epsilon=0.1).run(table(), engine="dask"),
+        lambda one: one.plan([Count()], epsilon=0.1).reserve("x"),
+        lambda one: session(public=[1]),
+    ],
+)
+def test_what_is_of_another_type_is_refused_in_words_and_costs_nothing(ask):
+    one = session(replaying=HERE)
+    with pytest.raises(DpcoreError):
+        ask(one)
+    assert one.releases == ()
+    assert one._sums.charges == 0
