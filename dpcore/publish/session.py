@@ -68,10 +68,10 @@ def _starts(budget: Ledger | PrivacyBudget, adjacency: Adjacency) -> list[Spent]
     # At delta = 0 only pure epsilons add up.
     if budget.delta == 0:
         return [of_notion(notion="basic").start()]
-    shares = {"failures": budget.delta * FAILURES_SHARE, "tilted": budget.delta * TILTED_SHARE}
+    failures, tilted = budget.delta * FAILURES_SHARE, budget.delta * TILTED_SHARE
     # Without the sum of pure epsilons, pure releases are covered, too.
-    exact = attrs.evolve(of_notion(notion="gaussian", **shares).start(), pure=None)
-    return [exact, of_notion(notion="renyi").start()]
+    exact = of_notion(notion="gaussian", failures=failures, tilted=tilted).start()
+    return [attrs.evolve(exact, pure=None), of_notion(notion="renyi").start()]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -195,6 +195,8 @@ class Session(SingleUse, Shown):
 
     def __repr__(self) -> str:
         return f"Session({len(self._releases)} releases; left {self.left})"
+
+    __str__ = Shown.text
 
     def sheet(self) -> Sheet:
         """Every release, what it cost, and what is left."""

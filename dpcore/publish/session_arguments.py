@@ -81,8 +81,9 @@ def admitted(
     need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
     if on_invalid == "refuse":
         require_fit(domain, columns)
-    is_source = isinstance(records, TableSource)
-    return (attrs.evolve(records, table=columns) if is_source else columns), code
+    if isinstance(records, TableSource):
+        return attrs.evolve(records, table=columns), code
+    return columns, code
 
 
 def _names(table: Any) -> list[Any] | None:

@@ -61,6 +61,7 @@ class Plan(Shown):
     guarantee: Guarantee
     coins: PublicCoins | None
     resources: Resources = attrs.field(factory=Resources)
+    __str__ = Shown.text
 
     def sheet(self) -> Sheet:
         """The guarantee in short, and every query with its noise."""
