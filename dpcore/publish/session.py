@@ -7,7 +7,7 @@ is read. Nothing is written but by the ledger.
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, Self, cast
 
@@ -18,7 +18,7 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.checks import describe_type, need_positive
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, SpecError, need
+from dpcore.errors import ContractError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
@@ -26,7 +26,6 @@ from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.isolated_copies import Before
 from dpcore.learner import AnyLearner, Model, Published, describe_kinds, promises
 from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.gaussian_cover import settled
@@ -37,8 +36,11 @@ from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import (
+    Question,
     admitted,
     made,
+    only_table,
+    question_method,
     require_epsilon,
     require_learner,
 )
@@ -96,35 +98,6 @@ class PaidRelease(Shown):
         """What was published, and its guarantee in full."""
         models, descriptions = {self.name: self.published}, {self.name: self.description}
         return released_sheet(self.name, models, self.guarantee, descriptions)
-
-
-Question = AnyLearner | tuple[str, Mapping[str, Any]]
-"""A learner; or the name of one, and its fields."""
-
-
-def _question(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:
-    """A method of `Session` that asks a learner of the statistics plugin.
-
-    Args:
-        keys: Fields that may come without their names, in this order.
-        tables: Whether it returns all tables by name, also where there is only one.
-    """
-
-    def ask(session: "Session", *values: Any, epsilon: float, **fields: Any) -> Any:
-        need(len(values) <= len(keys), SpecError, f"{learner_name} takes its fields by name")
-        learner = session.learner(learner_name, dict(zip(keys, values, strict=False)) | fields)
-        published = session.release(learner, epsilon=epsilon)
-        return published if tables else _only_table(published)
-
-    ask.__name__ = learner_name.partition(".")[2]
-    first = f", {' and '.join(keys)} first" if keys else ""
-    ask.__doc__ = f"Ask `{learner_name}` by its fields{first}, for this epsilon."
-    return ask
-
-
-def _only_table(published: Published) -> Any:
-    tables = [*published.tables.values()] if isinstance(published, Statistics) else []
-    return tables[0] if len(tables) == 1 else published
 
 
 class Session(SingleUse, Shown):
@@ -219,20 +192,20 @@ class Session(SingleUse, Shown):
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
         return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
 
-    bounded_mean = _question("statistics.bounded_mean", "column")
-    count = _question("statistics.count")
-    distinct = _question("statistics.distinct", "of")
-    group_by = _question("statistics.group_by", "by", tables=True)
-    histogram = _question("statistics.histogram", "column")
-    mean = _question("statistics.mean", "column")
-    private_groups = _question("statistics.private_groups", "column", "mean_of")
-    private_keys = _question("statistics.private_keys", "column")
-    quantiles = _question("statistics.quantiles", "column", "quantiles")
-    running = _question("statistics.running", "column")
-    sum = _question("statistics.sum", "column")
-    table = _question("statistics.table", "marginals", tables=True)
-    variance = _question("statistics.variance", "column")
-    workload = _question("statistics.workload", "column")
+    bounded_mean = question_method("statistics.bounded_mean", "column")
+    count = question_method("statistics.count")
+    distinct = question_method("statistics.distinct", "of")
+    group_by = question_method("statistics.group_by", "by", tables=True)
+    histogram = question_method("statistics.histogram", "column")
+    mean = question_method("statistics.mean", "column")
+    private_groups = question_method("statistics.private_groups", "column", "mean_of")
+    private_keys = question_method("statistics.private_keys", "column")
+    quantiles = question_method("statistics.quantiles", "column", "quantiles")
+    running = question_method("statistics.running", "column")
+    sum = question_method("statistics.sum", "column")
+    table = question_method("statistics.table", "marginals", tables=True)
+    variance = question_method("statistics.variance", "column")
+    workload = question_method("statistics.workload", "column")
 
     def plan(
         self,
@@ -257,20 +230,29 @@ class Session(SingleUse, Shown):
             SpecError: a question names no learner, or a field that it has not.
             NoClaimError: no guarantee can be stated.
         """
-        are_lists = isinstance(questions, Sequence) and isinstance(weights, Sequence | None)
-        way = "lists of questions and of weights"
-        need(are_lists, "a session", way, "questions", describe_type(questions))
-        learners = [self.learner(*q) if isinstance(q, tuple) else q for q in questions]
-        amounts = [1.0] * len(learners) if weights is None else [*weights]
-        is_weighed = learners and len(amounts) == len(learners)
-        need(is_weighed, "a session", "questions, and a weight for each", "weights", len(amounts))
-        releases = []
-        for number, (learner, weight) in enumerate(zip(learners, amounts, strict=True), start=1):
+        is_list = isinstance(questions, Sequence)
+        amounts = [1.0] * len(questions) if is_list and weights is None else weights
+        need(
+            is_list and isinstance(amounts, Sequence) and len(questions) == len(amounts) > 0,
+            "a session",
+            "questions in a list, and a weight for each",
+            "questions",
+            describe_type(questions),
+        )
+        # Names tell the questions apart: they are numbered on from the earlier releases.
+        releases: list[Release] = []
+        for question, weight in zip(questions, cast(Sequence[float], amounts), strict=True):
+            learner = self.learner(*question) if isinstance(question, tuple) else question
             require_learner(learner)
             need_positive("a question", weight=weight)
-            share = float(weight) ** (1 / 2 if self._delta else 2 / 3)
-            name = f"{type(learner).__name__.lower()}-{len(self._releases) + number}"
-            releases.append(Release(learner=learner, name=name, share=share))
+            number = len(self._releases) + len(releases) + 1
+            releases.append(
+                Release(
+                    learner=learner,
+                    name=f"{type(learner).__name__.lower()}-{number}",
+                    share=float(weight) ** (1 / 2 if self._delta else 2 / 3),
+                )
+            )
         return self._priced(releases, epsilon)
 
     def ask(
@@ -288,7 +270,7 @@ class Session(SingleUse, Shown):
         Raises: as `plan` and `release`.
         """
         plan = self.plan(questions, epsilon=epsilon, weights=weights)
-        return tuple(map(_only_table, self._pay(plan, [r.name for r in plan.request.releases])))
+        return tuple(map(only_table, self._pay(plan, [r.name for r in plan.request.releases])))
 
     def learner(self, name: str, fields: Mapping[str, Any] | None = None) -> AnyLearner:
         """A learner by its name in the registry, with its fields.
@@ -338,6 +320,7 @@ class Session(SingleUse, Shown):
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
         require_learner(learner)
+        # Priced, and only then charged.
         plan = self._priced(
             [Release(learner=learner, mechanism=mechanism, inputs=tuple(inputs))], epsilon
         )

@@ -3,7 +3,7 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -13,7 +13,8 @@ from dpcore.checks import describe_type, is_integer, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
-from dpcore.learner import AnyLearner
+from dpcore.learner import AnyLearner, Published
+from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
@@ -21,6 +22,9 @@ from dpcore.running.opening import admit_to, in_memory
 from dpcore.sources.opening import Unopened
 
 _OWNER = "Session"
+
+Question = AnyLearner | tuple[str, Mapping[str, Any]]
+"""A learner; or the name of one, and its fields."""
 
 
 def admitted(
@@ -164,3 +168,29 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
         return cast(AnyLearner, cls(**arguments))
     except TypeError as error:
         raise SpecError(f"{name} does not take these values: {error}") from None
+
+
+def question_method(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:
+    """A method of `Session` that asks a learner of the statistics plugin.
+
+    Args:
+        keys: Fields that may come without their names, in this order.
+        tables: Whether it returns all tables by name, also where there is only one.
+    """
+
+    def ask(session: Any, *values: Any, epsilon: float, **fields: Any) -> Any:
+        need(len(values) <= len(keys), SpecError, f"{learner_name} takes its fields by name")
+        arguments = dict(zip(keys, values, strict=False)) | fields
+        published = session.release(session.learner(learner_name, arguments), epsilon=epsilon)
+        return published if tables else only_table(published)
+
+    ask.__name__ = learner_name.partition(".")[2]
+    first = f", {' and '.join(keys)} first" if keys else ""
+    ask.__doc__ = f"Ask `{learner_name}` by its fields{first}, for this epsilon."
+    return ask
+
+
+def only_table(published: Published) -> Any:
+    """The table of what publishes one, else the object itself."""
+    tables = [*published.tables.values()] if isinstance(published, Statistics) else []
+    return tables[0] if len(tables) == 1 else published

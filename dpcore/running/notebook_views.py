@@ -32,8 +32,9 @@ def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
         for scheduled in schedule.releases
         for line in scheduled.forecast(PublicCoins(0))
     )
-    tables = (Listing.of(_HEADINGS, rows),)
-    return Sheet(title=f"Plan: {guarantee.short}", tables=tables, sentences=bars)
+    return Sheet(
+        title=f"Plan: {guarantee.short}", tables=(Listing.of(_HEADINGS, rows),), sentences=bars
+    )
 
 
 def _cells(ask: Ask) -> tuple[object, ...]:

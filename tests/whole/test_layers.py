@@ -64,9 +64,9 @@ BUDGETS = {
     # 60 for records that are folded, asked about and replayed at less cost.
     # 155 for refusals that say what to do, checks of types where they enter, and errors as JSON.
     # 340 for the eight lines of check and run: the verdict, its warnings, and each query by name.
-    # 60 for a session: columns that are read once, exact sums of Gaussians, and several questions
-    # for one epsilon.
-    "dpcore": 20_550,
+    # 100 for a session: columns read once, exact sums of Gaussians, several questions for one
+    # epsilon, and each learner as a method.
+    "dpcore": 20_590,
     "attacks": 8_830,  # examinations in stages, cheap laws first; correlated noise on integers;
     # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those
     # answers as data
