@@ -24,9 +24,9 @@ convex in a = e^epsilon, so below its chords; the Gaussian is convex too, so abo
 each interval of the grid the chord is compared with the Gaussian's tangent at its middle: two
 lines, so that their ends decide.
 
-Choices of the list are followed by the rest: their joint curve with it (`followed`) is the least that
-analysts who choose their places attain, less than that of their curve and the rest's. Both steps of
-the proof stand: T raises no constant, and T after one more Gaussian is at most that Gaussian after T.
+The rest follows the list, so that the joint curve of choices and the rest
+(`dpcore.accounting.losses.choices`) is lower than what their curves compose to. Both arguments above
+stand: T keeps constants, and T of one more Gaussian is at most that Gaussian after T.
 
 A *tilted* leak (`dpcore.accounting.tilted_leak`) adds a term that falls with epsilon to the right
 side. It is convex in a, too, so above its tangent. What was found for a rest holds for a larger
@@ -125,12 +125,11 @@ def _join_reserve(
     symmetric = all(event.symmetric for event in accountant.spent)
     # Rounded up: a larger rest only raises the left side of the inequality.
     mu = math.sqrt(reserve) * (1 + gamma(4))
-    spent = dict(accountant.spent)
-    # The rest follows them, so that choices which all lie before it are joined to it.
-    for event in sorted(spent, key=lambda event: event.pure_epsilon() or 0.0, reverse=True):
-        if (joint := followed(event, spent[event], mu)) is not None:
-            del spent[event]
-            return attrs.evolve(accountant, spent=spend(spent, joint, 1)), symmetric
+    # The rest follows the list, so that choices of one kind are joined to it.
+    for event, count in accountant.spent.items():
+        if (joint := followed(event, count, mu)) is not None:
+            others = {one: n for one, n in accountant.spent.items() if one != event}
+            return attrs.evolve(accountant, spent=spend(others, joint, 1)), symmetric
     return accountant.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
 
 

@@ -114,20 +114,13 @@ class RandomStoppingEvent(CompoundEvent):
         root = scipy.optimize.brentq(excess, above / 2, above, xtol=1e-14, rtol=1e-13)
         return up(root * (1 + 1e-9), roundings=10)
 
-    def log_beaten(self, share: NDArray[np.float64], *, lower: bool) -> NDArray[np.float64]:
-        """Upper (or lower) ends of log w at shares c in [0, 1]."""
+    def falls(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
+        """-log w at shares c in [0, 1]."""
         if self.shape == _POISSON:
-            log = -self.mean * share
-        else:
-            # as far as the law's own logarithm may be off, either way: w rises with gamma
-            top = self._log_inverse_gamma()
-            log_gamma = -top if lower else min(0.0, 4e-9 * top + 1e-9 - top)
-            gamma = math.exp(log_gamma)
-            log = (1 + self.shape) * (log_gamma - np.log(gamma + (1 - gamma) * share))
-        # far above a few ulps of all terms
-        terms = 1.0 if self.shape == _POISSON else 1 + self.shape
-        allowance = 1e-13 * terms + 1e-15 * np.abs(log)
-        return np.asarray(log - allowance if lower else np.minimum(log + allowance, 0.0))
+            return self.mean * share
+        top = self._log_inverse_gamma()
+        gamma = math.exp(-top)
+        return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
 
     def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """The bounds above, at the best order lambda' of a net; None where one run has none."""
@@ -184,18 +177,20 @@ def _hinges(
 
     # any shares will do; these make w and w(g) fall by small parts
     coarse = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _SHARES)])
-    falls = [-event.log_beaten(points, lower=True) for points in (coarse, most(coarse))]
     levels = np.linspace(0.0, 1.0, _SHARES)
-    shares = [np.interp(levels * fall[-1], fall, coarse) for fall in falls]
-    share = np.unique(np.concatenate([coarse, *shares]))
+    falls = [event.falls(points) for points in (coarse, most(coarse))]
+    finer = [np.interp(levels * fall[-1], fall, coarse) for fall in falls]
+    share = np.unique(np.concatenate([coarse, *finer]))
     # between two shares w is at most that of the first, w(g) at least that of the second
-    slope = event.log_beaten(share[:-1], lower=False)
-    offset = event.log_beaten(most(share[1:]), lower=True) - slope
+    fall, later = event.falls(share[:-1]), event.falls(most(share[1:]))
+    # gamma is known to a part in 2e-9 of its logarithm
+    errs = 1e-12 + (0.0 if event.shape == _POISSON else (1 + event.shape) * 1e-8 * (1 + fall[-1]))
+    slope, offset = errs - fall, fall - later - errs - 1e-15 * later
     first = float(np.min(offset)) - 1e-9
     need(first > -_FARTHEST, NoClaimError, f"{event.label}: so many runs tell all")
     # nearer to each other where h begins to rise, which ends a curve
     logs = first + (_STEEP - first) * np.linspace(0.0, 1.0, _HINGES) ** 2
-    r, slope, offset = np.exp(logs), np.exp(slope), np.exp(offset)
+    r, slope, offset = np.exp(logs), np.exp(np.minimum(slope, 0.0)), np.exp(offset)
     # where a weight vanished in rounding, this is more
     h = np.array([np.max(slope * np.maximum(up(at, roundings=16) - offset, 0.0)) for at in r])
     h = up(h + 1e-290, roundings=16)
