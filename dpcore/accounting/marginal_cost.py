@@ -25,8 +25,8 @@ each interval of the grid the chord is compared with the Gaussian's tangent at i
 lines, so that their ends decide.
 
 The rest follows the list, so that the joint curve of choices and the rest
-(`dpcore.accounting.losses.choices`) is lower than what their curves compose to. Both arguments above
-stand: T keeps constants, and T of one more Gaussian is at most that Gaussian after T.
+(`dpcore.accounting.losses.choices`) is lower than what their curves compose to. Both arguments
+above stand: T keeps constants, and T of one more Gaussian is at most that Gaussian after T.
 
 A *tilted* leak (`dpcore.accounting.tilted_leak`) adds a term that falls with epsilon to the right
 side. It is convex in a, too, so above its tangent. What was found for a rest holds for a larger
@@ -42,8 +42,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.accounting.losses.choices import followed
-from dpcore.accounting.methods.pld import PldAccountant, spend
+from dpcore.accounting.losses.choices import together
+from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.tilted_leak import TiltedLeak
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive
@@ -127,9 +127,9 @@ def _join_reserve(
     mu = math.sqrt(reserve) * (1 + gamma(4))
     # The rest follows the list, so that choices of one kind are joined to it.
     for event, count in accountant.spent.items():
-        if (joint := followed(event, count, mu)) is not None:
+        if event not in (joint := together(event, count, mu)):
             others = {one: n for one, n in accountant.spent.items() if one != event}
-            return attrs.evolve(accountant, spent=spend(others, joint, 1)), symmetric
+            return attrs.evolve(accountant, spent=others | joint), symmetric
     return accountant.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
 
 

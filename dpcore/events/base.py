@@ -288,16 +288,6 @@ class TwoEnds(VectorEvent):
         return float(self.curve_lower(np.array([epsilon]), direction)[0])
 
 
-def require_finite(event: Event, values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The values of a curve, if they are numbers."""
-    need(
-        np.all(np.isfinite(values)),
-        NoClaimError,
-        f"{event.label}: the curve is not a number somewhere",
-    )
-    return values
-
-
 def extended_curve(
     event: Event, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
 ) -> NDArray[np.float64]:
@@ -313,4 +303,9 @@ def extended_curve(
         )
     if split < len(epsilons):
         values[split:] = method(epsilons[split:], direction)
-    return np.clip(require_finite(event, values), 0.0, 1.0)
+    need(
+        np.all(np.isfinite(values)),
+        NoClaimError,
+        f"{event.label}: the curve is not a number somewhere",
+    )
+    return np.clip(values, 0.0, 1.0)

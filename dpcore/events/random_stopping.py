@@ -7,30 +7,21 @@ a public law, all runs from one release `event`.
   (\gamma/(\gamma+(1-\gamma)c))^{1+\eta}`; K Poisson of mean m, w(c) = e^{-mc}: f'(1-c) = E[K] w(c),
   f the law's generating function.
 
-**The curve.** An answer y that a share c of single runs on one side beats, c' on the other (where
-runs tie, any number between), is published with density :math:`f'(1-c)\,q(y)`, and
+An answer y that a share c of single runs beats on one side, c' on the other (any number between two
+shares, where runs tie), is published with density :math:`f'(1-c)\,q(y)`, and
 :math:`f'(1-c')\,q'(y)`. Whatever the scores, c' is at most :math:`g(c)=\inf_\epsilon
 e^\epsilon c+\delta_{rev}(\epsilon)`, delta the curve of `event`. With l = q/q' and
-:math:`h(r)=\max_c\,(w(c)\,r-w(g(c)))_+`, a = e^epsilon >= 1, the published answers' curve is at most
+:math:`h(r)=\max_c\,(w(c)\,r-w(g(c)))_+`, a = e^epsilon >= 1, what is published costs at most
 
 .. math:: E[K]\,\int a\,h(l/a)\,dq' = E[K]\int H(as)\,d\nu(s) ,\qquad h(r)=\int(r-s)_+\,d\nu(s) ,
 
-H(e^epsilon) = delta(epsilon). h is convex, 0 up to the least w(g(c))/w(c), nowhere steeper than 1:
-its chords lie above it, so that nu is a few weights. A score that ranks the most telling answers
-just below a share c of the least telling ones comes near it.
+H(e^epsilon) = delta(epsilon). h is convex, 0 up to the least w(g(c))/w(c), nowhere steeper than 1,
+and below its chords: nu is a few weights. A score that ranks the most telling answers just below a
+share c of the least telling ones comes near it. As for all events, the bound holds in composition;
+no divergences are stated.
 
-**Divergences.** For every order lambda and every order lambda' > 1 at which `event` is bounded,
-
-.. math:: r'(\lambda) \le r(\lambda) + (1+\eta)\Big(1-\tfrac1{\lambda'}\Big) r(\lambda')
-          + \frac{(1+\eta)\log(1/\gamma)}{\lambda'} + \frac{\log E[K]}{\lambda-1} ;
-
-K Poisson of mean m (the limit of the shape): if `event` is (epsilon, delta)-DP with
-:math:`e^{\epsilon}\le1+1/(\lambda-1)`,
-
-.. math:: r'(\lambda) \le r(\lambda) + m\,\delta + \frac{\log m}{\lambda-1} .
-
-Source: Papernot & Steinke (2022), arXiv:2110.03620v2, Theorem 2 and Theorem 6 (divergences); the
-curve sharpens that of Koskela, Redberg & Wang (2024), arXiv:2402.06137, as above.
+Source: Papernot & Steinke (2022), arXiv:2110.03620v2 (the laws of K, and what they cost in
+divergences); Koskela, Redberg & Wang (2024), arXiv:2402.06137 (curves), sharpened as above.
 """
 
 import functools
@@ -45,13 +36,13 @@ from numpy.typing import NDArray
 from dpcore.checks import need_field, positive
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import CompoundEvent, Direction, extended_curve
-from dpcore.rounding import down, up
+from dpcore.rounding import up
 
-_ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 _POISSON = math.inf
-_SHARES = 4096  # c, where w or w(g) falls by equal parts
+_SHARES = 1 << 16  # c
 _HINGES = 64  # weights of nu
 _STEEP = 3.0  # log of r: chords of h end here
+_LEAST, _STEEPEST = 1e-9, 300.0  # log(1/gamma)
 _FARTHEST = 600.0
 _LOSSES = np.concatenate(
     [-np.geomspace(_FARTHEST, 1e-7, 900), [0.0], np.geomspace(1e-7, _FARTHEST, 900)]
@@ -77,41 +68,24 @@ class RandomStoppingEvent(CompoundEvent):
         need_field(self.shape > -1, self, "shape", "a shape > -1 (infinite: Poisson)")
         need_field(self.shape >= _POISSON or self.mean > 1, self, "mean", "a mean > 1")
 
-    @property
-    def symmetric(self) -> bool:
-        """Whether a single run is."""
-        return self.event.symmetric
-
     def _log_inverse_gamma(self) -> float:
         """log(1/gamma) of the law with this mean, rounded up."""
-        eta, mean = self.shape, self.mean
-        # the geometric law has E[K] = 1/gamma
-        if eta == 1:
-            return up(math.log(mean), roundings=10)
+        eta = self.shape or 1e-13  # the limit is reached to far less than is rounded up
 
         def excess(log_inverse: float) -> float:
             """log E[K] minus the log of the mean to reach; it rises with `log_inverse`."""
-            one_minus_gamma = -math.expm1(-log_inverse)  # 1 - gamma
-            if eta == 0:
-                log_mean = math.log(one_minus_gamma) + log_inverse - math.log(log_inverse)
-            else:
-                log_mean = (
-                    math.log(eta * one_minus_gamma / -math.expm1(-eta * log_inverse)) + log_inverse
-                )
-            return log_mean - math.log(mean)
+            ratio = eta * math.expm1(-log_inverse) / math.expm1(-eta * log_inverse)
+            return math.log(ratio) + log_inverse - math.log(self.mean)
 
-        # a larger log(1/gamma) only raises the bound, so any value above the root may be returned
-        above = 1e-9
-        while excess(above) < 0:
-            above *= 2
-            need(
-                above <= 300,
-                NoClaimError,
-                f"{self.label}: no law of shape {eta!r} has so large a mean",
-            )
-        if above == 1e-9:
-            return above
-        root = scipy.optimize.brentq(excess, above / 2, above, xtol=1e-14, rtol=1e-13)
+        need(
+            excess(_STEEPEST) >= 0,
+            NoClaimError,
+            f"{self.label}: no law of shape {self.shape!r} has so large a mean",
+        )
+        # rounded up, since a larger log(1/gamma) only raises the divergences
+        if excess(_LEAST) >= 0:
+            return _LEAST
+        root = scipy.optimize.brentq(excess, _LEAST, _STEEPEST, xtol=1e-14, rtol=1e-13)
         return up(root * (1 + 1e-9), roundings=10)
 
     def falls(self, share: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -121,35 +95,6 @@ class RandomStoppingEvent(CompoundEvent):
         top = self._log_inverse_gamma()
         gamma = math.exp(-top)
         return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The bounds above, at the best order lambda' of a net; None where one run has none."""
-        base = self.event.renyi(orders)
-        net = self.event.renyi(_ORDERS)
-        if base is None or net is None:
-            return None
-        # each branch is one theorem: Poisson is Theorem 6, negative binomial Theorem 2
-        excess = orders - 1
-        if self.shape == _POISSON:
-            value = base + self.mean * self._delta_at_orders(orders)
-            value = value + max(0.0, math.log(self.mean)) / excess
-            # where the mean is below 1 its logarithm would help: it is left out
-        else:
-            # lambda' is free, and its terms do not depend on lambda: one minimum serves all orders
-            candidates = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
-            surcharge = (1 + self.shape) * float(np.min(candidates))
-            value = base + surcharge + math.log(self.mean) / excess
-        return np.asarray(up(value, roundings=200))
-
-    def _delta_at_orders(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """delta at epsilon = log(1 + 1/(lambda - 1)), both directions."""
-        # a smaller epsilon has a larger delta, so it is rounded down
-        epsilons = down(np.log1p(1 / (orders - 1)), roundings=10)
-        # the curve is asked at increasing epsilons, and put back in the order of `orders`
-        ranks = np.argsort(epsilons)
-        value = np.empty_like(epsilons)
-        value[ranks] = np.max([self.event.curve(epsilons[ranks], way) for way in Direction], axis=0)
-        return value
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
@@ -175,12 +120,8 @@ def _hinges(
         line = len(a) - 1 - np.searchsorted(crossings, share)
         return np.minimum(up(a[line] * share + heights[line], roundings=10), 1.0)
 
-    # any shares will do; these make w and w(g) fall by small parts
-    coarse = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _SHARES)])
-    levels = np.linspace(0.0, 1.0, _SHARES)
-    falls = [event.falls(points) for points in (coarse, most(coarse))]
-    finer = [np.interp(levels * fall[-1], fall, coarse) for fall in falls]
-    share = np.unique(np.concatenate([coarse, *finer]))
+    # shares so near to each other that w and w(g) fall by small parts
+    share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _SHARES)])
     # between two shares w is at most that of the first, w(g) at least that of the second
     fall, later = event.falls(share[:-1]), event.falls(most(share[1:]))
     # gamma is known to a part in 2e-9 of its logarithm
@@ -193,7 +134,6 @@ def _hinges(
     r, slope, offset = np.exp(logs), np.exp(np.minimum(slope, 0.0)), np.exp(offset)
     # where a weight vanished in rounding, this is more
     h = np.array([np.max(slope * np.maximum(up(at, roundings=16) - offset, 0.0)) for at in r])
-    h = up(h + 1e-290, roundings=16)
-    h[0] = 0.0
+    h = np.concatenate([[0.0], up(h[1:] + 1e-290, roundings=16)])
     bends = np.diff(np.concatenate([[0.0], np.diff(h) / np.diff(r), [1.0]]))
     return logs, bends

@@ -64,7 +64,8 @@ BUDGETS = {
     # 60 for records that are folded, asked about and replayed at less cost.
     # 155 for refusals that say what to do, checks of types where they enter, and errors as JSON.
     # 340 for the eight lines of check and run: the verdict, its warnings, and each query by name.
-    "dpcore": 20_490,
+    # 60 for joint curves of choices, of random stopping, and of choices with the rest of a ledger.
+    "dpcore": 20_550,
     "attacks": 8_830,  # examinations in stages, cheap laws first; correlated noise on integers;
     # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those
     # answers as data

@@ -39,7 +39,6 @@ from dpcore.events.base import (
     Direction,
     Event,
     extended_curve,
-    require_finite,
 )
 from dpcore.rounding import down, gamma
 
@@ -80,7 +79,7 @@ def reach(event: Event, direction: Direction, tail: float) -> float:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
-    values = require_finite(event, event.curve(powers, direction))
+    values = extended_curve(event, powers, direction, lower=False)
     candidates = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
     if (index := int(candidates[0])) == 0:
         return float(powers[0])

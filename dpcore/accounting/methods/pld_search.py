@@ -103,7 +103,7 @@ class Search:
         # Lower ends add up only where one pair of datasets attains every curve.
         if all(event.attained for event in below):
             return interval
-        return Interval(min(self._lower(delta, aims[0].tilt), interval.upper), interval.upper)
+        return Interval(min(self._lower(delta), interval.upper), interval.upper)
 
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
@@ -132,16 +132,15 @@ class Search:
             heights.append(height[in_range])
         return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
-    def _lower(self, delta: float, tilt: float) -> float:
+    def _lower(self, delta: float) -> float:
         """What the events, as one pair attains them, cost without those of which none is known."""
-        attained: Spent = {}
-        for event, count in self.spent.items():
-            if (pair := attaining(event, tilt)) is not None:
-                attained[pair] = attained.get(pair, 0) + count
+        # Two events with one pair count once: leaving out events is post-processing.
+        spent = self.spent.items()
+        attained = {pair: n for event, n in spent if (pair := attaining(event)) is not None}
         if not attained:
             return 0.0
         try:
-            # Leaving out events is post-processing, so that a lower end for some holds for all.
+            # A lower end for some holds for all.
             part = attrs.evolve(self, spent=attained, width=4 * self.width, results=self._results)
             return part.epsilon(delta).lower
         except NoClaimError:
