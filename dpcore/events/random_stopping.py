@@ -94,7 +94,7 @@ class RandomStoppingEvent(CompoundEvent):
             return self.mean * share
         top = self._log_inverse_gamma()
         gamma = math.exp(-top)
-        return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
+        return np.asarray((1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share)))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
