@@ -94,7 +94,7 @@ class RandomStoppingEvent(CompoundEvent):
             return self.mean * share
         top = self._log_inverse_gamma()
         gamma = math.exp(-top)
-        return np.asarray((1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share)))
+        return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
@@ -118,7 +118,7 @@ def _hinges(
 
     def most(share: NDArray[np.float64]) -> NDArray[np.float64]:
         line = len(a) - 1 - np.searchsorted(crossings, share)
-        return np.minimum(up(a[line] * share + heights[line], roundings=10), 1.0)
+        return np.asarray(np.minimum(up(a[line] * share + heights[line], roundings=10), 1.0))
 
     # shares so near to each other that w and w(g) fall by small parts
     share = np.concatenate([[0.0], np.geomspace(1e-12, 1.0, _SHARES)])
