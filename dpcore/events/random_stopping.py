@@ -17,11 +17,19 @@ e^\epsilon c+\delta_{rev}(\epsilon)`, delta the curve of `event`. With l = q/q' 
 
 H(e^epsilon) = delta(epsilon). h is convex, 0 up to the least w(g(c))/w(c), nowhere steeper than 1,
 and below its chords: nu is a few weights. A score that ranks the most telling answers just below a
-share c of the least telling ones comes near it. As for all events, the bound holds in composition;
-no divergences are stated.
+share c of the least telling ones comes near it. As for all events, the bound holds in composition.
 
-Source: Papernot & Steinke (2022), arXiv:2110.03620v2 (the laws of K, and what they cost in
-divergences); Koskela, Redberg & Wang (2024), arXiv:2402.06137 (curves), sharpened as above.
+Divergences: for every order lambda and every order lambda' > 1 at which `event` is bounded,
+
+.. math:: r'(\lambda) \le r(\lambda) + (1+\eta)\Big(1-\tfrac1{\lambda'}\Big) r(\lambda')
+          + \frac{(1+\eta)\log(1/\gamma)}{\lambda'} + \frac{\log E[K]}{\lambda-1} ;
+
+K Poisson of mean m: if `event` is (epsilon, delta)-DP with :math:`e^{\epsilon}\le1+1/(\lambda-1)`,
+
+.. math:: r'(\lambda) \le r(\lambda) + m\,\delta + \frac{\log m}{\lambda-1} .
+
+Source: Papernot & Steinke (2022), arXiv:2110.03620v2, Theorems 2 and 6 (divergences); Koskela,
+Redberg & Wang (2024), arXiv:2402.06137 (curves, sharpened as above).
 """
 
 import functools
@@ -36,8 +44,9 @@ from numpy.typing import NDArray
 from dpcore.checks import need_field, positive
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import CompoundEvent, Direction, extended_curve
-from dpcore.rounding import up
+from dpcore.rounding import down, up
 
+_ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
 _POISSON = math.inf
 _SHARES = 1 << 16  # c
 _HINGES = 64  # weights of nu
@@ -95,6 +104,35 @@ class RandomStoppingEvent(CompoundEvent):
         top = self._log_inverse_gamma()
         gamma = math.exp(-top)
         return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
+
+    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """The bounds above, at the best order lambda' of a net; None where one run has none."""
+        base = self.event.renyi(orders)
+        net = self.event.renyi(_ORDERS)
+        if base is None or net is None:
+            return None
+        # each branch is one theorem: Poisson is Theorem 6, negative binomial Theorem 2
+        excess = orders - 1
+        if self.shape == _POISSON:
+            value = base + self.mean * self._delta_at_orders(orders)
+            value = value + max(0.0, math.log(self.mean)) / excess
+            # where the mean is below 1 its logarithm would help: it is left out
+        else:
+            # lambda' is free, and its terms do not depend on lambda: one minimum serves all orders
+            candidates = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
+            surcharge = (1 + self.shape) * float(np.min(candidates))
+            value = base + surcharge + math.log(self.mean) / excess
+        return np.asarray(up(value, roundings=200))
+
+    def _delta_at_orders(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """delta at epsilon = log(1 + 1/(lambda - 1)), both directions."""
+        # a smaller epsilon has a larger delta, so it is rounded down
+        epsilons = down(np.log1p(1 / (orders - 1)), roundings=10)
+        # the curve is asked at increasing epsilons, and put back in the order of `orders`
+        ranks = np.argsort(epsilons)
+        value = np.empty_like(epsilons)
+        value[ranks] = np.max([self.event.curve(epsilons[ranks], way) for way in Direction], axis=0)
+        return value
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""

@@ -229,6 +229,45 @@ def test_a_poisson_number_of_runs_costs_at_most_the_bound():
             assert true <= most + 1e-9
 
 
+@pytest.mark.parametrize(("shape", "law"), [(1.0, _geometric), (0.0, _logarithmic)])
+@pytest.mark.parametrize("gamma", [0.05, 0.4])
+def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(shape, law, gamma):
+    k, chance = law(gamma)
+    mean = float(k @ chance)
+    base = RandomizedResponseEvent(epsilon=1.0, classes=2, adjacency=ADD_REMOVE)
+    event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
+    keep = math.e / (1 + math.e)
+    orders = np.array([1.5, 2.0, 5.0, 20.0])
+    bound = event.renyi(orders)
+
+    def best(high):  # the better answer is published if any run gives it
+        none = float((1 - high) ** k @ chance)
+        return np.array([1 - none, none])
+
+    p, q = best(keep), best(1 - keep)
+    for one, other in ((p, q), (q, p)):
+        true = np.log((one[:, None] ** orders * other[:, None] ** (1 - orders)).sum(axis=0))
+        assert np.all(true / (orders - 1) <= bound + 1e-12)
+    assert event.delta(8.0, REMOVE) < 0.05
+
+
+def test_a_poisson_number_of_runs_diverges_by_at_most_the_bound():
+    base = GaussianEvent(mu=0.3, adjacency=ADD_REMOVE)
+    orders = np.array([1.2, 2.0, 8.0])
+    mean = 6.0
+    bound = RandomStoppingEvent(event=base, mean=mean).renyi(orders)
+    x = np.linspace(-12, 12, 48001)
+
+    def best(shift):  # the largest of K draws; nothing where K = 0
+        return mean * stats.norm.pdf(x, shift) * np.exp(-mean * stats.norm.sf(x, shift))
+
+    for one, other in ((0.3, 0.0), (0.0, 0.3)):
+        p, q = best(one), best(other)
+        for order, most in zip(orders, bound, strict=True):
+            moment = integrate.trapezoid(p**order * q ** (1 - order), x) + math.exp(-mean)
+            assert math.log(moment) / (order - 1) <= most + 1e-9
+
+
 @pytest.mark.parametrize("restart", range(1, 10))
 def test_a_trees_shift_covers_every_leaf(restart):
     event, _ = tree(adjacency=ADD_REMOVE, restart=restart, participations=3, noise_multiplier=2.0)
