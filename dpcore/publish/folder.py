@@ -354,7 +354,8 @@ def load_run(
         raise no_run(folder, PUBLIC, error) from None
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ReplayError(f"{folder}: damaged ({type(error).__name__})") from None
-    spec = spec_of_plain(lock.spec, LOCK, registry)
+    registry = Registry.default() if registry is None else registry
+    spec = spec_of_plain(lock.spec, LOCK, attrs.evolve(registry, locked=lock.versions))
     # How much this machine may do is for the reader to say, not for the lock.
     request = attrs.evolve(
         spec.request, memory=memory, work=work, public=require_public(spec, public or {})

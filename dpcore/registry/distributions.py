@@ -7,6 +7,7 @@ from importlib import metadata
 from typing import Any
 
 import attrs
+from packaging.version import InvalidVersion, Version
 
 from dpcore.registry.registry import Registry
 
@@ -29,9 +30,40 @@ def distributions_of(components: Iterable[Any], registry: Registry | None = None
         Versions by name, sorted; `of no distribution` of a program's own module.
     """
     packages = {package for part in components for package in _packages(part)} - _OUTSIDE
+    return with_siblings({"dpcore", *(_distribution_of(p, registry) for p in packages)})
+
+
+def earlier_fields(component: type[Any], registry: Registry) -> dict[str, Any]:
+    """What a published spec meant by fields that it leaves out, at the versions of its lock.
+
+    A class says so of itself, in `earlier`: fields by the version of its distribution from which on
+    a spec that leaves them out means something else. Nothing where no lock is read, or where the
+    lock does not name the distribution.
+    """
+    fields: dict[str, Any] = {}
+    for base in reversed(component.__mro__) if registry.locked else ():
+        package = base.__module__.partition(".")[0]
+        version = registry.locked.get(_distribution_of(package, registry), UNKNOWN)
+        changes = sorted(vars(base).get("earlier", {}).items(), key=lambda item: Version(item[0]))
+        # The last change first: of one field, the first change after the lock's version decides.
+        for change, meant in reversed(changes):
+            fields |= meant if _is_before(version, change) else {}
+    return fields
+
+
+def _is_before(version: str, change: str) -> bool:
+    """Whether a version that a lock names is below another; never what is no version."""
+    try:
+        return Version(version) < Version(change)
+    except InvalidVersion:
+        return False
+
+
+def _distribution_of(package: str, registry: Registry | None) -> str:
+    """The distribution that brings a package: as admitted, else of the same name."""
     entries = () if registry is None else registry.entries.values()
     names = {entry.entry_point.partition(".")[0]: entry.distribution for entry in entries}
-    return with_siblings({"dpcore", *(names.get(p, p.replace("_", "-")) for p in packages)})
+    return names.get(package, package.replace("_", "-"))
 
 
 def with_siblings(names: Iterable[str]) -> dict[str, str]:

@@ -35,11 +35,15 @@ class Registry:
 
     A plugin is imported when one of its components is first asked for, and only then; one that is
     broken is reported to whoever asks for it and disturbs no other.
+
+    Args:
+        locked: The versions that a published lock names, by distribution, where its spec is read.
     """
 
     entries: Mapping[str, Entry]
     disabled: frozenset[str] = frozenset()
     modules: Mapping[str, ModuleType] = attrs.field(factory=dict)
+    locked: Mapping[str, str] = attrs.field(factory=dict)
     _loaded: dict[str, Loaded] = attrs.field(factory=dict, init=False)
 
     @classmethod

@@ -15,6 +15,7 @@ import msgspec
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, map_below, near, shown
 from dpcore.mechanism import is_free
+from dpcore.registry.distributions import earlier_fields
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.strict_yaml.conversion import convert
@@ -113,7 +114,8 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     # Types and keys are checked for the whole mapping before any inner component is made, so the
     # error is at the outermost misfit.
     struct = convert(node, struct_of(component, kind, name))
-    arguments = {}
+    # A published spec keeps the meaning that it had: what it leaves out may mean more by now.
+    arguments = earlier_fields(component, registry)
     for field, hint, _, inner in _fields(component):
         if field in fields:
             with below(field):

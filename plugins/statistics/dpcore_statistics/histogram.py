@@ -1,110 +1,21 @@
 """Histogram: how many records fall into each of a list of cells."""
 
-from __future__ import annotations
-
-import itertools
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.rounding import up
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
-from dpcore_statistics.statistic import Statistic
-
-ROOT_TWO = up(2.0**0.5, roundings=1)
-MOST_CELLS = 1 << 16
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Cells:
-    """A column cut into cells that do not overlap, by public edges or categories.
-
-    Args:
-        edges: Positions of a range's edges; None for categories.
-        labels: One a cell.
-    """
-
-    column: NumberColumn | CategoryColumn
-    edges: NDArray[np.float64] | None
-    labels: tuple[Any, ...]
-
-    @classmethod
-    def of(
-        cls, domain: Domain, name: str, edges: tuple[Any, ...] | None, bins: int | None
-    ) -> Cells:
-        """The cells of a column: between edges, in equal parts, or one for each category.
-
-        Raises:
-            ParameterError: edges do not increase strictly or leave the range, or categories have
-                edges.
-        """
-        column = declared(domain, name)
-        if isinstance(column, CategoryColumn):
-            # Categories are cells as they are; edges would be dropped in silence.
-            if edges is not None or bins is not None:
-                raise ParameterError(
-                    name, "neither edges nor bins: it has categories", "edges", edges
-                )
-            return cls(column=column, edges=None, labels=column.values)
-        if (edges is None) == (bins is None):
-            raise ParameterError(name, "either edges or a number of bins", "edges", edges)
-        if bins is not None:
-            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
-                raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
-            ends = np.linspace(column.column.low, column.column.high, bins + 1)
-            texts = tuple(column.told(float(end)) for end in ends)
-            places = np.linspace(-1.0, 1.0, bins + 1)
-        else:
-            assert edges is not None, "one of both is given"
-            # By the records' own arithmetic, so that a value on an edge falls where its edge does.
-            places = column.position(edges)
-            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
-        if len(places) < 2 or not bool((np.diff(places) > 0).all()):
-            raise ParameterError(
-                name, "two or more edges, each above the one before", "edges", edges
-            )
-        labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
-        # The last cell is closed, so that the end of the range is in one.
-        labels[-1] = f"{labels[-1][:-1]}]"
-        return cls(column=column, edges=places, labels=tuple(labels))
-
-    @property
-    def partition(self) -> bool:
-        """Whether every record of the domain is in one of the cells."""
-        if isinstance(self.column, CategoryColumn):
-            return self.column.complete
-        assert self.edges is not None, "a range has edges"
-        # Exactly the ends of the range, and no missing values: nothing else falls outside.
-        return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
-
-    def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
-        if isinstance(self.column, CategoryColumn):
-            return self.column.codes(records)
-        assert self.edges is not None, "a range has edges"
-        positions = self.column.scaled(records)
-        # "right" less 1: a value on an edge belongs to the cell above it.
-        cells = np.searchsorted(self.edges, positions, side="right") - 1
-        cells = np.where(positions == self.edges[-1], len(self.labels) - 1, cells)
-        inside = self.column.present(records) & (cells >= 0) & (cells < len(self.labels))
-        return np.where(inside, cells, -1)
-
-
-def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    """Indicators, shape (n, count); zeros for -1."""
-    indicators = np.zeros((cells.size, count))
-    rows = np.flatnonzero(cells >= 0)
-    indicators[rows, cells[rows]] = 1.0
-    return indicators
-
+from dpcore_statistics.by_group import ByGroup
+from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
+from dpcore_statistics.statistic import ROOT_TWO
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
 """Of counts in disjoint cells: one cell of a record is as long in either norm."""
@@ -127,7 +38,7 @@ def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[n
 
 
 @attrs.frozen(kw_only=True)
-class Histogram(Statistic):
+class Histogram(ByGroup):
     """The number of records in each cell of one column, empty cells too.
 
     Total: as every statistic.
@@ -136,11 +47,29 @@ class Histogram(Statistic):
         column: A declared range, or categories.
         edges: Of the cells of a range, increasing: [e0, e1), ..., the last one closed.
         bins: In place of edges: so many equal parts of the range.
+        of: What is counted: records, or persons, each of whom counts once in every cell that any of
+            their records is in. For domains with `people`.
     """
 
     column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return self.of
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups, of categories alone: edges and bins are of the column that is counted."""
+        for name in self.by:
+            if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
+                needed = "categories beside the column (of ranges statistics.table counts)"
+                raise ParameterError("histogram", needed, "by", name)
+        return super().groups(public)
 
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
@@ -164,13 +93,15 @@ class Histogram(Statistic):
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 in the record's cell."""
         cells = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         return one_hot(cells, query.real_size)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
+        if self.by:
+            return super().partial(query, block, public)
         cell = self.cells(public).index(block)
         # Counting is the exact sum of the indicators, without the matrix of them.
         record_cells = cell[self.chosen(block, public) & (cell >= 0)]

@@ -45,10 +45,9 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, selected
-from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.private_keys import KeysBound, PrivateKeys
-from dpcore_statistics.statistic import ROWS
+from dpcore_statistics.statistic import ROOT_TWO, ROWS
 
 KEYS, MEANS = "keys", "means"
 
@@ -124,7 +123,7 @@ class PrivateGroups(PrivateKeys):
         if keys.shape != (self.most, text.width):
             raise ContractError("the keys of a sum are those that were published")
         column = number_column(public.domain, self.mean_of)
-        block_keys = block.features[:, start : start + text.width]
+        block_keys = block.columns(start, start + text.width)
         # A record has one key, so it adds to one pair: this is what the sensitivity rests on.
         place = _places(block_keys, keys, fallback=self.most)
         mask = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)

@@ -29,9 +29,9 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.columns import require_conditions, selected
-from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
+from dpcore_statistics.columns import MOST_CELLS, require_conditions, selected
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded
+from dpcore_statistics.statistic import ROOT_TWO
 
 
 @attrs.frozen(kw_only=True)
@@ -101,7 +101,7 @@ class PrivateKeys(Conversation):
     ) -> NDArray[np.float64]:
         """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
         column, start = self.texts(public)
-        encoded = records.features[:, start : start + column.width]
+        encoded = records.columns(start, start + column.width)
         # An empty text is no key: such a record is in no row.
         rows = encoded[selected(public.domain, self.where, records) & (encoded != 0).any(axis=1)]
         if not len(rows):
