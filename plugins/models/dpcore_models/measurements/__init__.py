@@ -1,0 +1,1 @@
+"""Linear measurements of one exact vector of counts: residuals, their noise, what follows."""
