@@ -17,7 +17,7 @@ from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Model, Published
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.notebook_view import number_cell
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from dpcore.publish.folder import Run
 
-_EDGES = (ESTIMATE, LOW, HIGH)
 _SHOWN = 60  # rows of a table; its file holds all
 
 
@@ -157,9 +156,9 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
+        rows = figures.printed_rows()
         cells = [map(figure_cell, row) for row in rows[:_SHOWN]]
-        console.print(columns(*figures.about, *_EDGES, *display, title=name, rows=cells))
+        console.print(columns(*figures, title=name, rows=cells))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)

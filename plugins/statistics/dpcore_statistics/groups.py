@@ -31,12 +31,12 @@ from dpcore_statistics.histogram import (
     ONE_CELL_NORMS,
     ROOT_TWO,
     Cells,
+    Marginal,
     counted,
     one_hot,
 )
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.statistic import Statistic
-from dpcore_statistics.tables import Marginal
 
 MOST_GROUPS = MOST_CELLS // 2
 

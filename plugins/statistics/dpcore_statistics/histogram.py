@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
 import attrs
@@ -98,6 +99,42 @@ class Cells:
         return np.where(inside, cells, -1)
 
 
+@attrs.frozen(kw_only=True, eq=False)
+class Marginal:
+    """One table: the product of the cells of its columns.
+
+    Args:
+        weight: Of its counts among all that are released together.
+    """
+
+    name: str
+    columns: tuple[Cells, ...]
+    weight: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """How many cells the table has: the product over its columns."""
+        return math.prod(len(cells.labels) for cells in self.columns)
+
+    @property
+    def about(self) -> dict[str, tuple[Any, ...]]:
+        """Labels of its cells, by column."""
+        rows = list(itertools.product(*(cells.labels for cells in self.columns)))
+        names = [cells.column.name for cells in self.columns]
+        return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+    def index(self, records: Records) -> NDArray[np.intp]:
+        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        # Mixed radix, the last column fastest: the order of `product` in `about`.
+        places = np.zeros(len(records), dtype=np.intp)
+        mask = np.ones(len(records), dtype=np.bool_)
+        for cells in self.columns:
+            cell = cells.index(records)
+            mask &= cell >= 0
+            places = places * len(cells.labels) + cell
+        return np.where(mask, places, -1)
+
+
 def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
     """Indicators, shape (n, count); zeros for -1."""
     indicators = np.zeros((cells.size, count))
@@ -124,6 +161,35 @@ def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[n
     shifts = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
     return np.asarray(np.maximum(estimates - shift, 0.0))
+
+
+def least_squares(
+    about: dict[str, tuple[Any, ...]],
+    estimates: NDArray[np.float64],
+    half: float,
+    level: float,
+    domain: Domain,
+    display: NDArray[np.float64] | None = None,
+) -> Figures:
+    """A table of counts whose cells and margins agree: one below 0 is printed as 0, and marked.
+
+    Args:
+        estimates: Unbiased: what further estimates and sums start from.
+        half: The half-width of every cell, such that all hold together.
+    """
+    ends = [cut_count((count - half, count + half), domain) for count in estimates.tolist()]
+    return Figures(
+        about=about,
+        estimate=np.maximum(estimates, 0.0),
+        low=np.array([low for low, _ in ends]),
+        high=np.array([high for _, high in ends]),
+        level=level,
+        joint=True,
+        covers="noise only: where the exact counts lie; sums are taken from `unbiased`"
+        + (": `display` is biased and has no bar" if display is not None else ""),
+        display=display,
+        unbiased=estimates,
+    )
 
 
 @attrs.frozen(kw_only=True)

@@ -11,7 +11,6 @@ The default weights have the least total squared error: :math:`w_j\propto c_j^{1
 """
 
 import math
-from itertools import product
 from typing import Any
 
 import attrs
@@ -25,46 +24,10 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.histogram import MOST_CELLS, Cells, counted, counts_moved
+from dpcore_statistics.histogram import MOST_CELLS, Cells, Marginal, counted, counts_moved
 from dpcore_statistics.statistic import Statistic
 
 _PLACES = 2.0**30  # weights are multiples of 2^-30, so that sums of them are exact
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Marginal:
-    """One table: the product of the cells of its columns.
-
-    Args:
-        weight: Of its counts among all that are released together.
-    """
-
-    name: str
-    columns: tuple[Cells, ...]
-    weight: float = 1.0
-
-    @property
-    def size(self) -> int:
-        """How many cells the table has: the product over its columns."""
-        return math.prod(len(cells.labels) for cells in self.columns)
-
-    @property
-    def about(self) -> dict[str, tuple[Any, ...]]:
-        """Labels of its cells, by column."""
-        rows = list(product(*(cells.labels for cells in self.columns)))
-        names = [cells.column.name for cells in self.columns]
-        return dict(zip(names, zip(*rows, strict=True), strict=True))
-
-    def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
-        # Mixed radix, the last column fastest: the order of `product` in `about`.
-        places = np.zeros(len(records), dtype=np.intp)
-        mask = np.ones(len(records), dtype=np.bool_)
-        for cells in self.columns:
-            cell = cells.index(records)
-            mask &= cell >= 0
-            places = places * len(cells.labels) + cell
-        return np.where(mask, places, -1)
 
 
 @attrs.frozen(kw_only=True)

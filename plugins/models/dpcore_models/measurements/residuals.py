@@ -156,13 +156,17 @@ class Residuals:
         return sums
 
     def estimates(
-        self, released: NDArray[np.float64], total: float | None
+        self,
+        released: NDArray[np.float64],
+        total: float | None,
+        tables: tuple[Subset, ...] | None = None,
     ) -> tuple[NDArray[np.float64], ...]:
         """Every table, least squares from all that was released: shapes of the workload's tables.
 
         Args:
             released: The sums with their noise, in units, along the last axis.
             total: The public number of records, where it is not measured.
+            tables: Subsets of the workload's tables; these themselves if left out.
         """
         blocks: dict[Subset, NDArray[np.float64]] = {} if total is None else {(): np.array(total)}
         for number, (subset, factor) in enumerate(
@@ -174,16 +178,15 @@ class Residuals:
             for axis in range(-len(subset), 0):
                 block = block - block.mean(axis=axis, keepdims=True)
             blocks[subset] = block / (factor * self.workload.cells(subset))
-        return tuple(
-            self._table(table, varying, blocks)
-            for table, varying in zip(self.workload.tables, self.workload.varying, strict=True)
-        )
+        tables = self.workload.tables if tables is None else tables
+        return tuple(self._table(table, blocks) for table in tables)
 
     def _table(
-        self, table: Subset, varying: Subset, blocks: Mapping[Subset, NDArray[np.float64]]
+        self, table: Subset, blocks: Mapping[Subset, NDArray[np.float64]]
     ) -> NDArray[np.float64]:
         """One table: each residual of its columns, spread over the columns that it lacks."""
         workload, sizes = self.workload, self.workload.sizes
+        varying = tuple(i for i in table if sizes[i] > 1)
         cells: NDArray[np.float64] = np.zeros(workload.shape(varying))
         for size in range(len(varying) + 1):
             for subset in itertools.combinations(varying, size):
