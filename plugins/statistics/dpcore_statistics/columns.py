@@ -6,6 +6,8 @@ statistic depends on no other record.
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -19,6 +21,8 @@ from dpcore.errors import ParameterError, near, need
 
 Condition = Mapping[str, Any] | Sequence[Any] | str | int | float
 """What a record must meet in one column: values, or `{from: low, below: high}`."""
+
+MOST_CELLS = 1 << 16
 
 
 @attrs.frozen(kw_only=True)
@@ -207,3 +211,122 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
         if not low < high:
             raise ParameterError(column.name, "from < below", "where", dict(condition))
     return mask
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Cells:
+    """A column cut into cells that do not overlap, by public edges or categories.
+
+    Args:
+        edges: Positions of a range's edges; None for categories.
+        labels: One a cell.
+    """
+
+    column: NumberColumn | CategoryColumn
+    edges: NDArray[np.float64] | None
+    labels: tuple[Any, ...]
+
+    @classmethod
+    def of(
+        cls, domain: Domain, name: str, edges: tuple[Any, ...] | None, bins: int | None
+    ) -> Cells:
+        """The cells of a column: between edges, in equal parts, or one for each category.
+
+        Raises:
+            ParameterError: edges do not increase strictly or leave the range, or categories have
+                edges.
+        """
+        column = declared(domain, name)
+        if isinstance(column, CategoryColumn):
+            # Categories are cells as they are; edges would be dropped in silence.
+            if edges is not None or bins is not None:
+                raise ParameterError(
+                    name, "neither edges nor bins: it has categories", "edges", edges
+                )
+            return cls(column=column, edges=None, labels=column.values)
+        if (edges is None) == (bins is None):
+            raise ParameterError(name, "either edges or a number of bins", "edges", edges)
+        if bins is not None:
+            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
+                raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
+            ends = np.linspace(column.column.low, column.column.high, bins + 1)
+            texts = tuple(column.told(float(end)) for end in ends)
+            places = np.linspace(-1.0, 1.0, bins + 1)
+        else:
+            assert edges is not None, "one of both is given"
+            # By the records' own arithmetic, so that a value on an edge falls where its edge does.
+            places = column.position(edges)
+            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
+        if len(places) < 2 or not bool((np.diff(places) > 0).all()):
+            raise ParameterError(
+                name, "two or more edges, each above the one before", "edges", edges
+            )
+        labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
+        # The last cell is closed, so that the end of the range is in one.
+        labels[-1] = f"{labels[-1][:-1]}]"
+        return cls(column=column, edges=places, labels=tuple(labels))
+
+    @property
+    def partition(self) -> bool:
+        """Whether every record of the domain is in one of the cells."""
+        if isinstance(self.column, CategoryColumn):
+            return self.column.complete
+        assert self.edges is not None, "a range has edges"
+        # Exactly the ends of the range, and no missing values: nothing else falls outside.
+        return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
+
+    def index(self, records: Records) -> NDArray[np.intp]:
+        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        if isinstance(self.column, CategoryColumn):
+            return self.column.codes(records)
+        assert self.edges is not None, "a range has edges"
+        positions = self.column.scaled(records)
+        # "right" less 1: a value on an edge belongs to the cell above it.
+        cells = np.searchsorted(self.edges, positions, side="right") - 1
+        cells = np.where(positions == self.edges[-1], len(self.labels) - 1, cells)
+        inside = self.column.present(records) & (cells >= 0) & (cells < len(self.labels))
+        return np.where(inside, cells, -1)
+
+
+def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
+    """Indicators, shape (n, count); zeros for -1."""
+    indicators = np.zeros((cells.size, count))
+    rows = np.flatnonzero(cells >= 0)
+    indicators[rows, cells[rows]] = 1.0
+    return indicators
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Marginal:
+    """One table: the product of the cells of its columns.
+
+    Args:
+        weight: Of its counts among all that are released together.
+    """
+
+    name: str
+    columns: tuple[Cells, ...]
+    weight: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """How many cells the table has: the product over its columns."""
+        return math.prod(len(cells.labels) for cells in self.columns)
+
+    @property
+    def about(self) -> dict[str, tuple[Any, ...]]:
+        """Labels of its cells, by column."""
+        rows = list(itertools.product(*(cells.labels for cells in self.columns)))
+        names = [cells.column.name for cells in self.columns]
+        return dict(zip(names, zip(*rows, strict=True), strict=True))
+
+    def index(self, records: Records) -> NDArray[np.intp]:
+        """The cell of every record, -1 where it is in none. Shape (n,)."""
+        # Mixed radix, the last column fastest: the order of `itertools.product` in `about`.
+        places = np.zeros(len(records), dtype=np.intp)
+        mask = np.ones(len(records), dtype=np.bool_)
+        for cells in self.columns:
+            cell = cells.index(records)
+            mask &= cell >= 0
+            places = places * len(cells.labels) + cell
+        return np.where(mask, places, -1)

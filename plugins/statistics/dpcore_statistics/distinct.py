@@ -31,9 +31,8 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut
-from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.columns import Marginal, require_conditions, selected
 from dpcore_statistics.groups import GroupBy
-from dpcore_statistics.histogram import Marginal
 from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 

@@ -33,10 +33,11 @@ from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore_statistics.columns import MOST_CELLS, Cells
 from dpcore_statistics.group_differences import MOST_PAIRED
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
-from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO, Cells
+from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.metrics.parity import floor
 from dpcore_statistics.strategies import LARGEST_OPTIMISED, Strategy, prefixes, strategy
 

@@ -25,11 +25,11 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import share
-from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
+from dpcore_statistics.columns import MOST_CELLS, CategoryColumn, NumberColumn, declared, one_hot
 from dpcore_statistics.group_differences import Estimated, gaps
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
-from dpcore_statistics.histogram import MOST_CELLS, ONE_CELL_NORMS, counted, counts_moved, one_hot
+from dpcore_statistics.histogram import ONE_CELL_NORMS, counted, counts_moved
 
 SCORE = "score"
 ERROR, POSITIVE = "error", "positive rate"

@@ -10,13 +10,15 @@ Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
 
 import math
 from abc import abstractmethod
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -25,15 +27,14 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
-from dpcore_statistics.columns import number_column
+from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, number_column, one_hot
 from dpcore_statistics.histogram import (
-    MOST_CELLS,
     ONE_CELL_NORMS,
     ROOT_TWO,
-    Cells,
-    Marginal,
     counted,
-    one_hot,
+    fitted,
+    joint_half_width,
+    public_total,
 )
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.statistic import Statistic
@@ -124,9 +125,16 @@ class GroupBy(Paired):
         column: Of the means: a declared range; counts alone if left out.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
+        strategy: `basis` publishes least squares estimates of counts: of a public number of
+            records, they add up to it; `cells` each noisy count as it is.
     """
 
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
+
     column: str | None = None
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
+    )
 
     def groups(self, public: Public) -> Marginal:
         """The groups, of one column or more."""
@@ -181,14 +189,28 @@ class GroupBy(Paired):
         """`count` and `mean`: the intervals of each table hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
-            figures = counted(groups.about, value, answer.spread, self.level, public.domain)
-            return Statistics.of(figures)
+            return Statistics.of(self._counts(groups, value, answer.spread, public))
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
-        counts = counted(
-            groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
-        )
+        counts = self._counts(groups, value[:, 0] / w, _narrowed(answer.spread, w), public)
         return Statistics(tables={"count": counts, "mean": self._means(groups, answer, public)})
+
+    def _counts(
+        self, groups: Marginal, counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+    ) -> Figures:
+        """The number of records in every group, whose intervals hold together."""
+        if self.strategy == "cells":
+            return counted(groups.about, counts, spread, self.level, public.domain)
+        total = self._total(groups, public)
+        return fitted(groups.about, counts, spread, self.level, public.domain, total)
+
+    def _total(self, groups: Marginal, public: Public) -> int | None:
+        """What all counts add up to, if every record counts and their number is public."""
+        counts_all = all(cells.partition for cells in groups.columns) and not self.where
+        # Beside a value, a count leaves out records that lack it; its noise is another's too.
+        if self.column is not None or not counts_all or self.strategy == "cells":
+            return None
+        return public_total(self, public)
 
     def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
         """Of every group, clipped to the range."""
@@ -213,7 +235,8 @@ class GroupBy(Paired):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         count = self.groups(public).size
-        half = spread.within(apart(self.miss, count))
+        total = self._total(self.groups(public), public)
+        _, half = joint_half_width(spread, self.miss, count, total)
         if self.column is None:
             return (f"each of {count} counts +- {half:.4g}, all together",)
         column = number_column(public.domain, self.column).column

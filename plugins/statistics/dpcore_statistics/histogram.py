@@ -2,145 +2,27 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
-from dpcore.errors import ParameterError
-from dpcore.interval import NoiseLaw, apart
+from dpcore.checks import one_of
+from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore_models.measurements.plan import FINE, joint_quantile, plan
+from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
+from dpcore_statistics.columns import Cells, one_hot
 from dpcore_statistics.statistic import Statistic
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
-MOST_CELLS = 1 << 16
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Cells:
-    """A column cut into cells that do not overlap, by public edges or categories.
-
-    Args:
-        edges: Positions of a range's edges; None for categories.
-        labels: One a cell.
-    """
-
-    column: NumberColumn | CategoryColumn
-    edges: NDArray[np.float64] | None
-    labels: tuple[Any, ...]
-
-    @classmethod
-    def of(
-        cls, domain: Domain, name: str, edges: tuple[Any, ...] | None, bins: int | None
-    ) -> Cells:
-        """The cells of a column: between edges, in equal parts, or one for each category.
-
-        Raises:
-            ParameterError: edges do not increase strictly or leave the range, or categories have
-                edges.
-        """
-        column = declared(domain, name)
-        if isinstance(column, CategoryColumn):
-            # Categories are cells as they are; edges would be dropped in silence.
-            if edges is not None or bins is not None:
-                raise ParameterError(
-                    name, "neither edges nor bins: it has categories", "edges", edges
-                )
-            return cls(column=column, edges=None, labels=column.values)
-        if (edges is None) == (bins is None):
-            raise ParameterError(name, "either edges or a number of bins", "edges", edges)
-        if bins is not None:
-            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
-                raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
-            ends = np.linspace(column.column.low, column.column.high, bins + 1)
-            texts = tuple(column.told(float(end)) for end in ends)
-            places = np.linspace(-1.0, 1.0, bins + 1)
-        else:
-            assert edges is not None, "one of both is given"
-            # By the records' own arithmetic, so that a value on an edge falls where its edge does.
-            places = column.position(edges)
-            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
-        if len(places) < 2 or not bool((np.diff(places) > 0).all()):
-            raise ParameterError(
-                name, "two or more edges, each above the one before", "edges", edges
-            )
-        labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
-        # The last cell is closed, so that the end of the range is in one.
-        labels[-1] = f"{labels[-1][:-1]}]"
-        return cls(column=column, edges=places, labels=tuple(labels))
-
-    @property
-    def partition(self) -> bool:
-        """Whether every record of the domain is in one of the cells."""
-        if isinstance(self.column, CategoryColumn):
-            return self.column.complete
-        assert self.edges is not None, "a range has edges"
-        # Exactly the ends of the range, and no missing values: nothing else falls outside.
-        return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
-
-    def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
-        if isinstance(self.column, CategoryColumn):
-            return self.column.codes(records)
-        assert self.edges is not None, "a range has edges"
-        positions = self.column.scaled(records)
-        # "right" less 1: a value on an edge belongs to the cell above it.
-        cells = np.searchsorted(self.edges, positions, side="right") - 1
-        cells = np.where(positions == self.edges[-1], len(self.labels) - 1, cells)
-        inside = self.column.present(records) & (cells >= 0) & (cells < len(self.labels))
-        return np.where(inside, cells, -1)
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Marginal:
-    """One table: the product of the cells of its columns.
-
-    Args:
-        weight: Of its counts among all that are released together.
-    """
-
-    name: str
-    columns: tuple[Cells, ...]
-    weight: float = 1.0
-
-    @property
-    def size(self) -> int:
-        """How many cells the table has: the product over its columns."""
-        return math.prod(len(cells.labels) for cells in self.columns)
-
-    @property
-    def about(self) -> dict[str, tuple[Any, ...]]:
-        """Labels of its cells, by column."""
-        rows = list(itertools.product(*(cells.labels for cells in self.columns)))
-        names = [cells.column.name for cells in self.columns]
-        return dict(zip(names, zip(*rows, strict=True), strict=True))
-
-    def index(self, records: Records) -> NDArray[np.intp]:
-        """The cell of every record, -1 where it is in none. Shape (n,)."""
-        # Mixed radix, the last column fastest: the order of `product` in `about`.
-        places = np.zeros(len(records), dtype=np.intp)
-        mask = np.ones(len(records), dtype=np.bool_)
-        for cells in self.columns:
-            cell = cells.index(records)
-            mask &= cell >= 0
-            places = places * len(cells.labels) + cell
-        return np.where(mask, places, -1)
-
-
-def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:
-    """Indicators, shape (n, count); zeros for -1."""
-    indicators = np.zeros((cells.size, count))
-    rows = np.flatnonzero(cells >= 0)
-    indicators[rows, cells[rows]] = 1.0
-    return indicators
 
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
@@ -192,6 +74,53 @@ def least_squares(
     )
 
 
+def public_total(learner: Statistic, public: Public) -> int | None:
+    """What the counts of disjoint cells that hold all records add up to, if it is public."""
+    # Under a clip of persons, not every record adds 1.
+    is_of_records = learner.clip == "record" and public.domain.people is None
+    return public.domain.exact if is_of_records else None
+
+
+def joint_half_width(
+    spread: NoiseLaw, miss: float, count: int, total: int | None
+) -> tuple[bool, float]:
+    """Whether counts are fitted to their public total, and their half-width, all together.
+
+    They are where that makes no bar wider: always of noise that is normal but for a fine grid.
+    """
+    half = spread.within(apart(miss, count))
+    is_normal = isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step
+    if total is None or count == 1 or not is_normal:
+        return False, half
+    assert isinstance(spread, NormalSpread), "its law is normal"
+    # One column and a public total: the residual basis, with the noise of each cell as it is.
+    workload = Workload(sizes=(count,), tables=((0,),), total_known=True)
+    share = 1 - 1 / count
+    fitted_half = up(
+        joint_quantile(plan(workload).residuals, miss) * spread.width * share**0.5
+        + 2 * share * spread.rounding,
+        roundings=16,
+    )
+    return fitted_half <= half, min(half, fitted_half)
+
+
+def fitted(
+    about: dict[str, tuple[Any, ...]],
+    counts: NDArray[np.float64],
+    spread: NoiseLaw | None,
+    level: float,
+    domain: Domain,
+    total: int | None = None,
+) -> Figures:
+    """Least squares estimates of disjoint counts: the mean excess over the total is taken off."""
+    is_fitted, half = False, math.inf
+    if spread is not None:
+        is_fitted, half = joint_half_width(spread, 1 - level, counts.size, total)
+    if is_fitted and total is not None:
+        counts = counts + (total - counts.sum()) / counts.size
+    return least_squares(about, counts, half, level, domain, shown_counts(counts, total))
+
+
 @attrs.frozen(kw_only=True)
 class Histogram(Statistic):
     """The number of records in each cell of one column, empty cells too.
@@ -202,11 +131,18 @@ class Histogram(Statistic):
         column: A declared range, or categories.
         edges: Of the cells of a range, increasing: [e0, e1), ..., the last one closed.
         bins: In place of edges: so many equal parts of the range.
+        strategy: `basis` publishes least squares estimates: of a public number of records, they add
+            up to it; `cells` each noisy count as it is.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
+    )
 
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
@@ -247,17 +183,20 @@ class Histogram(Statistic):
         cells, value = self.cells(public), np.asarray(answer.value, dtype=np.float64)
         # Only then is the total public, so that shown counts may be made to add up to it.
         is_partition = cells.partition and not self.where
+        counts = counted if self.strategy == "cells" else fitted
         return Statistics.of(
-            counted(
+            counts(
                 {self.column: cells.labels}, value, answer.spread, self.level, public.domain,
-                total=public.domain.exact if is_partition else None,
+                total=public_total(self, public) if is_partition else None,
             )
         )  # fmt: skip
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
-        count = len(self.cells(public).labels)
-        half = spread.within(apart(self.miss, count))
+        cells = self.cells(public)
+        count, is_partition = len(cells.labels), cells.partition and not self.where
+        total = public_total(self, public) if is_partition and self.strategy == "basis" else None
+        _, half = joint_half_width(spread, self.miss, count, total)
         return (f"each of {count} counts +- {half:.4g}, all together",)
 
 

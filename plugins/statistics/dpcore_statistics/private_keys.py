@@ -29,8 +29,8 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.columns import require_conditions, selected
-from dpcore_statistics.histogram import MOST_CELLS, ROOT_TWO
+from dpcore_statistics.columns import MOST_CELLS, require_conditions, selected
+from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded
 
 

@@ -32,8 +32,7 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.columns import number_column
-from dpcore_statistics.histogram import Cells
+from dpcore_statistics.columns import Cells, number_column
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.total import CLIPPED
 

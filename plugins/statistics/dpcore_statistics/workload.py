@@ -13,7 +13,7 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.histogram import Cells
+from dpcore_statistics.columns import Cells
 from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.strategies import Strategy, prefixes, ranges, strategy
 

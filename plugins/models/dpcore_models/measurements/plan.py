@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 import attrs
@@ -18,10 +18,10 @@ from dpcore_models.measurements.residuals import PLACES, Residuals
 from dpcore_models.measurements.workload import Workload
 
 Objective = Literal["total", "each", "largest"]
-_FINE = 64.0  # steps of its grid from which on sums of noise are taken for normal
+FINE = 64.0  # steps of its grid from which on sums of noise are taken for normal
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)
 class Plan:
     """What is measured of a workload, and how far its answers lie from the truth.
 
@@ -33,12 +33,12 @@ class Plan:
     allocation: Allocation
     residuals: Residuals
 
-    @property
+    @cached_property
     def length(self) -> float:
         """What a record that comes or goes adds, rounded up."""
         return _root(self.residuals.squared_length)
 
-    @property
+    @cached_property
     def distance(self) -> float:
         """What a replaced record moves, one that starts or ceases to count among them."""
         largest = max(self.residuals.longest_squared_distance, self.residuals.squared_length)
@@ -57,7 +57,7 @@ class Plan:
         coefficients = np.ldexp(self.residuals.coefficients(), PLACES)
         rounding = coefficients * spread.rounding
         # Another law, or a coarse grid: all noises in their intervals together.
-        if not isinstance(spread, NormalSpread) or spread.width < _FINE * spread.step:
+        if not isinstance(spread, NormalSpread) or spread.width < FINE * spread.step:
             return coefficients * spread.quantile(apart(miss, self.residuals.size)) + rounding
         quantile = joint_quantile(self.residuals, miss)
         return np.asarray(up(quantile * self.deviations(spread.width) + rounding, roundings=600))
@@ -95,15 +95,16 @@ def joint_quantile(residuals: Residuals, miss: float) -> float:
     It is simulated where that is cheap, and never above Šidák's.
     """
     workload = residuals.workload
-    sidak = NormalSpread(width=1.0).quantile(apart(miss, int(workload.table_cells.sum())))
+    sidak = NormalSpread(width=1.0).quantile(apart(miss, workload.answers))
     deviations = np.sqrt(workload.variances(residuals.noise(1.0)))
 
     def largest(normals: NDArray[np.float64]) -> NDArray[np.float64]:
         tables = residuals.estimates(normals, 0.0 if workload.total_known else None)
         return np.max(
             [
-                np.abs(table).reshape(len(normals), -1).max(axis=1) / deviation
-                for table, deviation in zip(tables, deviations, strict=True)
+                np.abs(noise[:, *workload.published(table)]).reshape(len(normals), -1).max(axis=1)
+                / deviation
+                for noise, table, deviation in zip(tables, workload.tables, deviations, strict=True)
                 if deviation > 0
             ],
             axis=0,

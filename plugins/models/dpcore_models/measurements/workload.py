@@ -32,11 +32,13 @@ class Workload:
         sizes: Cells of every column.
         tables: Columns of every table, by number and increasing; no two alike.
         total_known: Whether the number of records is public, so that it is not measured.
+        hidden: Columns whose last cell is in no answer: of records that are in no other.
     """
 
     sizes: tuple[int, ...]
     tables: tuple[Subset, ...]
     total_known: bool = False
+    hidden: frozenset[int] = frozenset()
 
     @cached_property
     def varying(self) -> tuple[Subset, ...]:
@@ -96,6 +98,15 @@ class Workload:
     def table_cells(self) -> NDArray[np.float64]:
         """How many cells every table has."""
         return np.array([float(self.cells(table)) for table in self.varying])
+
+    def published(self, table: Subset) -> tuple[slice, ...]:
+        """The cells of a table that are in the answers."""
+        return tuple(slice(self.sizes[i] - (i in self.hidden)) for i in table)
+
+    @cached_property
+    def answers(self) -> int:
+        """How many cells all tables publish together."""
+        return sum(math.prod(side.stop for side in self.published(table)) for table in self.tables)
 
     @cached_property
     def shares(self) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.float64]]:

@@ -23,7 +23,7 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore_models.measurements.plan import Objective
-from dpcore_statistics.histogram import Cells, Marginal, least_squares
+from dpcore_statistics.columns import Cells, Marginal
 from dpcore_statistics.marginals.display import displayed
 from dpcore_statistics.marginals.measured import SUM, Measured
 from dpcore_statistics.statistic import Statistic
@@ -158,23 +158,10 @@ class Marginals(Statistic):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One figure a table; all intervals of all tables hold together."""
         measured = self.measured(public)
-        estimates = measured.estimates(np.asarray(answer.value))
-        half = measured.half_widths(answer.spread, self.miss)
-        shown = (
-            displayed(measured, np.asarray(answer.value), answer.spread)
-            if self.display
-            else (None,) * len(estimates)
-        )
-        return Statistics(
-            tables={
-                table.name: least_squares(
-                    table.about, counts, float(width), self.level, public.domain, display
-                )
-                for table, counts, width, display in zip(
-                    measured.marginals, estimates, half, shown, strict=True
-                )
-            }
-        )
+        display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
+        if self.display:
+            display = displayed(measured, np.asarray(answer.value), answer.spread)
+        return measured.figures(answer, self.level, public.domain, display)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of cells by the number of columns, and the certificate."""

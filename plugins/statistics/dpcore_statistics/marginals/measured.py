@@ -14,14 +14,16 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Exact, Public, Records, Sum
+from dpcore import Answer, Domain, Exact, Public, Records, Sum
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.models.figures import Statistics
 from dpcore_models.measurements.plan import Objective, Plan, plan
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_models.measurements.workload import Workload
-from dpcore_statistics.histogram import Cells, Marginal
+from dpcore_statistics.columns import Cells, Marginal
+from dpcore_statistics.histogram import least_squares, shown_counts
 
 MOST_INTEGERS = 1 << 21
 SUM = Sum(clip=1.0, exponent=-PLACES)
@@ -69,6 +71,9 @@ class Measured:
                 for table in marginals
             ),
             total_known=total is not None,
+            hidden=frozenset(
+                place for place, cells in enumerate(columns.values()) if not cells.partition
+            ),
         )
         # Bounded before anything is laid out; every subset of a table of k columns is a block.
         most = sum(math.prod(workload.sizes[i] + 1 for i in table) for table in {*workload.maximal})
@@ -158,3 +163,32 @@ class Measured:
     def half_widths(self, spread: NoiseLaw | None, miss: float) -> NDArray[np.float64]:
         """Of every table's cells, so that all of them hold together."""
         return self.plan.half_widths(spread, miss)
+
+    def figures(
+        self,
+        answer: Answer,
+        level: float,
+        domain: Domain,
+        display: Sequence[NDArray[np.float64] | None] | None = None,
+    ) -> Statistics:
+        """Every table by name, whose intervals hold together.
+
+        Args:
+            display: In place of counts that are cut at 0, and fitted to a public number of records.
+        """
+        half = self.half_widths(answer.spread, 1 - level)
+        tables = {}
+        for number, counts in enumerate(self.estimates(np.asarray(answer.value))):
+            marginal = self.marginals[number]
+            # Only if all cells are published do they add up to the number of records.
+            complete = all(cells.partition for cells in marginal.columns)
+            shown = shown_counts(counts, self.total if complete else None)
+            tables[marginal.name] = least_squares(
+                marginal.about,
+                counts,
+                float(half[number]),
+                level,
+                domain,
+                shown if display is None else display[number],
+            )
+        return Statistics(tables=tables)
