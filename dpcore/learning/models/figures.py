@@ -66,16 +66,20 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     unbiased: NDArray[np.float64] | None = None
 
     def __attrs_post_init__(self) -> None:
-        rows = {len(column) for column in self.columns.values()}
+        rows = {len(column) for column in self._entries.values()}
         need(len(rows) == 1, ContractError, "the columns of a published table must be equally long")
+
+    @property
+    def _entries(self) -> dict[str, Any]:
+        """All columns as they came, by name and in order."""
+        entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
+        further = {DISPLAY: self.display, UNBIASED: self.unbiased}
+        return entries | {name: more for name, more in further.items() if more is not None}
 
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
         """All columns, by name and in order."""
-        entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
-        further = {DISPLAY: self.display, UNBIASED: self.unbiased}
-        entries |= {name: numbers for name, numbers in further.items() if numbers is not None}
-        return {name: tuple(map(_plain, column)) for name, column in entries.items()}
+        return {name: tuple(map(_plain, column)) for name, column in self._entries.items()}
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return self.columns[name]

@@ -59,12 +59,13 @@ def least_squares(
         estimates: Unbiased: what further estimates and sums start from.
         half: The half-width of every cell, such that all hold together.
     """
-    ends = [cut_count((count - half, count + half), domain) for count in estimates.tolist()]
+    # The part of each interval that a number of the domain's records may be in.
+    most = math.inf if domain.at_most is None else float(domain.at_most)
     return Figures(
         about=about,
         estimate=np.maximum(estimates, 0.0),
-        low=np.array([low for low, _ in ends]),
-        high=np.array([high for _, high in ends]),
+        low=np.clip(estimates - half, 0.0, most),
+        high=np.clip(estimates + half, 0.0, most),
         level=level,
         joint=True,
         covers="noise only: where the exact counts lie; sums are taken from `unbiased`"

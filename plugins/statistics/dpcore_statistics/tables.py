@@ -126,13 +126,17 @@ class Table(Statistic):
         if self.strategy == "cells" or not is_normal:
             return None
         tables = self.tables_of(public)
+        # All residuals of a table of many columns are many more numbers than its cells.
+        residuals = sum(math.prod(len(c.labels) + 2 for c in t.columns) for t in tables)
+        if residuals > MOST_CELLS:
+            return None
         counts_all = not self.where and self.clip == "record"
-        targets = tuple(table.weight**-2 for table in tables)
+        targets = tuple(1 / (table.weight * table.weight) for table in tables)
         # The least total, unless a weight is set; else the least largest ratio to the cells' own.
         objectives = [("total", None), ("each", targets)]
         for objective, weights in objectives[bool(self.weights) :]:
             measured = Measured.of(tables, public, counts_all, objective, weights)
-            if self._is_narrower(measured, tables, public):
+            if measured.size and self._is_narrower(measured, tables, public):
                 return measured
         return None
 

@@ -170,3 +170,13 @@ def test_a_range_that_may_be_missing_is_no_part_of_a_public_total():
     )
     (figures,) = lab.published(1).tables.values()
     assert abs(figures.unbiased.sum() - 50) > 1
+
+
+def test_what_the_basis_cannot_do_is_measured_by_cells():
+    binary = Domain(columns={f"c{i}": Categories((0, 1), default=0) for i in range(15)}, exact=9)
+    single = Domain(columns={"c0": Categories((0,), default=0)}, exact=9)
+    for domain in (binary, single):
+        learner = Table(marginals={"all": tuple(domain.columns)})
+        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        assert learner.measured(public) is None
+        assert learner.queries(public)

@@ -100,15 +100,13 @@ def joint_quantile(residuals: Residuals, miss: float) -> float:
 
     def largest(normals: NDArray[np.float64]) -> NDArray[np.float64]:
         tables = residuals.estimates(normals, 0.0 if workload.total_known else None)
-        return np.max(
-            [
-                np.abs(noise[:, *workload.published(table)]).reshape(len(normals), -1).max(axis=1)
-                / deviation
-                for noise, table, deviation in zip(tables, workload.tables, deviations, strict=True)
-                if deviation > 0
-            ],
-            axis=0,
-        )
+        shares = [
+            np.abs(noise[:, *workload.published(table)]).reshape(len(normals), -1).max(axis=1)
+            / deviation
+            for noise, table, deviation in zip(tables, workload.tables, deviations, strict=True)
+            if deviation > 0
+        ]
+        return np.asarray(np.max(shares, axis=0), dtype=np.float64)
 
     simulated = simulated_quantile(largest, residuals.size, miss)
     return sidak if simulated is None else min(sidak, up(simulated, roundings=600))

@@ -131,10 +131,12 @@ class Workload:
     def variances(self, noise: NDArray[np.float64]) -> NDArray[np.float64]:
         """V_M of every table, from s_A^2 of every subset."""
         rows, columns, values = self.shares
-        return np.bincount(columns, weights=values * noise[rows], minlength=len(self.tables))
+        sums = np.bincount(columns, weights=values * noise[rows], minlength=len(self.tables))
+        return sums.astype(np.float64)
 
     def costs(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
         """v_A, what a unit of s_A^2 adds to the weighted sum of all cells' variances."""
         rows, columns, values = self.shares
         per_table = weights * self.table_cells
-        return np.bincount(rows, weights=values * per_table[columns], minlength=len(self.subsets))
+        sums = np.bincount(rows, weights=values * per_table[columns], minlength=len(self.subsets))
+        return sums.astype(np.float64)

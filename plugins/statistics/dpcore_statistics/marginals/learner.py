@@ -9,6 +9,7 @@ moves them by the exact largest distance over all patterns of columns in which t
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
@@ -92,6 +93,7 @@ class Marginals(Statistic):
         for field, cuts in (("edges", self.edges), ("bins", self.bins)):
             if extra := sorted({*cuts} - {*self.columns}):
                 raise ParameterError("marginals", "the columns", field, extra[0])
+        # A column's cells are the same in every table.
         cells = {
             name: Cells.of(public.domain, name, self.edges.get(name), self.bins.get(name))
             for name in self.columns
@@ -133,9 +135,12 @@ class Marginals(Statistic):
         weights = tuple(float(self.weights.get(table.name, 1.0)) for table in tables)
         if self.objective == "each":
             # What the table's own release gives each, but for a factor: the root of its cells.
-            weights = tuple(table.size**-0.5 for table in tables)
+            weights = tuple(1 / math.sqrt(table.size) for table in tables)
         counts_all = not self.where and self.clip == "record"
-        return Measured.of(tables, public, counts_all, self.objective, weights)
+        measured = Measured.of(tables, public, counts_all, self.objective, weights)
+        # Of one cell and a public number of records, there is nothing to ask.
+        need(measured.size, "marginals", "a column of two or more cells", "columns", self.columns)
+        return measured
 
     def query(self, public: Public) -> SumQuery:
         """One query for the residuals of all tables."""
@@ -144,7 +149,7 @@ class Marginals(Statistic):
         return SumQuery(name="residuals", shape=(size,), distance=norm, sum=SUM)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """The theorem above."""
+        """One length under add/remove, the largest distance under replacement: exact integers."""
         return self.measured(public).moved()
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
@@ -186,10 +191,10 @@ class Marginals(Statistic):
 
 def _names(sets: list[tuple[str, ...]]) -> list[str]:
     """Names of tables: their columns with hyphens between, no two alike."""
-    names: list[str] = []
+    names: dict[str, None] = {}
     for columns in sets:
         name = re.sub(r"[^A-Za-z0-9_-]", "_", "-".join(columns))
         while name in names:
             name = f"{name}_"
-        names.append(name)
-    return names
+        names[name] = None
+    return [*names]
