@@ -25,6 +25,7 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
+from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
 from dpcore_statistics.histogram import ROOT_TWO, counted, counts_moved
@@ -133,6 +134,7 @@ class Table(Statistic):
         counts_all = not self.where and self.clip == "record"
         targets = tuple(1 / (table.weight * table.weight) for table in tables)
         # The least total, unless a weight is set; else the least largest ratio to the cells' own.
+        objectives: list[tuple[Objective, tuple[float, ...] | None]]
         objectives = [("total", None), ("each", targets)]
         for objective, weights in objectives[bool(self.weights) :]:
             measured = Measured.of(tables, public, counts_all, objective, weights)

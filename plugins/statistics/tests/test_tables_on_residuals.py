@@ -174,9 +174,9 @@ def test_a_range_that_may_be_missing_is_no_part_of_a_public_total():
 
 def test_what_the_basis_cannot_do_is_measured_by_cells():
     binary = Domain(columns={f"c{i}": Categories((0, 1), default=0) for i in range(15)}, exact=9)
-    single = Domain(columns={"c0": Categories((0,), default=0)}, exact=9)
-    for domain in (binary, single):
-        learner = Table(marginals={"all": tuple(domain.columns)})
+    single = Domain(columns={"x": Range(0, 1)}, exact=9)
+    for domain, bins in ((binary, {}), (single, {"x": 1})):
+        learner = Table(marginals={"all": tuple(domain.columns)}, bins=bins)
         public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
         assert learner.measured(public) is None
         assert learner.queries(public)

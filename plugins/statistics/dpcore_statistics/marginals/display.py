@@ -77,7 +77,7 @@ class _Interaction:
         powered = np.ones_like(expected)
         for _ in range(power):
             powered = powered * expected
-        return powered / powered.mean()
+        return np.asarray(powered / powered.mean())
 
     def _factor(self) -> float:
         """Lambda: 2 where no weighting shows an interaction, else 1."""
@@ -115,4 +115,4 @@ class _Interaction:
 def _centred(table: Table) -> Table:
     """The residual of a two-way table: less its means by row and by column."""
     table = table - table.mean(axis=0)
-    return table - table.mean(axis=1, keepdims=True)
+    return np.asarray(table - table.mean(axis=1, keepdims=True))

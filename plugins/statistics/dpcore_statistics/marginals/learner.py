@@ -171,11 +171,13 @@ class Marginals(Statistic):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of cells by the number of columns, and the certificate."""
         measured = self.measured(public)
-        half, widths = measured.half_widths(spread, self.miss), {}
+        half = measured.half_widths(spread, self.miss)
+        widths: dict[int, list[float]] = {}
         for table, width in zip(measured.marginals, half.tolist(), strict=True):
             widths.setdefault(len(table.columns), []).append(width)
         lines = [
-            f"{len(group)} tables of {columns} columns: cells +- {min(group):.4g} to "
+            f"{len(group)} {'table' if len(group) == 1 else 'tables'} of {columns} "
+            f"{'column' if columns == 1 else 'columns'}: cells +- {min(group):.4g} to "
             f"{max(group):.4g}, all together"
             for columns, group in sorted(widths.items())
         ]
