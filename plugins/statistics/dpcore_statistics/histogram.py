@@ -34,7 +34,7 @@ def counts_moved(norm: Distance) -> ByRelation:
     return ByRelation(add_remove=1.0, replace_one=2.0 if norm is Distance.L1 else ROOT_TWO)
 
 
-def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[np.float64]:
+def shown_counts(estimates: NDArray[np.float64], total: float | None) -> NDArray[np.float64]:
     """Counts that are not negative and, of a public total, add up to it (Euclidean projection)."""
     if total is None:
         return np.maximum(estimates, 0.0)

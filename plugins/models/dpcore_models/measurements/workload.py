@@ -117,7 +117,7 @@ class Workload:
                 index[subset],
                 number,
                 math.prod(
-                    1 - 1 / self.sizes[i] if i in subset else self.sizes[i] ** -2.0 for i in table
+                    1 - 1 / self.sizes[i] if i in subset else 1 / self.sizes[i] ** 2 for i in table
                 ),
             )
             for number, table in enumerate(self.varying)

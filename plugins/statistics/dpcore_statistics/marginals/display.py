@@ -45,7 +45,9 @@ def displayed(
     n = max(1.0, float(margins[0].sum()) if total is None else total)
     one_way = {i: shown_counts(margin, n) for (i,), margin in zip(columns, margins, strict=True)}
     pairs = tuple(table for table in workload.tables if len(table) == 2)
-    noise = dict(zip(workload.subsets, residuals.noise(np.ldexp(spread.std, PLACES)), strict=True))
+    noise: dict[tuple[int, ...], float] = dict(
+        zip(workload.subsets, residuals.noise(np.ldexp(spread.std, PLACES)), strict=True)
+    )
     scaled = [
         _Interaction(table, one_way[a], one_way[b], n, noise.get((a, b), 1.0))
         for (a, b), table in zip(pairs, residuals.estimates(released, total, pairs), strict=True)
