@@ -55,7 +55,9 @@ def displayed(
     # One power for all pairs: choosing it pair by pair would add the noise of the choice.
     risks = [sum(pair.least_risk(power)[0] for pair in scaled) for power in _POWERS]
     power = _POWERS[int(np.argmin(risks))] if scaled else 0
-    two_way = {pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)}
+    two_way: dict[tuple[int, ...], Table] = {
+        pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)
+    }
     tables: list[Table | None] = []
     for marginal, table in zip(measured.marginals, workload.tables, strict=True):
         display = one_way[table[0]] if len(table) == 1 else two_way.get(table)
