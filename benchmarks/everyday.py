@@ -183,7 +183,9 @@ def quantiles(values: NDArray[np.float64], draws: int) -> None:
     epsilon, points = 0.2, 2049
     for wanted in ((0.5,), tuple(k / 10 for k in range(1, 10))):
         name = f"{len(wanted)} quantile(s), epsilon={epsilon}, ranks"
-        learner = Quantiles(column="x", quantiles=wanted, points=points, interval=False)
+        learner = Quantiles(
+            column="x", quantiles=wanted, points=points, interval=False, method="choice"
+        )
         mine = ours(learner, PermuteAndFlip(), epsilon, 0.0, public=True, values=values)
         here = rank_error(mine, values, wanted, draws)
         peer = diffprivlib_of("quantile", values, list(wanted), epsilon=epsilon, bounds=(LOW, HIGH))
@@ -208,7 +210,9 @@ def cumulated(
         return np.interp(np.array(wanted) * rising[-1], rising, cut)
 
     here = rank_error(inverted, values, wanted, draws)
-    choices = Quantiles(column="x", quantiles=wanted, points=points, interval=False)
+    choices = Quantiles(
+        column="x", quantiles=wanted, points=points, interval=False, method="choice"
+    )
     single = ours(choices, Exponential(), 1.0, 1e-6, public=False, values=values)
     there = rank_error(single, values, wanted, draws)
     told(f"{len(wanted)} quantiles, (1, 1e-6), ranks: workload", here, "choices", there)

@@ -28,7 +28,11 @@ def _number(test: Callable[[float], bool], requirement: str) -> Validator:
 
 def is_finite(value: Any) -> bool:
     """Whether a value is a finite number (a bool is none here, nor is a text)."""
-    return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    try:
+        return not isinstance(value, bool) and isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:
+        # An integer beyond the largest float: no arithmetic of ours could use it.
+        return False
 
 
 def unboxed(value: Any) -> Any:

@@ -38,9 +38,15 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
     return f"{float(text):.0f}" if "e+05" in text or "e+04" in text else text
 
 
-def number_cell(value: float) -> str:
-    """A whole number in full, such as a count; any other by four digits."""
-    return f"{value:.0f}" if abs(value) < 1e15 and value == int(value) else in_digits(value)
+def number_cell(value: float, direction: int = 0, digits: int = 4) -> str:
+    """A whole number in full, such as a count; any other by so many digits.
+
+    Args:
+        direction: As for `in_digits`: -1 for a low end and 1 for a high one, so that an interval
+            as it is printed holds what it covers.
+    """
+    is_whole = abs(value) < 1e15 and value == int(value)
+    return f"{value:.0f}" if is_whole else in_digits(value, digits, direction=direction)
 
 
 def html_text(text: str) -> str:

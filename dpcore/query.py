@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import CONVERTIBLE, Distance, conversion, longest_norm
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.rounding import up
 from dpcore.sampling.schemes import Order, Sampling
 
@@ -79,6 +79,8 @@ class Sum:
         person: P > 0: all records of one person together add at most so much: their sum is clipped
             to P, once each of them is clipped to C. Where a person is the unit alone. None: a
             person adds what their records add.
+        each: E > 0: no number of a person's sum is larger in size: it is cut off there before the
+            sum is clipped to P. So of counts a person adds at most E to each. With `person` alone.
     """
 
     clip: float = attrs.field(validator=positive)
@@ -87,8 +89,12 @@ class Sum:
     )
     exponent: int | None = None
     person: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
+    each: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
 
     def __attrs_post_init__(self) -> None:
+        need(
+            self.each is None or self.person, "Sum", "person, where it is given", "each", self.each
+        )
         finest = self._finest
         if not -900 <= finest <= 900:
             raise ParameterError("Sum", "a clip near 1", "clip", self.clip)

@@ -24,7 +24,7 @@ class PrivacyBudget:
 
     epsilon: float = attrs.field(converter=unboxed)
     delta: float = attrs.field(default=0.0, converter=unboxed)
-    rho: float | None = None
+    rho: float | None = attrs.field(default=None, converter=unboxed)
 
     def __attrs_post_init__(self) -> None:
         need_field(
@@ -40,6 +40,13 @@ class PrivacyBudget:
             self,
             "delta",
             f"a delta that is 0 or in [{_LEAST_DELTA}, 1)",
+            owner="budget",
+        )
+        need_field(
+            self.rho is None or (is_finite(self.rho) and self.rho > 0),
+            self,
+            "rho",
+            "a finite rho > 0, or none",
             owner="budget",
         )
 

@@ -6,7 +6,7 @@ import contextlib
 import io
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 import numpy as np
@@ -20,7 +20,6 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
-from dpcore.notebook_view import number_cell
 from dpcore.publish.folder import MODEL
 from dpcore.publish.lock import Lock
 from dpcore.publish.phrases import (
@@ -157,8 +156,7 @@ def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
         rows = figures.printed_rows()
-        cells = [map(figure_cell, row) for row in rows[:_SHOWN]]
-        console.print(columns(*figures, title=name, rows=cells))
+        console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)
@@ -178,11 +176,6 @@ def show_objects(console: Console, outcome: Run) -> None:
         if description.pictures:
             titles = "; ".join(picture.title for picture in description.pictures)
             console.print(f"{name}: `dpcore report` draws {one_line(titles)}", markup=False)
-
-
-def figure_cell(value: Any) -> str:
-    """A whole number in full, any other by four digits; a text as it is."""
-    return value if isinstance(value, str) else number_cell(value)
 
 
 def show_bounds(console: Console, spec: Spec, plan: Plan) -> None:

@@ -149,7 +149,14 @@ def _guard_display(outcome: Run) -> Iterator[None]:
 def _show_look(console: Console, look: Iterable[MetricInterval]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     rows = [
-        (m.release, f"hold-out {m.metric}", *map(in_digits, (m.value, m.low, m.high))) for m in look
+        (
+            m.release,
+            f"hold-out {m.metric}",
+            in_digits(m.value),
+            in_digits(m.low, direction=-1),
+            in_digits(m.high, direction=1),
+        )
+        for m in look
     ]
     console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
     console.print("95 % intervals of the noise alone.", markup=False)

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from rich.cells import cell_len
 
-from dpcore.cli.plan_view import Budgets, figure_cell, readable_evidence
+from dpcore.cli.offers import offers
+from dpcore.cli.plan_view import Budgets, readable_evidence
 from dpcore.cli.warning_table import PublicFacts, first_warning
 from dpcore.errors import one_line
 from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
 from dpcore.learner import Model, promises
 from dpcore.learning.models.error_bars import NoBars
-from dpcore.learning.models.figures import Figures
+from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.notebook_view import in_digits
@@ -104,6 +105,10 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         more = " releases"
     left = "" if recorded is None else f"Ledger {_brief(recorded.ledger)} keeps {recorded.left}."
     heading = "Rehearsed in" if is_rehearsal else "Published in"
+    # A command of a plugin is advised only where it is installed.
+    offer = offers().get("report")
+    is_offered = offer is not None and offer.is_installed
+    report = f"`dpcore report {_argument(run.folder, 'RUN', 36)}`; " if is_offered else ""
     return _assemble(
         run.guarantee,
         content,
@@ -112,7 +117,7 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         # A path is known by its ends: where it is too long its middle is left out.
         one_line(f"{heading} {run.kept}", WIDTH),
         first_warning(facts),
-        f"Next: `dpcore report {_argument(run.folder, 'RUN', 36)}`; `check --explain`.",
+        f"Next: {report}`check --explain`.",
     )
 
 
@@ -188,8 +193,8 @@ def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
     """
     scores: dict[str, list[str]] = {}
     for metric in paid(run, plan):
-        bar = f"{in_digits(metric.low)} to {in_digits(metric.high)}"
-        text = f"covered: {metric.metric} {in_digits(metric.value)} (95 %: {bar})"
+        low, high = in_digits(metric.low, direction=-1), in_digits(metric.high, direction=1)
+        text = f"covered: {metric.metric} {in_digits(metric.value)} (95 %: {low} to {high})"
         scores.setdefault(metric.release, []).append(text)
     for name, metrics in run.operator.get("evaluation", {}).items():
         texts = [
@@ -221,13 +226,13 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
     for table in group.values():
         width = len(table.about)
         for row in table.printed_rows():
-            estimate, low, high = map(figure_cell, row[width : width + 3])
-            is_stated = not isinstance(row[width + 1], str)
+            estimate, low, high = row[width : width + 3]
+            is_stated = low != NOT_STATED
             bar = f"{100 * table.level:g} %: {low} to {high}" if is_stated else f"its bar is {low}"
             # A text says what it is, a number only beside the name of its column.
             about = " ".join(
-                value if isinstance(value, str) else f"{column} {value}"
-                for column, value in zip(table.about, row, strict=False)
+                text if isinstance(cells[0], str) else f"{column} {text}"
+                for (column, cells), text in zip(table.about.items(), row, strict=False)
             )
             lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
     return lines

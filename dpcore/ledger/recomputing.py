@@ -15,6 +15,7 @@ from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
 
 RESERVED, SPENT, COMMITTED = "reserved", "spent", "committed"
+_OTHER_ROUNDING = 2.0**-40  # relative: what recomputed sums may differ by
 _PROGRESS_STEP = 1000  # rows
 _CACHE_SIZE = 10_000  # charges that are read once where they come again
 
@@ -57,7 +58,9 @@ def recomputed(
     Raises:
         LedgerError: the plugin of an event is missing or not admitted.
     """
-    start = spent = total.start()
+    # Rows were let through by the rounding of their day, which another version or platform repeats
+    # but for the last bits: an exhausted ledger is no damaged one.
+    start = spent = attrs.evolve(total, epsilon=total.epsilon * (1 + _OTHER_ROUNDING)).start()
     open_reservations: set[str] = set()
     charges: dict[bytes, Charge] = {}
     number, end = 0, ""

@@ -29,8 +29,9 @@ Persons whose records are clipped together: what one of them moves a sum by, wha
 Theorem: let the statistic be :math:`\sum_p a_p` over persons, with :math:`\|a_p\|\le L`, a function
 of that person's records alone, added exactly. A person who comes or goes moves it by at most L, one
 who is replaced by 2L; where no entry of :math:`a_p` is negative, by :math:`\sqrt2 L` in l2 and L in
-linf, and by L if it is one number. Here L is the clip P of a person's sum, or k C where k records,
-each at most C long, add up to less than that.
+linf, and by L if it is one number; and where besides none exceeds E, by at most the length of the
+vector whose d entries are all E, such as :math:`\sqrt dE` in l2. Here L is the clip P of a person's
+sum, or k C where k records, each at most C long, add up to less than that.
 
 Premise: `dpcore.learning.learners.by_person` makes the sum, so that it is a theorem about learners
 whose sums the core adds. What their bound rests on beside that stays a premise.
@@ -273,5 +274,11 @@ def _bound_replacement(longest: float, query: SumQuery) -> float:
         return longest
     # |a - b|^2 = |a|^2 + |b|^2 - 2 ab, where ab is not negative: at most 2 L^2.
     if query.sum.sign == "non_negative" and query.distance is Distance.L2:
-        return up(math.sqrt(2.0) * longest, roundings=2)
-    return 2 * longest
+        longest = up(math.sqrt(2.0) * longest, roundings=2)
+    else:
+        longest *= 2
+    # Entries in [0, E] differ by at most E.
+    if query.sum.sign == "non_negative" and query.sum.each is not None:
+        entries = query.real_size ** (1.0 if query.distance is Distance.L1 else 0.5)
+        longest = min(longest, up(query.sum.each * entries, roundings=3))
+    return longest

@@ -57,9 +57,13 @@ def _describe_move(ask: Ask, adjacency: Adjacency) -> str:
         return f"each person adds {amount}at most {limit} in all ({proof})"
     clip = in_digits(query.sum.clip, direction=1)
     if adjacency.of_person:
-        together = in_digits(ask.sensitivity.largest, direction=1)
+        largest, count = ask.sensitivity.largest, adjacency.records
+        # A replaced record may move a sum by more than its clip: the claim says by how much.
+        if largest > count * query.sum.clip:
+            clip = in_digits(largest / count, direction=1)
+        together = in_digits(largest, direction=1)
         return (
-            f"one person has up to {adjacency.records} records; each moves the sum by at most "
+            f"one person has up to {count} records; each moves the sum by at most "
             f"{clip}, so together by at most {together} ({proof})"
         )
     return f"each record adds {amount}at most {clip} ({proof})"

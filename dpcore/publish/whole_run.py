@@ -126,10 +126,10 @@ def run(
     place = spec.source if table is None and source is None else None
     code = (engine, table.location if isinstance(table, Unopened) else place)
     work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress, code)
+    forbid_core_dumps()  # before records are opened, and before the engine starts processes
     if spec.request.public:
         require_apart(plan.schedule, work.records())
     book = ledger_of(spec, ledger)
-    forbid_core_dumps()  # before the engine starts processes, which inherit that
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that

@@ -11,7 +11,7 @@ from dpcore.events.base import Direction
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian import GaussianEvent, _erfcx
 from dpcore.events.hit_mixture import HitMixtureEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
@@ -19,6 +19,7 @@ from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
 from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.rounding import UNIT
 
 DIGITS = 60
 CASES = 400  # of each event, ten epsilons each
@@ -238,3 +239,12 @@ def test_ends_hold_at_60_digits_in_many_cases(make):
           f"lower - truth <= {mpmath.nstr(above, 3)}")  # fmt: skip
     assert below <= 0
     assert above <= 0
+
+
+def test_the_scaled_tail_of_a_gaussian_errs_by_a_few_units_in_the_last_place():
+    rng = np.random.default_rng(11)
+    points = np.concatenate([rng.uniform(0, 27, 3000), 10.0 ** rng.uniform(-9, 2, 500), [26.0]])
+    with mpmath.workdps(40):
+        for x in points:
+            truth = mpmath.exp(exact(x) ** 2) * mpmath.erfc(exact(x))
+            assert abs(exact(_erfcx(float(x))) / truth - 1) <= 12 * UNIT, x

@@ -1,6 +1,7 @@
 """A ledger keeps what it is told, refuses what does not fit, and notices when it was changed."""
 
 import json
+import math
 import os
 import shutil
 import sqlite3
@@ -31,7 +32,7 @@ from dpcore import (
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseError
 from dpcore.events.catalogue import Catalogue
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import journal
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
@@ -375,6 +376,20 @@ def test_sums_that_say_less_than_the_events_are_noticed(ledger):
             "reserved", {**body, **charge(0.02).written(Catalogue()), "after": honest}
         )
     assert ledger.faults() == ["row 2 spends more than it says"]
+
+
+@pytest.mark.parametrize("events", [1, 5])
+def test_a_ledger_that_finer_rounding_exhausted_is_not_damaged(home, events, monkeypatch):
+    full = Ledger.create("full", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
+    with monkeypatch.context() as patch:
+        patch.setattr("dpcore.events.gaussian._ULPS", 0.0)
+        mu = gaussian_mu(1.0, 1e-5) / math.sqrt(events)
+        event = GaussianEvent(mu=mu * (1 - 1e-15), adjacency=REPLACE_ONE)
+        full.spend(Charge(events=((event, events),)))
+    assert full.faults() == []
+    assert full.left().describe() == "nothing"
+    with pytest.raises(BudgetExceededError):
+        full.spend(charge(1e-4))
 
 
 def test_a_forged_last_row_stops_the_next_reservation(ledger):

@@ -53,9 +53,12 @@ def test_a_ledger_opens_verifies_and_shows_what_it_showed(name, tmp_path):
     shutil.copy(ARCHIVE / "ledgers" / f"{name}.ledger", tmp_path)
     shown = forked(["ledger", "show", f"./{name}.ledger", "--json"], folder=tmp_path)
     assert shown.returncode == 0, shown.stderr
-    assert json.loads(shown.stdout) == json.loads(
-        (ARCHIVE / "ledgers" / f"{name}.json").read_text("utf-8")
-    )
+    kept = json.loads((ARCHIVE / "ledgers" / f"{name}.json").read_text("utf-8"))
+    state = json.loads(shown.stdout)
+    # What is left is inverted from a curve: another rounding of it moves the last digits alone.
+    left = {key: state["left"].pop(key) for key in ("epsilon", "mu", "largest")}
+    assert left == pytest.approx({key: kept["left"].pop(key) for key in left}, rel=1e-12)
+    assert state == kept
     verified = forked(["ledger", "verify", f"./{name}.ledger"], folder=tmp_path)
     assert verified.returncode == 0, verified.stderr
 

@@ -3,7 +3,8 @@ r"""Sums whose every person adds a bounded amount: :math:`\sum_p \mathrm{clip}_P
 Each record's contribution is clipped to C and rounded to the query's unit; a person's integers are
 added, and their sum is clipped to P and rounded again. So what a person adds is a function of the
 multiset of their records, and at most P long, however many those are (of one number, by cutting it
-off; of a vector, by scaling it: `dpcore.learning.learners.clipping`).
+off; of a vector, by scaling it: `dpcore.learning.learners.clipping`). Where each number is cut off
+at E first, no entry of what a person adds is larger.
 
 Records are sorted by person before anything is asked of them, so that no block, part or order cuts
 a person in two: all of them are in one memory.
@@ -76,10 +77,13 @@ def clipped_sums(sums: NDArray[np.int64], query: SumQuery) -> NDArray[np.int64]:
     """Each row, at most P long in the query's distance. Shape (persons, size)."""
     declaration = query.sum
     assert declaration.person is not None, "persons are clipped"
-    # One number is cut off at P, rounded down to the unit: nobody adds more than P.
+    # One number is cut off at P, several at E, rounded down to the unit: nobody adds more.
+    most = declaration.person if sums.shape[1] == 1 else declaration.each
+    if most is not None:
+        limit = math.floor(math.ldexp(most, -declaration.unit))
+        sums = np.clip(sums, -limit, limit)
     if sums.shape[1] == 1:
-        limit = math.floor(math.ldexp(declaration.person, -declaration.unit))
-        return np.clip(sums, -limit, limit)
+        return sums
     return clipped_integers(
         np.ldexp(sums.astype(np.float64), declaration.unit),
         declaration.person,

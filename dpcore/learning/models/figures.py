@@ -96,7 +96,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
         rows = self.printed_rows()
-        cells = [[*self.columns], *([_format_value(value) for value in row] for row in rows)]
+        cells = [(*self.columns,), *rows]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
@@ -118,18 +118,32 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         nothing = np.full(self.estimate.shape, math.inf)
         return attrs.evolve(self, low=-nothing, high=nothing, covers=UNSTATED_NOISE)
 
-    def printed_rows(self) -> list[tuple[Any, ...]]:
-        """The rows for readers: where nothing is known of a number's interval, it says so."""
+    def printed_rows(self, digits: int = 4) -> list[tuple[str, ...]]:
+        """The rows as texts, numbers by so many digits, and whole ones in full.
+
+        Ends of intervals are rounded outwards, so that an interval as it is printed covers no less.
+        Where nothing is known of a number's interval, it says so.
+        """
         columns = self.columns
-        low, high = columns[LOW], columns[HIGH]
-        unknown = [ends == (-math.inf, math.inf) for ends in zip(low, high, strict=True)]
-        for name in (LOW, HIGH):
-            pairs = zip(columns[name], unknown, strict=True)
-            columns[name] = tuple(NOT_STATED if nothing else end for end, nothing in pairs)
+        ends = zip(columns[LOW], columns[HIGH], strict=True)
+        unknown = [pair == (-math.inf, math.inf) for pair in ends]
+        directions = {LOW: -1, HIGH: 1}
+        texts = {
+            name: [
+                str(value) if isinstance(value, str | bool)
+                else NOT_STATED if name in directions and nothing
+                else number_cell(value, directions.get(name, 0), digits)
+                for value, nothing in zip(column, unknown, strict=True)
+            ]
+            for name, column in columns.items()
+        }  # fmt: skip
         # The first number of a row is one that can be: the other one stands at its end.
-        numbers = zip(columns[ESTIMATE], columns.get(UNBIASED, columns[ESTIMATE]), strict=True)
-        columns[ESTIMATE] = tuple(CUT if exact < 0 == value else value for value, exact in numbers)
-        return list(zip(*columns.values(), strict=True))
+        pairs = zip(columns[ESTIMATE], columns.get(UNBIASED, columns[ESTIMATE]), strict=True)
+        cuts = [exact < 0 == value for value, exact in pairs]
+        texts[ESTIMATE] = [
+            CUT if is_cut else text for text, is_cut in zip(texts[ESTIMATE], cuts, strict=True)
+        ]
+        return list(zip(*texts.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -145,7 +159,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def sheet(self) -> Sheet:
         """The table, and what its intervals say."""
-        table = Listing.of(list(self), self.printed_rows())
+        numeric = tuple(not any(isinstance(v, str) for v in column) for column in self.values())
+        rows = tuple(self.printed_rows())
+        table = Listing(headings=tuple(self), rows=rows, numeric=numeric)
         return Sheet(
             title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
         )
@@ -270,11 +286,6 @@ def _simple(value: Any) -> bool | int | float | str:
         if isinstance(value, kind):
             return kind(value)
     return "".join(value) if isinstance(value, str) else _simple(value.item())
-
-
-def _format_value(value: Any) -> str:
-    """Four digits of a number, or a whole one in full."""
-    return number_cell(value) if isinstance(value, float) else str(value)
 
 
 def _plain(value: Any) -> Any:

@@ -25,6 +25,7 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
+from dpcore.notebook_view import number_cell
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
@@ -111,7 +112,7 @@ def _fill_page(
         evaluation=[
             (
                 f"{entry.release}, {entry.metric}",
-                *map(_number, (entry.value, entry.low, entry.high)),
+                *map(_number, (entry.value, entry.low, entry.high), (0, -1, 1)),
             )
             for entry in paid(run, priced)
         ],
@@ -193,10 +194,10 @@ def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
 
 def _table(figures: Figures) -> dict[str, Any]:
     """A table's headings and first rows as texts, and which columns hold numbers."""
-    rows = figures.printed_rows()
+    rows, no_end = figures.printed_rows(digits=6), {"inf": "no end", "-inf": "no end"}
     return {
         "headings": list(figures),
-        "rows": [[_number(value) for value in row] for row in rows[:_MOST_ROWS]],
+        "rows": [[no_end.get(text, text) for text in row] for row in rows[:_MOST_ROWS]],
         "numeric": [not any(isinstance(v, str) for v in column) for column in figures.values()],
         "all": len(rows),
         "bars": figures.bars,
@@ -210,13 +211,9 @@ def _sample_curve(curve: Curve) -> list[tuple[float, float]]:
     return pairs[:: max(1, len(pairs) // 8)]
 
 
-def _number(value: Any) -> str:
-    """A text, or six digits of a number."""
-    if isinstance(value, str | bool):
-        return str(value)
-    if math.isinf(value):
-        return "no end"
-    return f"{value:.0f}" if abs(value) < 1e15 and float(value).is_integer() else f"{value:.6g}"
+def _number(value: float, direction: int) -> str:
+    """Six digits of a number, an end of an interval rounded outwards."""
+    return "no end" if math.isinf(value) else number_cell(value, direction, 6)
 
 
 def _percent(share: float) -> str:

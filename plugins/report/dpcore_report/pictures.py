@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import matplotlib.style
+import matplotlib
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
@@ -30,7 +30,8 @@ def drawn(draw: Callable[[Any], None], salt: str) -> Markup:
     """
     fixed = {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 11}
     # Matplotlib's defaults, and not the user's settings: equal numbers give equal bytes.
-    with matplotlib.style.context(["default", {**fixed, **dict.fromkeys(_INKS, INK)}]):
+    settings = matplotlib.rcParamsDefault | fixed | dict.fromkeys(_INKS, INK)
+    with matplotlib.rc_context(settings):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
         draw(axes)

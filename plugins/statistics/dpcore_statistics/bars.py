@@ -8,16 +8,25 @@ r"""Error bars of what is computed from noisy sums: exact where the law of the n
 Rounding to a grid of step g adds at most :math:`\tfrac g2(1+|r|)\le\tfrac g2\sqrt2\sqrt{1+r^2}` to
 the numerator, so that z grows by :math:`g/(\sqrt2 s)`.
 
+Two groups' numbers lie as far apart as `gaps` says, with intervals that hold together.
+
 An interval is cut to the possible range; where they do not meet, it is the nearest end.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
+from typing import Any
+
+import attrs
+import numpy as np
 
 from dpcore import Domain
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.learning.models.figures import Figures
 
 Ends = tuple[float, float]
 
@@ -25,6 +34,11 @@ FINE = 2.0
 """Steps of its grid from which on a discrete Gaussian is as wide as the normal law says."""
 
 EVERYTHING: Ends = (-math.inf, math.inf)
+
+MOST_PAIRED = 16
+"""Groups up to which all pairs are told; of more, readers subtract what they need."""
+
+_ENOUGH = 10.0  # standard deviations of a count from which on the delta method holds its level
 
 
 def around(estimate: float, spread: NoiseLaw | None, miss: float) -> Ends:
@@ -44,6 +58,23 @@ def cut(ends: Ends, low: float, high: float) -> Ends:
 def cut_count(ends: Ends, domain: Domain) -> Ends:
     """The part of an interval that a number of the domain's records may be in."""
     return cut(ends, 0.0, math.inf if domain.at_most is None else float(domain.at_most))
+
+
+def combined(factors: tuple[float, ...], times: int, spread: NoiseLaw | None, miss: float) -> float:
+    """The half-width of a weighted sum of released numbers, each with noise of `spread`.
+
+    Args:
+        factors: Weights, each of so many numbers (`times`).
+    """
+    if spread is None:
+        return math.inf
+    total = times * math.fsum(map(abs, factors))
+    if isinstance(spread, NormalSpread):
+        # One normal law; rounding to the grid, and its steps, move each of the numbers.
+        length = math.sqrt(times) * math.hypot(*factors)
+        return spread.quantile(miss) * length + (spread.rounding + spread.step) * total
+    # Bonferroni: all numbers lie in their intervals.
+    return spread.within(miss / (times * len(factors))) * total
 
 
 def normal_quantile(spread: NormalSpread, miss: float) -> float:
@@ -125,3 +156,72 @@ def quotients(top: Ends, bottom: float, half: float) -> Ends:
     # Over a box with n > 0 a quotient has its extremes at the corners.
     corners = [end / n for end in top for n in (smallest, largest)]
     return min(corners), max(corners)
+
+
+@attrs.frozen(kw_only=True)
+class Estimated:
+    """One group's number.
+
+    Args:
+        low, high: Of an interval that holds together with the other groups'.
+        count: The noisy count that it was divided by, at least 1.
+        std: Of the estimate, for noise of width 1, to first order.
+    """
+
+    estimate: float
+    low: float
+    high: float
+    count: float
+    std: float
+
+
+def gaps(
+    about: Mapping[str, tuple[Any, ...]],
+    found: Sequence[Estimated],
+    spread: NoiseLaw | None,
+    narrow: float,
+    miss: float,
+    reach: float,
+    level: float,
+) -> Figures | None:
+    """Differences of all pairs of groups, the first less the second; None of one group or of many.
+
+    The interval is the delta method's where both counts are above 10 of their standard deviations
+    and the noise is normal, else that of the two groups' intervals, which hold together.
+
+    Args:
+        narrow: Standard deviation of a count, for noise of width 1.
+        reach: No number is larger.
+    """
+    if not 2 <= len(found) <= MOST_PAIRED:
+        return None
+    # All pairs, so that no pair is picked by what the answers show.
+    pairs = [*itertools.combinations(range(len(found)), 2)]
+    names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
+    rows = []
+    for first, second in ((found[a], found[b]) for a, b in pairs):
+        gap = first.estimate - second.estimate
+        # Always valid: the two groups' intervals hold together, and so does their difference.
+        ends = first.low - second.high, first.high - second.low
+        # A discrete law on a coarse grid is no normal one: keep the box there.
+        if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
+            # Far from 0 a quotient's error is nearly linear in the noise, for both counts.
+            threshold = _ENOUGH * spread.width * narrow
+            if min(first.count, second.count) > threshold:
+                z = normal_quantile(spread, apart(miss, len(pairs))) * spread.width
+                half = z * math.hypot(first.std, second.std)
+                ends = gap - half, gap + half
+        rows.append((gap, *cut(ends, -reach, reach)))
+    return Figures(
+        about={
+            "group": tuple(names[a] for a, _ in pairs),
+            "other": tuple(names[b] for _, b in pairs),
+        },
+        estimate=np.array([row[0] for row in rows]),
+        low=np.array([row[1] for row in rows]),
+        high=np.array([row[2] for row in rows]),
+        level=level,
+        joint=True,
+        covers="noise only: where the difference on these records lies. Groups of a finite sample "
+        "differ by chance too",
+    )

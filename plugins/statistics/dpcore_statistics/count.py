@@ -1,25 +1,40 @@
 """Count: how many records meet a condition."""
 
-from __future__ import annotations
+from typing import Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.histogram import ONE_CELL_NORMS
 
 
 @attrs.frozen(kw_only=True)
-class Count(Statistic):
-    """The number of records, or of those that meet a condition.
+class Count(ByRanges):
+    """The number of records or of persons, or of those that meet a condition.
 
     Total: as every statistic.
+
+    Args:
+        of: What is counted: records, or persons, each of whom counts once if any of their records
+            meets the condition. For domains with `people`.
     """
+
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return self.of
 
     def query(self, public: Public) -> SumQuery:
         """One query for one integer, exact and not negative."""
@@ -32,6 +47,11 @@ class Count(Statistic):
             sum=Sum(clip=1.0, sign="non_negative", exponent=0),
         )
 
+    def planned(self, public: Public) -> SumQuery:
+        """The same of all groups, whose counts are disjoint: bounded in both norms."""
+        query = super().planned(public)
+        return attrs.evolve(query, norms=ONE_CELL_NORMS) if self.by else query
+
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.
 
@@ -42,7 +62,7 @@ class Count(Statistic):
         count_is_public = not self.where and public.domain.people is None
         return ByRelation(add_remove=1.0, replace_one=0.0 if count_is_public else 1.0)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 where the condition is met."""
         return self.chosen(block, public).astype(np.float64)[:, None]
 
@@ -52,7 +72,7 @@ class Count(Statistic):
         low, high = cut_count(around(float(estimate), answer.spread, self.miss), public.domain)
         return Statistics.of(
             Figures(
-                about={"statistic": ("count",)},
+                about={"statistic": (self._label(public),)},
                 estimate=np.array([estimate]),
                 low=np.array([low]),
                 high=np.array([high]),
@@ -60,6 +80,11 @@ class Count(Statistic):
                 covers="noise only: where the exact count lies",
             )
         )
+
+    def _label(self, public: Public) -> str:
+        """Says what is counted, where it may be records or persons."""
+        is_said = self.states_unit and public.domain.people is not None
+        return f"count of {self.of}" if is_said else "count"
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""

@@ -2,6 +2,10 @@
 
 Theorem: one record more or less, or another one in its place, changes the number by at most 1: a
 replaced record takes at most one value away and brings at most one.
+
+By group: a record that comes or goes changes the number of its group alone, by at most 1, and a
+replaced one those of two groups, by at most 1 each, so that numbers move by at most sqrt(2) in l2
+and 2 in l1.
 """
 
 from collections.abc import Mapping
@@ -14,7 +18,9 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Adjacency,
+    Answer,
     AnyLearner,
+    Distance,
     Exact,
     LearnerCoins,
     Public,
@@ -26,13 +32,14 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import fraction
-from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.errors import ParameterError
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut
+from dpcore_statistics.by_group import groups_moved, groups_of
 from dpcore_statistics.columns import Marginal, require_conditions, selected
-from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.statistic import ROWS, Folding, norm_in_use
 
 
@@ -47,7 +54,9 @@ class Distinct(Folding):
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
         where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
-        level: With what probability the error bar holds.
+        by: Columns whose combinations are groups, in each of which values are counted; all records
+            are one group if left out.
+        level: With what probability the error bars hold, all together.
         distance: `l2` for Gaussian mechanisms, `l1` for Laplace ones; by the budget if left out.
     """
 
@@ -55,6 +64,7 @@ class Distinct(Folding):
     total: ClassVar[bool] = True
 
     of: tuple[str, ...]
+    by: tuple[str, ...] = ()
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     where: dict[str, Any] = attrs.field(factory=dict)
@@ -62,8 +72,16 @@ class Distinct(Folding):
     distance: Literal["l1", "l2"] | None = None
 
     def cells(self, public: Public) -> Marginal:
-        """The values that may occur."""
-        return GroupBy(by=self.of, edges=self.edges, bins=self.bins).groups(public)
+        """The values that may occur, in every group."""
+        if not self.of:
+            raise ParameterError("distinct", "different columns", "of", self.of)
+        keys = (*self.by, *self.of)
+        return groups_of(public.domain, keys, self.edges, self.bins, "distinct")
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups: one of all records where no columns are named."""
+        keys = self.cells(public).columns[: len(self.by)]
+        return Marginal(name="", columns=keys)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One integer, from 0 to the number of cells.
@@ -72,13 +90,14 @@ class Distinct(Folding):
             ParameterError: a column or a condition is none that the domain knows.
         """
         require_conditions(public.domain, self.where)
-        largest = self.cells(public).size
+        groups = self.groups(public).size
+        largest = self.cells(public).size // groups
         norm = norm_in_use(public, self.distance)
         within = (0.0, float(largest))
         return (
             Query(
                 name="distinct",
-                shape=(1,),
+                shape=(groups,),
                 distance=norm,
                 values="integers",
                 within=within,
@@ -94,7 +113,8 @@ class Distinct(Folding):
         # Counts of all cells are folded over blocks; only how many are positive leaves here.
         (counts,) = records.fold(partial(self._counted, public), zero, ROWS)
         # The theorem is about this number: the counts themselves would move by more.
-        return np.array([float(np.count_nonzero(counts.floats()))])
+        by_group = counts.floats().reshape(query.real_size, -1)
+        return np.asarray(np.count_nonzero(by_group, axis=1), dtype=np.float64)
 
     def _counted(self, public: Public, block: Records) -> tuple[Exact]:
         """PRIVATE: how many of a block's records are in each cell."""
@@ -104,23 +124,28 @@ class Distinct(Folding):
         return (Exact.of(np.bincount(record_cells, minlength=cells.size), 0),)
 
     def model(self, state: Transcript) -> Statistics:
-        """One table of one row: the number of distinct values with its interval."""
+        """One table: the number of distinct values with its interval, of each group."""
         (answer,) = state.answers
-        tables = self._table(float(answer.value[0]), answer.spread, state.public)
+        tables = self._table(answer, state.public)
         return tables if answer.spread is not None else tables.unstated()
 
-    def _table(self, estimate: float, spread: NoiseLaw | None, public: Public) -> Statistics:
-        largest = float(self.cells(public).size)
+    def _table(self, answer: Answer, public: Public) -> Statistics:
+        groups = self.groups(public)
+        largest = float(self.cells(public).size // groups.size)
         if public.domain.at_most is not None:
             largest = min(largest, float(public.domain.at_most))
-        low, high = cut(around(estimate, spread, 1 - self.level), 0.0, largest)
+        miss = apart(1 - self.level, groups.size)
+        estimates = np.asarray(answer.value, dtype=np.float64)
+        ends = [cut(around(x, answer.spread, miss), 0.0, largest) for x in estimates.tolist()]
+        label = f"distinct values of {' x '.join(self.of)}"
         return Statistics.of(
             Figures(
-                about={"statistic": (f"distinct values of {' x '.join(self.of)}",)},
-                estimate=np.array([estimate]),
-                low=np.array([low]),
-                high=np.array([high]),
+                about={**groups.about, "statistic": groups.size * (label,)},
+                estimate=estimates,
+                low=np.array([low for low, _ in ends]),
+                high=np.array([high for _, high in ends]),
                 level=self.level,
+                joint=groups.size > 1,
                 covers="noise only: where the exact number lies",
             )
         )
@@ -129,13 +154,16 @@ class Distinct(Folding):
         """The half-width, the same whatever the records."""
         if "distinct" not in spreads:
             return ()
-        half = spreads["distinct"].within(1 - self.level)
-        return (f"distinct values of {' x '.join(self.of)} +- {half:.4g} ({100 * self.level:g} %)",)
+        count = self.groups(public).size
+        half = spreads["distinct"].within(apart(1 - self.level, count))
+        groups = f", in each of {count} groups, all together" if self.by else ""
+        line = f"distinct values of {' x '.join(self.of)} +- {half:.4g}{groups}"
+        return (f"{line} ({100 * self.level:g} %)",)
 
 
 @attrs.frozen
 class DistinctBound(SensitivityBound):
-    """One record moves the number of distinct values by at most 1, under every relation."""
+    """One record moves the number of distinct values by at most 1; of two groups, both."""
 
     learner: ClassVar[type[AnyLearner]] = Distinct
 
@@ -143,10 +171,14 @@ class DistinctBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """1 by the theorem above, with the number of cells as the diameter."""
-        claim, value = ByRelation(add_remove=1.0, replace_one=1.0).under(adjacency)
+        groups = query.real_size
+        claim, value = groups_moved(1.0, 1.0, groups, query.distance).under(adjacency)
+        cells = float(learner.cells(public).size)
+        # Each group's number is between 0 and its cells: the whole is as far as all of them.
+        farthest = cells if query.distance is Distance.L1 else up(cells / groups**0.5, roundings=2)
         return Sensitivity(
             value=value,
-            diameter=float(learner.cells(public).size),
+            diameter=cells if groups == 1 else farthest,
             distance=query.distance,
             adjacency=claim,
             source=f"one record changes the number of distinct values by at most 1 ({claim})",

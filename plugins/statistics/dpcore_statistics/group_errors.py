@@ -29,12 +29,12 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
-from dpcore_statistics.bars import ratio
+from dpcore_statistics.bars import Estimated, gaps, ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
-from dpcore_statistics.group_differences import Estimated, gaps
 from dpcore_statistics.groups import Paired
-from dpcore_statistics.histogram import ROOT_TWO, counted
+from dpcore_statistics.histogram import counted
 from dpcore_statistics.mean import with_count
+from dpcore_statistics.statistic import ROOT_TWO
 
 PREDICTED = "predicted"
 

@@ -29,17 +29,24 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import ParameterError
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore_statistics.bars import MOST_PAIRED
 from dpcore_statistics.columns import MOST_CELLS, Cells
-from dpcore_statistics.group_differences import MOST_PAIRED
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
-from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.metrics.parity import floor
-from dpcore_statistics.strategies import LARGEST_OPTIMISED, Strategy, prefixes, strategy
+from dpcore_statistics.statistic import ROOT_TWO
+from dpcore_statistics.strategies import (
+    LARGEST_OPTIMISED,
+    Strategy,
+    cells_strategy,
+    prefixes,
+    single_half_widths,
+    strategy,
+)
 
 
 @attrs.frozen(kw_only=True)
@@ -88,11 +95,8 @@ class GroupParity(Grouped):
         """What is measured in every group: the optimum for prefixes in l2, in l1 the cells."""
         # In l1 the cells themselves are measured: the optimum is for l2.
         count = len(self.cells(public).labels)
-        workload = prefixes(count)
-        if self.norm(public) is Distance.L1:
-            total = float((workload**2).sum())
-            return Strategy(measured=np.eye(count), answers=workload, total=total, least=0.0)
-        return strategy(tuple(map(tuple, workload.tolist())))
+        workload = tuple(map(tuple, prefixes(count).tolist()))
+        return (cells_strategy if self.norm(public) is Distance.L1 else strategy)(workload)
 
     def query(self, public: Public) -> SumQuery:
         """The measured sums of every group: shape (groups, rows of A)."""
@@ -148,18 +152,10 @@ class GroupParity(Grouped):
 
     def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
         """Of every prefix, so that those of all groups hold together. Shape (cells,)."""
-        answers, groups = self.strategy(public).answers, self.groups(public).size
+        lengths = self.strategy(public).lengths
         if spread is None:
-            return np.full(len(answers), np.inf)
-        rounding = np.abs(answers).sum(axis=1) * spread.rounding
-        if isinstance(spread, NormalSpread):
-            # One quantile for all normal combinations (Šidák), each with the length of its row.
-            z = spread.quantile(apart(self.miss, groups * len(answers))) / spread.width
-            lengths = np.linalg.norm(answers, axis=1)
-            return np.asarray(up(z * spread.width * lengths, roundings=600) + rounding)
-        # Other laws: every measured sum in its interval, and the worst signs of all of them.
-        half_width = spread.quantile(self.miss / (groups * answers.shape[1]))
-        return np.asarray(np.abs(answers).sum(axis=1) * half_width + rounding)
+            return np.full(len(lengths.l2), np.inf)
+        return single_half_widths(lengths, spread, self.miss, self.groups(public).size)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`cumulative` counts, and the `parity` of all pairs of up to 16 groups."""

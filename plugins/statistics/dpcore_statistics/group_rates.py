@@ -24,9 +24,14 @@ from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import share
-from dpcore_statistics.columns import MOST_CELLS, CategoryColumn, NumberColumn, declared, one_hot
-from dpcore_statistics.group_differences import Estimated, gaps
+from dpcore_statistics.bars import Estimated, gaps, share
+from dpcore_statistics.columns import (
+    MOST_CELLS,
+    CategoryColumn,
+    NumberColumn,
+    declared,
+    one_hot,
+)
 from dpcore_statistics.group_errors import PREDICTED
 from dpcore_statistics.groups import Grouped
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counted, counts_moved

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
@@ -27,19 +27,17 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
-from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, number_column, one_hot
+from dpcore_statistics.by_group import groups_of
+from dpcore_statistics.columns import Marginal, number_column, one_hot
 from dpcore_statistics.histogram import (
     ONE_CELL_NORMS,
-    ROOT_TWO,
     counted,
     fitted,
     joint_half_width,
     public_total,
 )
 from dpcore_statistics.mean import in_units, with_count
-from dpcore_statistics.statistic import Statistic
-
-MOST_GROUPS = MOST_CELLS // 2
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 
 @attrs.frozen(kw_only=True)
@@ -64,21 +62,7 @@ class Grouped(Statistic):
             ParameterError: a key stands twice or there is none, edges are about another column, or
                 there are too many groups.
         """
-        # The same key twice would make cells that no record can be in.
-        if len({*self.by}) < len(self.by):
-            raise ParameterError("group_by", "different columns", "by", self.by)
-        for field, cuts in (("edges", self.edges), ("bins", self.bins)):
-            # Edges of a column that is no key would be dropped in silence: refuse them.
-            if extra := sorted({*cuts} - {*self.by}):
-                raise ParameterError("group_by", "the columns under by", field, extra[0])
-        cells = (
-            Cells.of(public.domain, name, self.edges.get(name), self.bins.get(name))
-            for name in self.by
-        )
-        marginal = Marginal(name="", columns=tuple(cells))
-        if marginal.size > MOST_GROUPS:
-            raise ParameterError("group_by", f"1 to {MOST_GROUPS} groups", "by", marginal.size)
-        return marginal
+        return groups_of(public.domain, self.by, self.edges, self.bins, "group_by")
 
     def group_of(self, block: Records, public: Public) -> NDArray[np.intp]:
         """PRIVATE: every record's group, -1 where it does not count. Shape (n,)."""
@@ -123,6 +107,8 @@ class GroupBy(Paired):
         by: Columns whose combinations are the groups: categories, or ranges cut by `edges` or
             `bins`.
         column: Of the means: a declared range; counts alone if left out.
+        of: What is counted: records, or persons, each of whom counts once in every group that any
+            of their records is in. Persons without a `column`, for domains with `people`.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
         strategy: `basis` publishes least squares estimates of counts: of a public number of
@@ -132,9 +118,25 @@ class GroupBy(Paired):
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str | None = None
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
     strategy: Literal["basis", "cells"] = attrs.field(
         default="basis", validator=one_of("basis", "cells")
     )
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        is_mean_of_persons = self.of == "persons" and self.column is not None
+        need(
+            not is_mean_of_persons, "group_by", "no column (clip: person averages persons)",
+            "column", self.column,
+        )  # fmt: skip
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return None if self.column is not None and self.clip == "person" else self.of
 
     def groups(self, public: Public) -> Marginal:
         """The groups, of one column or more."""
@@ -190,6 +192,8 @@ class GroupBy(Paired):
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
             return Statistics.of(self._counts(groups, value, answer.spread, public))
+        if not self.publishes_count:
+            return Statistics(tables={"mean": self._means(groups, answer, public)})
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
         counts = self._counts(groups, value[:, 0] / w, _narrowed(answer.spread, w), public)
@@ -241,10 +245,9 @@ class GroupBy(Paired):
             return (f"each of {count} counts +- {half:.4g}, all together",)
         column = number_column(public.domain, self.column).column
         mean_half = in_digits(half * column.half_width)
-        return (
-            f"each of {count} counts +- {half / self.count_weight(public):.4g}, all together",
-            f"each mean of {self.column} about +- {mean_half}/n for n values in the group",
-        )
+        mean = f"each mean of {self.column} about +- {mean_half}/n for n values in the group"
+        counts = f"each of {count} counts +- {half / self.count_weight(public):.4g}, all together"
+        return (counts, mean) if self.publishes_count else (mean,)
 
 
 def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:

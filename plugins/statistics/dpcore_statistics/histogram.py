@@ -12,18 +12,17 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
+from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_models.measurements.plan import FINE, joint_quantile, plan
+from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
 from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.columns import Cells, one_hot
-from dpcore_statistics.statistic import Statistic
-
-ROOT_TWO = up(2.0**0.5, roundings=1)
-
+from dpcore_statistics.by_group import ByGroup
+from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
 """Of counts in disjoint cells: one cell of a record is as long in either norm."""
@@ -52,20 +51,25 @@ def least_squares(
     level: float,
     domain: Domain,
     display: NDArray[np.float64] | None = None,
+    centre: NDArray[np.float64] | None = None,
 ) -> Figures:
     """A table of counts whose cells and margins agree: one below 0 is printed as 0, and marked.
 
     Args:
         estimates: Unbiased: what further estimates and sums start from.
         half: The half-width of every cell, such that all hold together.
+        centre: What the intervals lie around, where that is not the estimates.
     """
     # The part of each interval that a number of the domain's records may be in.
     most = math.inf if domain.at_most is None else float(domain.at_most)
+    centre = estimates if centre is None else centre
+    # A number outside of its interval would be refused: the interval is extended to it.
+    low, high = np.minimum(centre - half, estimates), np.maximum(centre + half, estimates)
     return Figures(
         about=about,
         estimate=np.maximum(estimates, 0.0),
-        low=np.clip(estimates - half, 0.0, most),
-        high=np.clip(estimates + half, 0.0, most),
+        low=np.clip(low, 0.0, most),
+        high=np.clip(high, 0.0, most),
         level=level,
         joint=True,
         covers="noise only: where the exact counts lie; sums are taken from `unbiased`"
@@ -85,23 +89,20 @@ def public_total(learner: Statistic, public: Public) -> int | None:
 def joint_half_width(
     spread: NoiseLaw, miss: float, count: int, total: int | None
 ) -> tuple[bool, float]:
-    """Whether counts are fitted to their public total, and their half-width, all together.
+    """The half-width of counts, all together, and whether it is that of counts fitted to a total.
 
-    They are where that makes no bar wider: always of noise that is normal but for a fine grid.
+    It is where that is no wider: always of noise that is normal but for a fine grid.
     """
     half = spread.within(apart(miss, count))
-    is_normal = isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step
-    if total is None or count == 1 or not is_normal:
+    if total is None or count == 1:
         return False, half
-    assert isinstance(spread, NormalSpread), "its law is normal"
     # One column and a public total: the residual basis, with the noise of each cell as it is.
-    workload = Workload(sizes=(count,), tables=((0,),), total_known=True)
-    share = 1 - 1 / count
-    fitted_half = up(
-        joint_quantile(plan(workload).residuals, miss) * spread.width * share**0.5
-        + 2 * share * spread.rounding,
-        roundings=16,
-    )
+    residuals = plan(Workload(sizes=(count,), tables=((0,),), total_known=True)).residuals
+    law, share = of_unit_width(spread), 1 - 1 / count
+    unit = joint_width(residuals, law, miss)
+    if law == NormalSpread(width=1.0):
+        unit = min(unit, law.quantile(apart(miss, count)))
+    fitted_half = up(unit * spread.std * share**0.5 + 2 * share * spread.rounding, roundings=16)
     return fitted_half <= half, min(half, fitted_half)
 
 
@@ -117,13 +118,17 @@ def fitted(
     is_fitted, half = False, math.inf
     if spread is not None:
         is_fitted, half = joint_half_width(spread, 1 - level, counts.size, total)
-    if is_fitted and total is not None:
-        counts = counts + (total - counts.sum()) / counts.size
-    return least_squares(about, counts, half, level, domain, shown_counts(counts, total))
+    estimates = counts
+    if total is not None:
+        estimates = counts + (total - counts.sum()) / counts.size
+    # Bars of the noisy counts themselves hold as well, where they are the narrower ones.
+    centre = estimates if is_fitted else counts
+    display = shown_counts(estimates, total)
+    return least_squares(about, estimates, half, level, domain, display, centre)
 
 
 @attrs.frozen(kw_only=True)
-class Histogram(Statistic):
+class Histogram(ByGroup):
     """The number of records in each cell of one column, empty cells too.
 
     Total: as every statistic.
@@ -132,6 +137,8 @@ class Histogram(Statistic):
         column: A declared range, or categories.
         edges: Of the cells of a range, increasing: [e0, e1), ..., the last one closed.
         bins: In place of edges: so many equal parts of the range.
+        of: What is counted: records, or persons, each of whom counts once in every cell that any of
+            their records is in. For domains with `people`.
         strategy: `basis` publishes least squares estimates: of a public number of records, they add
             up to it; `cells` each noisy count as it is.
     """
@@ -141,9 +148,25 @@ class Histogram(Statistic):
     column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
     strategy: Literal["basis", "cells"] = attrs.field(
         default="basis", validator=one_of("basis", "cells")
     )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return self.of
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups, of categories alone: edges and bins are of the column that is counted."""
+        for name in self.by:
+            if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
+                needed = "categories beside the column (of ranges statistics.table counts)"
+                raise ParameterError("histogram", needed, "by", name)
+        return super().groups(public)
 
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
@@ -167,13 +190,15 @@ class Histogram(Statistic):
             return ByRelation(add_remove=1.0, replace_one=1.0)
         return counts_moved(query.distance)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: 1 in the record's cell."""
         cells = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         return one_hot(cells, query.real_size)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
+        if self.by:
+            return super().partial(query, block, public)
         cell = self.cells(public).index(block)
         # Counting is the exact sum of the indicators, without the matrix of them.
         record_cells = cell[self.chosen(block, public) & (cell >= 0)]

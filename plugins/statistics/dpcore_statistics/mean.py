@@ -16,6 +16,7 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
+from typing import Self
 
 import attrs
 import numpy as np
@@ -29,8 +30,8 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
+from dpcore_statistics.by_group import ByRanges, group_weight
 from dpcore_statistics.columns import NumberColumn, number_column
-from dpcore_statistics.statistic import Statistic
 
 
 def default_weight(norm: Distance, replaces: bool) -> float:
@@ -46,7 +47,7 @@ def with_count(norm: Distance, weight: float, rest: float) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class Averaged(Statistic):
+class Averaged(ByRanges):
     """Sums over the values of one column, and how many they are where that is private.
 
     Args:
@@ -62,6 +63,11 @@ class Averaged(Statistic):
         # Each makes the number of values private: an unknown n, a condition, missing values.
         column = number_column(public.domain, self.column)
         return public.domain.exact is None or bool(self.where) or column.may_miss
+
+    def one_group(self, public: Public) -> Self:
+        """The same, with the weight of the count that is best where records change groups."""
+        weight = self.weight or group_weight(self.norm(public), public.domain.exact is not None)
+        return attrs.evolve(super().one_group(public), weight=weight)
 
     def count_weight(self, public: Public) -> float:
         """w, the weight of the count beside the sums; a larger one means a better count."""
@@ -96,7 +102,7 @@ class Mean(Averaged):
             add_remove=query.sum.clip, replace_one=2.0 if sum_only else max(2.0, query.sum.clip)
         )
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: t, after w; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)
@@ -128,10 +134,9 @@ class Mean(Averaged):
             counts = cut_count((ends[0] / weight, ends[1] / weight), public.domain)
             # At least one value: a noisy count near 0 or below would give no estimate at all.
             position = total / max(1.0, weighted / weight)
-            rows = [
-                (name, *in_units(column, position, mean_ends)),
-                ("count", weighted / weight, *counts),
-            ]
+            rows = [(name, *in_units(column, position, mean_ends))]
+            if self.publishes_count:
+                rows.append(("count", weighted / weight, *counts))
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -156,10 +161,8 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
     if not learner.counted(public):
         return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}",)
     count = spread.within(learner.miss) / learner.count_weight(public)
-    return (
-        f"mean of {learner.column} about +- {in_digits(half)}/n for n values",
-        f"count +- {count:.4g}",
-    )
+    lines = (f"mean of {learner.column} about +- {in_digits(half)}/n for n values",)
+    return (*lines, f"count +- {count:.4g}") if learner.publishes_count else lines
 
 
 def in_units(

@@ -45,10 +45,9 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, selected
-from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.private_keys import KeysBound, PrivateKeys
-from dpcore_statistics.statistic import ROWS
+from dpcore_statistics.statistic import ROOT_TWO, ROWS
 
 KEYS, MEANS = "keys", "means"
 

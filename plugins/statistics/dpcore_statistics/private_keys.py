@@ -30,8 +30,8 @@ from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, require_conditions, selected
-from dpcore_statistics.histogram import ROOT_TWO
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded
+from dpcore_statistics.statistic import ROOT_TWO
 
 
 @attrs.frozen(kw_only=True)

@@ -1,4 +1,6 @@
-r"""Quantiles by choices: points of a public grid, likelier the nearer their rank.
+r"""Quantiles: points of a public grid, by choices of their own or from one noisy count of ranks.
+
+A choice takes a point likelier the nearer its rank is.
 
 Every value is rounded to the nearest grid point. Let :math:`n_<(t),n_\le(t)` count the values
 below, and at most, a grid point t. The score of t for the quantile q, shifted by s ranks, is
@@ -22,14 +24,26 @@ qn - r has :math:`n_<(t)\le qn` or is the first point, the one at qn + r has
 :math:`n_\le(t)\ge qn` or is the last: with beta/2 each, a quantile of the rounded values lies
 between them. One choice alone has no interval, and three cost three times as much as one:
 `interval: false` asks for the quantile alone, and its interval is then the whole range.
+
+Several quantiles, and quantiles by group, follow from prefix counts (`ranks.prefixes`). Which way
+is taken follows from public widths at a unit of budget, to which both are proportional:
+
+* of a choice's interval, 2r at m quantiles of three asks each: :math:`\epsilon=2\mu/\sqrt{3m}` a
+  choice where Gaussian squares add up, else a share of 1/(3m);
+* of prefixes, the largest deviation times the normal quantile of all ranks together.
+
+One quantile is a choice, whose typical error is a third of a rank's noise. Without intervals
+typical errors are compared: a choice's is .7 of its scale, a rank's .8 of its deviation. A
+recursion of choices is not offered.
 """
 
 import math
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any, ClassVar
+from statistics import NormalDist
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -49,33 +63,32 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    SumQuery,
 )
-from dpcore.checks import fraction
+from dpcore.checks import fraction, one_of
 from dpcore.errors import ParameterError
-from dpcore.interval import NoiseLaw
+from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
-from dpcore_statistics.statistic import ROWS, Folding
+from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes
+from dpcore_statistics.statistic import ROWS, Folding, StatisticBound
+from dpcore_statistics.strategies import rank_strategy
 
 _ASKS = 3  # the quantile itself, and a choice on either side for its interval
-_COVERS = (
-    "noise only: where the quantile of the values lies, each clipped to its declared range and "
-    "missing ones left out. It does not include sampling error"
-)
 _NONE = "none was asked for: the whole range"
 _FINEST = 1000  # the denominator of a quantile
 
 
 @attrs.frozen(kw_only=True)
 class Quantiles(Folding):
-    """Quantiles of one column, each a point of a public grid chosen by its rank.
+    """Quantiles of one column, of any number, each a point of a public grid with its interval.
 
-    Three choices are asked of every quantile: itself, and the ends of its interval; one, where no
-    interval is wanted. Up to about three quantiles this is the best way (`exponential`); for more,
-    ask a `workload` of prefixes.
+    Three choices are asked of one quantile: itself, and the ends of its interval; one choice, where
+    no interval is wanted. Several, and those of groups, follow from one noisy count of all ranks,
+    so that a tenth quantile costs nothing more, and all intervals hold together.
 
     Total: ranks are finite whatever the records, and of no records all points are equally good.
 
@@ -87,7 +100,14 @@ class Quantiles(Folding):
         level: With what probability an interval holds.
         interval: Whether two thirds of the budget go into an interval of each quantile; if not, all
             of it goes into the quantile, and nothing is said of how near it is.
+        method: `choice` or `prefixes`; by public widths if left out.
+        by: Columns whose combinations are groups, empty ones too: categories, or ranges cut by
+            `edges` or `bins`.
+        edges: Of the cells of a range under `by`, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"method": "choice"}}
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.ranks",)
     total: ClassVar[bool] = True
@@ -98,6 +118,12 @@ class Quantiles(Folding):
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
     interval: bool = True
+    method: Literal["choice", "prefixes"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of("choice", "prefixes"))
+    )
+    by: tuple[str, ...] = ()
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         quantiles = [*self.quantiles]
@@ -111,13 +137,46 @@ class Quantiles(Folding):
             raise ParameterError("quantiles", "at most three decimals", "quantiles", self.quantiles)
         if not 2 <= self.points <= MOST:
             raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
+        if self.by and self.method == "choice":
+            raise ParameterError("quantiles by group", "method: prefixes", "method", self.method)
+
+    def prefixes(self, public: Public) -> RankPrefixes | None:
+        """The count of ranks that the quantiles follow from; None where they are choices."""
+        counts = RankPrefixes(
+            column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
+            level=self.level, by=self.by, edges=self.edges, bins=self.bins,
+        )  # fmt: skip
+        method = self.method or ("prefixes" if self._prefers_prefixes(public) else "choice")
+        return counts if method == "prefixes" else None
+
+    def _prefers_prefixes(self, public: Public) -> bool:
+        """The rule above; by group there is no other way."""
+        if self.by or self._count == 1 or self.points > MOST_POINTS:
+            return bool(self.by)
+        # At mu = 1, or at epsilon = 1 where the budget has no delta.
+        in_l1, is_replacement = public.mu is None, public.domain.exact is not None
+        asks = self._asks * self._count
+        epsilon = 1 / asks if in_l1 else 2 / math.sqrt(asks)
+        farthest = max(max(q, 1 - q) for q in self.quantiles)
+        scale = (2.0 if is_replacement else 2 * farthest) / epsilon
+        # Of a replaced record: twice in l1, about sqrt(2) in l2; a Laplace law has std sqrt(2).
+        grown = (2.0 if in_l1 else math.sqrt(2.0)) if is_replacement else 1.0
+        unit = grown * (math.sqrt(2.0) if in_l1 else 1.0)
+        mean, largest = (unit * size for size in _deviations(self.points, in_l1))
+        if not self.interval:
+            return bool(0.8 * mean < 0.7 * scale)
+        z = -NormalDist().inv_cdf(apart(1 - self.level, self.points) / 2)
+        choice = 2 * scale * math.log(2 * self.points / (1 - self.level))
+        return bool(z * largest < choice)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """One for each quantile, asked three times.
+        """One for each quantile, asked three times; or one for all ranks.
 
         Raises:
             ParameterError: a column or a condition is none that the domain knows.
         """
+        if (prefixes := self.prefixes(public)) is not None:
+            return prefixes.queries(public)
         require_conditions(public.domain, self.where)
         number_column(public.domain, self.column)
         # Asked up to three times: the shift is an argument, and no part of the query's claim.
@@ -134,7 +193,9 @@ class Quantiles(Folding):
         )
 
     def ask(self, state: Transcript) -> Query | None:
-        """The quantile at its own rank, then r ranks below and above it."""
+        """The quantile at its own rank, then r ranks below and above it; or all ranks, once."""
+        if self.prefixes(state.public) is not None:
+            return super().ask(state)
         number, turn = divmod(len(state.answers), self._asks)
         queries = state.queries
         if number == len(queries):
@@ -154,8 +215,12 @@ class Quantiles(Folding):
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
-    ) -> NDArray[np.float64]:
-        """PRIVATE: b times the score of every point: integers."""
+    ) -> NDArray[np.float64] | Exact:
+        """PRIVATE: b times the score of every point: integers; or an exact sum."""
+        if isinstance(query, SumQuery):
+            prefixes = self.prefixes(public)
+            assert prefixes is not None, "it planned this query"
+            return prefixes.total_of(query, records, public)
         zero = (Exact.zeros((self.points,), 0),)
         (total,) = records.fold(partial(self._counted, public), zero, ROWS)
         counts = total.floats().astype(np.int64)
@@ -189,6 +254,8 @@ class Quantiles(Folding):
 
     def model(self, state: Transcript) -> Statistics:
         """One table with a row for each quantile: the chosen point and its interval."""
+        if (prefixes := self.prefixes(state.public)) is not None:
+            return prefixes.model(state)
         column = number_column(state.public.domain, self.column)
         rows = [
             self._row(column, state.answers[k * self._asks :][: self._asks])
@@ -201,7 +268,7 @@ class Quantiles(Folding):
                 low=np.array([row[1] for row in rows]),
                 high=np.array([row[2] for row in rows]),
                 level=self.level,
-                covers=_COVERS if self.interval else _NONE,
+                covers=COVERS if self.interval else _NONE,
             )
         )
 
@@ -229,6 +296,8 @@ class Quantiles(Folding):
 
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How many ranks an end of an interval may lie away."""
+        if (prefixes := self.prefixes(public)) is not None:
+            return prefixes.forecast(public, spreads)
         lines = []
         for q in self.quantiles:
             if _name(q) in spreads and self.interval:
@@ -250,7 +319,10 @@ class RankBound(SensitivityBound):
     def sensitivity(
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
-        """By relation, with the range of the changes."""
+        """By relation, with the range of the changes; of prefixes as of other statistics."""
+        if isinstance(query, SumQuery):
+            prefixes = learner.prefixes(public)
+            return StatisticBound().sensitivity(query, prefixes, public, adjacency)
         # Every number of the theorem is multiplied by b, the denominator, as scores are.
         q = next(
             _ratio(quantile) for quantile in learner.quantiles if _name(quantile) == query.name
@@ -271,6 +343,13 @@ class RankBound(SensitivityBound):
             source=f"ranks of a quantile move by {movement:g}/{denominator} and lie "
             f"{reach:g}/{denominator} apart",
         )
+
+
+@lru_cache(maxsize=16)
+def _deviations(points: int, in_l1: bool) -> tuple[float, float]:
+    """Of a rank by prefixes at unit noise: the mean, and the largest."""
+    lengths = rank_strategy(points, in_l1).lengths.l2
+    return float(lengths.mean()), float(lengths.max())
 
 
 def _ratio(q: float) -> Fraction:

@@ -67,6 +67,11 @@ class Running(Statistic):
         default=None, validator=attrs.validators.optional(positive_integer)
     )
 
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return "records" if self.amount is None else None
+
     def periods(self, public: Public) -> Cells:
         """The periods, as cells of the column.
 

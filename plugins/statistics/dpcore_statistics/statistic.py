@@ -1,5 +1,6 @@
 """Statistic: what the learners of this plugin share: one exact sum over records, asked once."""
 
+import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
@@ -13,6 +14,7 @@ from dpcore import (
     Answer,
     AnyLearner,
     Distance,
+    Domain,
     Public,
     Published,
     Query,
@@ -24,7 +26,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction, one_of, positive
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -33,6 +35,7 @@ from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import require_conditions, selected
 
+ROOT_TWO = up(2.0**0.5, roundings=1)
 ROWS = 1 << 16
 """Records at once: what one of them adds is few numbers."""
 
@@ -64,8 +67,11 @@ class Statistic(SummingLearner, Conversation):
             default l2 where the budget has a delta, else l1.
         clip: What the noise hides: `record`, k records of a person; `person`, one person whose
             records are added and then clipped to the length of `counts_for` of them, so that k
-            costs nothing. For domains with `people`.
+            costs nothing. For domains with `people`, and for sums and means alone: `of: persons`
+            counts persons.
         counts_for: How many whole records a person counts for at most, where persons are clipped.
+        states_unit: Whether a count is of records or of persons, and its table says of which. A
+            spec of before 0.2.0 means false: `clip: person` then counts neither.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
@@ -73,6 +79,7 @@ class Statistic(SummingLearner, Conversation):
     publishes: ClassVar[type[Any]] = Published
 
     rows_at_once: ClassVar[int] = ROWS
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"states_unit": False}}
 
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
@@ -81,12 +88,27 @@ class Statistic(SummingLearner, Conversation):
         default="record", validator=one_of("record", "person")
     )
     counts_for: float = attrs.field(default=1.0, validator=positive)
+    states_unit: bool = True
 
     def __attrs_post_init__(self) -> None:
         if self.distance not in (None, "l1", "l2"):
             raise ParameterError("statistics", "l1 or l2", "distance", self.distance)
         if self.clip == "record" and self.counts_for != 1:
             raise ParameterError("statistics", "clip: person", "counts_for", self.counts_for)
+        # A vector of counts that is scaled is neither a number of persons nor one of records.
+        is_scaled_count = self.clip == "person" and self.counted_unit and self.states_unit
+        needed = "clip: record, or of: persons where it counts cells or groups (sums clip persons)"
+        need(not is_scaled_count, "a count", needed, "clip", self.clip)
+
+    @property
+    def publishes_count(self) -> bool:
+        """Whether a count beside sums is of records: not where persons were scaled with it."""
+        return self.clip == "record" or not self.states_unit
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted; None where values are added up, or averaged."""
+        return None
 
     @property
     def miss(self) -> float:
@@ -129,7 +151,9 @@ class Statistic(SummingLearner, Conversation):
         """
         # Refuse a wrong condition when the plan is priced, before any record is read.
         require_conditions(public.domain, self.where)
-        query = self.query(public)
+        query = self.planned(public)
+        if self.counted_unit == "persons":
+            return (_of_each_person(query, public.domain),)
         return (query if self.clip == "record" else self._of_persons(query, public),)
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
@@ -152,12 +176,27 @@ class Statistic(SummingLearner, Conversation):
     def model(self, state: Transcript) -> Statistics:
         """The published tables, from the one answer and from public facts."""
         (answer,) = state.answers
-        tables = self.tables(answer, state.public)
+        tables = self.published(answer, state.public)
         # Without the noise's law every number is possible: an interval would say nothing.
         if answer.spread is None:
             tables = tables.unstated()
         # A bar must say when it covers clipped persons: clipping is bias, which no bar includes.
-        return tables if self.clip == "record" else tables.covering(self._clipping())
+        tables = tables if self.clip == "record" else tables.covering(self._clipping())
+        unit = self._unit_in_words(state.public.domain)
+        return tables.covering(unit) if unit else tables
+
+    def _unit_in_words(self, domain: Domain) -> str:
+        """What counts are of, where persons have several records; empty elsewhere."""
+        unit, people = self.counted_unit, domain.people
+        if people is None or unit is None or not self.states_unit:
+            return ""
+        chosen = f"{people.records} of each person, by a secret choice"
+        if unit == "records":
+            return f"counts are of records, at most {chosen}"
+        return (
+            f"counts are of persons: each counts once in every number that any of their records is "
+            f"in (at most {chosen})"
+        )
 
     def _clipping(self) -> str:
         """What a bar says of persons."""
@@ -170,7 +209,10 @@ class Statistic(SummingLearner, Conversation):
         if query.name not in spreads:
             return ()
         level = f"({100 * self.level:g} %)"
-        return tuple(f"{line} {level}" for line in self.expected(public, spreads[query.name]))
+        # Which of the two is counted decides what the number is, and how wide its bar.
+        if self._unit_in_words(public.domain):
+            level = f"of {self.counted_unit} {level}"
+        return tuple(f"{line} {level}" for line in self.widths(public, spreads[query.name]))
 
     def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
         """The half-width of a count, at the most records that there can be, as a share of these.
@@ -183,9 +225,49 @@ class Statistic(SummingLearner, Conversation):
             return 0.0
         return spreads[query.name].within(self.miss) / at_most
 
+    def planned(self, public: Public) -> SumQuery:
+        """The query that is asked: `query`, or all groups' where there are some."""
+        return self.query(public)
+
+    def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """What one record moves the query that is asked by."""
+        return self.moved(query, public)
+
+    def published(self, answer: Answer, public: Public) -> Statistics:
+        """What is published of the query that is asked."""
+        return self.tables(answer, public)
+
+    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """How wide the bars of the query that is asked will be."""
+        return self.expected(public, spread)
+
     @abstractmethod
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """How wide the bars will be, such as "count +- 21"."""
+
+
+def _of_each_person(query: SumQuery, domain: Domain) -> SumQuery:
+    """A query for counts in disjoint cells, in each of which a person counts once.
+
+    With at most k records a person is in at most k cells: that is how long what they add is in l1,
+    and the root of it in l2.
+
+    Raises:
+        ParameterError: the domain does not say whose a record is.
+    """
+    people = domain.people
+    if people is None:
+        raise ParameterError(query.name, "of: records, or a domain with people", "of", "persons")
+    # A person with one record is in one cell as it is.
+    if people.records == 1:
+        return query
+    cells = min(people.records, query.real_size)
+    length = float(cells) if query.distance is Distance.L1 else math.sqrt(cells)
+    # A root that is no whole number is rounded up.
+    person = length if length.is_integer() else up(length, roundings=1)
+    return attrs.evolve(
+        query, norms=(query.distance,), sum=attrs.evolve(query.sum, person=person, each=1.0)
+    )
 
 
 @attrs.frozen
@@ -209,7 +291,7 @@ class StatisticBound(SensitivityBound):
         """The learner's movement under the relation, and for reals what rounding adds."""
         if not isinstance(query, SumQuery):
             return Refused(f"{query.name!r} declares no sum")
-        movement = learner.moved(query, public)
+        movement = learner.movement(query, public)
         if isinstance(movement, Refused):
             return movement
         claim, value = movement.under(adjacency)

@@ -28,9 +28,9 @@ from dpcore.rounding import down
 from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
-from dpcore_statistics.histogram import ROOT_TWO, counted, counts_moved
+from dpcore_statistics.histogram import counted, counts_moved
 from dpcore_statistics.marginals.measured import SUM, Measured
-from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 _PLACES = 2.0**30  # weights are multiples of 2^-30, so that sums of them are exact
 
@@ -60,6 +60,11 @@ class Table(Statistic):
     strategy: Literal["basis", "cells"] = attrs.field(
         default="basis", validator=one_of("basis", "cells")
     )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return "records"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:
         """The marginals with their weights.

@@ -12,8 +12,8 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore_statistics.bars import around
+from dpcore_statistics.by_group import ByRanges
 from dpcore_statistics.columns import NumberColumn, number_column
-from dpcore_statistics.statistic import Statistic
 
 CLIPPED = (
     "noise only: where the sum of the values lies, each clipped to its declared range; missing "
@@ -22,7 +22,7 @@ CLIPPED = (
 
 
 @attrs.frozen(kw_only=True)
-class Total(Statistic):
+class Total(ByRanges):
     r"""The sum of a column's values.
 
     A record contributes x/M with :math:`M=\max(|low|,|high|)`: the statistic is in units of M.
@@ -55,7 +55,7 @@ class Total(Statistic):
         may_be_absent = bool(self.where) or column.may_miss
         return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: x/M, and 0 where the condition is not met or the value is missing."""
         column = number_column(public.domain, self.column)
         mask = self.chosen(block, public) & column.present(block)

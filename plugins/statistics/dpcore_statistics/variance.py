@@ -87,7 +87,7 @@ class Variance(Averaged):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: as `query` says; zeros for a record that does not count."""
         column = number_column(public.domain, self.column)
         positions = column.scaled(block)
@@ -126,7 +126,8 @@ class Variance(Averaged):
             moments = _Moments(total, count - complement / b, count, 1 / w, 1 / b)
             mean_ends = ratio(total, weighted, w, spread, self.miss, 1.0)
             ends = around(weighted, spread, self.miss)
-            rows = [("count", weighted / w, *cut_count((ends[0] / w, ends[1] / w), domain))]
+            if self.publishes_count:
+                rows = [("count", weighted / w, *cut_count((ends[0] / w, ends[1] / w), domain))]
         mean = min(max(moments.total / moments.number, -1.0), 1.0)
         value = _variance(moments, spread)
         ends = _interval(moments, value, mean, spread, self.miss)

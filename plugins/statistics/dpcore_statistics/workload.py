@@ -1,21 +1,33 @@
 """Workload: linear queries on the cells of one column, by the best public strategy."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.rounding import up
 from dpcore_statistics.bars import cut_count
 from dpcore_statistics.columns import Cells
 from dpcore_statistics.statistic import Statistic
-from dpcore_statistics.strategies import Strategy, prefixes, ranges, strategy
+from dpcore_statistics.strategies import (
+    LARGEST_OPTIMISED,
+    Strategy,
+    best_strategy,
+    cells_strategy,
+    joint_half_widths,
+    longest_columns,
+    prefixes,
+    ranges,
+    single_half_widths,
+    strategy,
+)
 
 MOST_RANGED = 128  # cells of which all ranges are asked
 MOST_PREFIXES = 2048
@@ -28,7 +40,10 @@ class Workload(Statistic):
     Theorem: a record in cell i moves the measured sums A h by the length of column i of A, and a
     replaced one by the distance of two columns. A is public; it is computed when priced.
 
-    Intervals hold together (Šidák 1967 for Gaussian noise of any correlation).
+    In l1 prefixes and ranges are measured by a tree: levels whose weights add up to 1, so that a
+    record that comes or goes moves 1, and a replaced one at most 2.
+
+    Intervals hold together, by the joint law of the noise (`dpcore_models.measurements`).
 
     Total: as every statistic.
 
@@ -38,13 +53,20 @@ class Workload(Statistic):
         matrix: In place of `ask_for`: one row of weights a query, one weight a cell.
         edges: Of the cells of a range, increasing.
         bins: In place of edges: so many equal parts of the range.
+        bars: `joint`: by the joint law of the noise. `single`: from each number's own law, and
+            without delta from the cells, as before version 0.2.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"bars": "single"}}
 
     column: str
     ask_for: Literal["prefixes", "ranges", "cells"] = "prefixes"
     matrix: tuple[tuple[float, ...], ...] | None = None
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
+    bars: Literal["joint", "single"] = attrs.field(
+        default="joint", validator=one_of("joint", "single")
+    )
 
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
@@ -76,19 +98,21 @@ class Workload(Statistic):
             raise ParameterError("workload", "prefixes, ranges or cells", "ask_for", self.ask_for)
         return np.vstack([np.eye(cells), np.ones((1, cells))])
 
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return "records"
+
     def strategy(self, public: Public) -> Strategy:
-        """What is measured: the optimum in l2; the cells themselves in l1."""
-        # In l1 the cells themselves are measured: the optimum is for l2.
-        workload = self.wanted(len(self.cells(public).labels))
-        if self.norm(public) is Distance.L1:
-            cells = workload.shape[1]
-            return Strategy(
-                measured=np.eye(cells),
-                answers=workload,
-                total=float((workload**2).sum()),
-                least=0.0,
-            )
-        return strategy(tuple(map(tuple, workload.tolist())))
+        """What is measured: the optimum in l2; in l1 a tree, or the cells themselves."""
+        count, in_l1 = len(self.cells(public).labels), self.norm(public) is Distance.L1
+        workload = self.wanted(count)  # refuses what cannot be
+        is_joint = self.bars == "joint" and self.matrix is None
+        if is_joint and self.ask_for in ("prefixes", "ranges"):
+            n_is_public = public.domain.exact is not None
+            return best_strategy(self.ask_for, count, in_l1, n_is_public)
+        rows = tuple(map(tuple, workload.tolist()))
+        return cells_strategy(rows) if in_l1 else strategy(rows)
 
     def query(self, public: Public) -> SumQuery:
         """One query for all measured sums A h, clipped to the longest column of A."""
@@ -104,9 +128,12 @@ class Workload(Statistic):
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """Columns of A: their length, and their distance; a record in no cell has a column of 0."""
         strategy = self.strategy(public)
-        # A is the identity there: one cell, or one down and another up.
+        # Columns of A have length 1 there, and two of them may have no row in common.
         if query.distance is Distance.L1:
             return ByRelation(add_remove=1.0, replace_one=2.0)
+        if self.bars == "joint" and strategy.measured.shape[1] > LARGEST_OPTIMISED:
+            longest, farthest = longest_columns(strategy)
+            return ByRelation(add_remove=longest, replace_one=farthest)
         # The second is for a record that starts or ceases to count.
         replacement = max(strategy.farthest_columns, strategy.longest_column)
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
@@ -130,22 +157,16 @@ class Workload(Statistic):
 
     def half_widths(self, spread: NoiseLaw | None, public: Public) -> NDArray[np.float64]:
         """Of every answer, so that all hold together."""
-        answers = self.strategy(public).answers
+        strategy = self.strategy(public)
         if spread is None:
-            return np.full(len(answers), np.inf)
-        rounding = np.abs(answers).sum(axis=1) * spread.rounding
-        if isinstance(spread, NormalSpread):
-            # Normal combinations: one Šidák quantile, times the length of each answer's row.
-            z = spread.quantile(apart(self.miss, len(answers))) / spread.width
-            return np.asarray(
-                up(z * spread.width * np.linalg.norm(answers, axis=1), roundings=600) + rounding
-            )
-        half_width = spread.quantile(self.miss / answers.shape[1])  # of all measured sums together
-        return np.asarray(np.abs(answers).sum(axis=1) * half_width + rounding)
+            return np.full(len(strategy.answers), np.inf)
+        if self.bars == "single":
+            return single_half_widths(strategy.lengths, spread, self.miss)
+        return joint_half_widths(strategy, spread, self.miss)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table with a row for each query; all intervals hold together."""
-        values = self.strategy(public).answers @ np.asarray(answer.value, dtype=np.float64)
+        values = self.strategy(public).estimates(np.asarray(answer.value, dtype=np.float64))
         half = self.half_widths(answer.spread, public)
         low, high = values - half, values + half
         # Counts cannot be negative; weighted sums may be anything.
@@ -179,11 +200,7 @@ class Workload(Statistic):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The smallest and the largest half-width, and the certificate of the strategy."""
         half, strategy = self.half_widths(spread, public), self.strategy(public)
-        certificate = ""
-        if strategy.least:
-            excess = 100 * (strategy.total / strategy.least - 1)
-            certificate = f"; their variance is within {excess:.2g} % of the least"
         return (
             f"{len(half)} answers +- {half.min():.4g} to {half.max():.4g}, all "
-            f"together{certificate}",
+            f"together{strategy.certificate()}",
         )

@@ -8,7 +8,16 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Categories,
+    Domain,
+    Public,
+    PublicCoins,
+    Range,
+    SecretCoins,
+)
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
@@ -21,6 +30,7 @@ from statistics_checks import band
 QUERY = Query(name="r", shape=(3,), distance="linf", values="integers")
 ONE_WAY = attrs.evolve(bound(1.0, "linf"), range=1.0)
 LEARNER = BoundedMean(column="x", finest=0.25)
+OLD = attrs.evolve(LEARNER, count_clipped=False)
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
 
 
@@ -93,11 +103,11 @@ def facts(records=None, high=1e6):
     return Domain(columns={"x": Range(-high, high)}, exact=records)
 
 
-def value(values, name, args=None, records=None):
-    public = Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
-    (query,) = (q for q in LEARNER.queries(public) if q.name == name)
+def value(values, name, args=None, records=None, learner=LEARNER, mu=1.0):
+    public = Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
+    (query,) = (q for q in learner.queries(public) if q.name == name)
     query = attrs.evolve(query, args=args)
-    found = LEARNER.statistic(query, public.domain.project({"x": values}), public, SECRET)
+    found = learner.statistic(query, public.domain.project({"x": values}), public, SECRET)
     return np.asarray(found), query
 
 
@@ -110,15 +120,27 @@ def test_counts_are_those_of_larger_values():
     assert grid[-2] < 1e6 <= grid[-1]
 
 
-@pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])
-def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(adjacency):
+EXPECTED = [  # of (w, t, v (b - 1/2)): what comes or goes, and two that are farthest
+    (ADD_REMOVE, OLD, 1.0, math.sqrt(1.5)),
+    (REPLACE_ONE, OLD, 1.0, 2.0),
+    (ADD_REMOVE, LEARNER, 1.0, math.sqrt(1.5 + 1 / 16)),
+    (REPLACE_ONE, LEARNER, 1.0, math.sqrt(4 + 1 / 4)),
+    (ADD_REMOVE, LEARNER, None, 1 + math.sqrt(0.5) + 1 / 8),
+    (REPLACE_ONE, LEARNER, None, 2 + 1 / 4),
+]
+
+
+@pytest.mark.parametrize(("adjacency", "learner", "mu", "expected"), EXPECTED)
+def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(
+    adjacency, learner, mu, expected
+):
     records = 2 if adjacency is REPLACE_ONE else None
-    public = Public(domain=facts(records), coins=PublicCoins(1), mu=1.0)
+    public = Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
     claims = {
-        q.name: BoundedMeanBound().sensitivity(q, LEARNER, public, adjacency)
-        for q in LEARNER.queries(public)
+        q.name: BoundedMeanBound().sensitivity(q, learner, public, adjacency)
+        for q in learner.queries(public)
     }
-    points = (-1e6, -3.0, 0.0, 0.2, 40.0, 1e6)
+    points = (-1e6, -0.2499999, -3.0, 0.0, 0.2, 40.0, 1e6)
     firsts = [[5.0, x] for x in points]
     seconds = [[5.0]] if adjacency is ADD_REMOVE else firsts
     move = reach = 0.0
@@ -127,13 +149,14 @@ def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(adjacency
         change = value(first, "bound")[0] - value(second, "bound")[0]
         move, reach = max(move, np.abs(change).max()), max(reach, np.ptp(change))
         for g in far:
-            pair = (value(one, "mean", {"bound": g}, records)[0] for one in (first, second))
-            far[g] = max(far[g], float(np.linalg.norm(np.subtract(*pair))))
+            pair = (
+                value(one, "mean", {"bound": g}, records, learner, mu)[0] for one in (first, second)
+            )
+            far[g] = max(far[g], float(np.linalg.norm(np.subtract(*pair), 2 if mu else 1)))
     assert move == claims["bound"].value == 1
     assert reach == claims["bound"].range == 1
     assert max(far.values()) <= claims["mean"].value
     assert far[0.25] == pytest.approx(claims["mean"].value, rel=1e-6)
-    expected = math.sqrt(1.5) if adjacency is ADD_REMOVE else 2.0
     assert claims["mean"].value == pytest.approx(expected, rel=1e-6)
 
 
@@ -150,20 +173,73 @@ def plan(**budget):
 
 def test_the_bound_fits_the_values_and_the_mean_is_covered():
     values = np.random.default_rng(0).lognormal(3.0, 0.5, 2000)
-    priced, found, draws = plan(), 0, 60
+    priced, found, beyond, draws = plan(), 0, 0, 60
     for seed in range(draws):
         outcome = priced.run({"x": values}, secret=SecretCoins.rehearsal(seed))
         (figures,) = outcome.models["release"].tables.values()
-        largest = figures.estimate[2]
+        largest = figures.estimate[3]
         assert np.quantile(values, 0.5) < largest <= 4 * 2 ** math.ceil(math.log2(values.max()))
         clipped = np.clip(values, -largest, largest).mean()
         found += figures.low[0] <= clipped <= figures.high[0]
+        beyond += figures.low[2] <= np.count_nonzero(values > largest) <= figures.high[2]
+        is_warned = "THE MEAN OF THE VALUES AS THEY ARE" in figures.covers
+        assert is_warned or np.mean(values > largest) < 0.02
     assert found >= band(draws)[0]
+    assert beyond >= band(draws)[0]
 
 
 def test_a_walk_without_values_stops_at_once_and_one_without_end_at_the_last():
     priced = plan(epsilon=20.0, delta=1e-6)
     (figures,) = priced.run({"x": []}).models["release"].tables.values()
-    assert figures.estimate[2] == 0.25
+    assert figures.estimate[3] == 0.25
     (figures,) = priced.run({"x": [1e6] * 3000}).models["release"].tables.values()
-    assert figures.estimate[2] == 2.0**20
+    assert figures.estimate[3] == 2.0**20
+
+
+def test_a_bound_that_is_too_small_is_said_in_plain_words():
+    """Few records and little budget: the walk stops early, and the mean is far from the truth."""
+    values = np.random.default_rng(0).lognormal(6.0, 0.7, 60)
+    priced, warned, wrong, covered = plan(epsilon=0.4, delta=1e-6), 0, 0, 0
+    for seed in range(20):
+        (figures,) = (
+            priced.run({"x": values}, secret=SecretCoins.rehearsal(seed))
+            .models["release"]
+            .tables.values()
+        )
+        is_wrong = not figures.low[0] <= values.mean() <= figures.high[0]
+        says_so = "THE MEAN OF THE VALUES AS THEY ARE" in figures.covers
+        assert says_so or not is_wrong
+        wrong, warned = wrong + is_wrong, warned + ("IS NOT THE MEAN" in figures.covers)
+        count = np.count_nonzero(values > figures.estimate[3])
+        covered += figures.low[2] <= count <= figures.high[2]
+    assert wrong > 10
+    assert 0 < warned <= wrong
+    assert covered >= band(20)[0]
+
+
+def test_means_by_group_share_one_bound_and_move_as_claimed():
+    domain = Domain(columns={"x": Range(-1e6, 1e6), "g": Categories(("a", "b"))}, exact=None)
+    points = [(x, g) for x in (-1e6, -7.999999, 0.0, 40.0) for g in "ab"]
+    for adjacency, mu in itertools.product((ADD_REMOVE, REPLACE_ONE), (1.0, None)):
+        learner = attrs.evolve(LEARNER, by=("g",))
+        exact = 1 if adjacency is REPLACE_ONE else None
+        public = Public(domain=attrs.evolve(domain, exact=exact), coins=PublicCoins(1), mu=mu)
+        _, query = learner.queries(public)
+        claim = BoundedMeanBound().sensitivity(query, learner, public, adjacency)
+        asked = attrs.evolve(query, args={"bound": 8.0})
+        rows = []
+        for x, g in points:
+            records = public.domain.project({"x": [x], "g": [g]})
+            rows.append(np.asarray(learner.statistic(asked, records, public, SECRET)).ravel())
+        rows = np.array(rows)
+        w = 1.0 if exact and mu else math.sqrt(0.5)
+        v = 0.5 if mu else 0.25
+        blocks = np.zeros((len(points), 2, 3))
+        for index, (x, g) in enumerate(points):
+            blocks[index, "ab".index(g)] = (w, np.clip(x / 8, -1, 1), v * ((abs(x) > 8) - 0.5))
+        assert rows == pytest.approx(blocks.reshape(len(points), -1), abs=1e-9)
+        others = rows if exact else np.zeros((1, rows.shape[1]))
+        order = 2 if mu else 1
+        far = max(np.linalg.norm(rows - row, ord=order, axis=1).max() for row in others)
+        assert far <= claim.value
+        assert far == pytest.approx(claim.value, rel=1e-6)

@@ -119,7 +119,7 @@ def test_an_interval_holds_a_quantile_of_the_values(size, mechanism):
     draws, rng = 60, np.random.default_rng(size)
     values = np.where(rng.random(size) < 0.4, 2.0, 10 * rng.beta(1, 3, size))  # an atom of 40 %
     delta = 1e-6 if isinstance(mechanism, Exponential) else 0.0
-    learner = Quantiles(column="x", quantiles=(0.3, 0.5), points=101)
+    learner = Quantiles(column="x", quantiles=(0.3, 0.5), points=101, method="choice")
     priced = plan(learner, mechanism, domain(), delta=delta, epsilon=2.0)
     found = np.zeros(2)
     for seed in range(draws):
@@ -143,7 +143,7 @@ def test_intervals_shrink_with_the_records_and_are_everything_for_few():
 
 def test_thousands_of_ties_neither_fail_nor_hide_the_quantile():
     """A float softmax underflows to 0/0 here, and gaps between equal values have no width."""
-    learner = Quantiles(column="x", quantiles=(0.1, 0.5, 0.9), points=1001)
+    learner = Quantiles(column="x", quantiles=(0.1, 0.5, 0.9), points=1001, method="choice")
     priced = plan(learner, Exponential(), domain(), epsilon=1.0)
     values = np.repeat([1.0, 7.0], [4000, 6000])
     assert published(priced, values, 5)["estimate"] == pytest.approx((1.0, 7.0, 7.0), abs=1e-9)
@@ -160,6 +160,8 @@ def test_thousands_of_ties_neither_fail_nor_hide_the_quantile():
         {"quantiles": (0.1234,)},
         {"points": 1},
         {"points": 1 << 17},
+        {"method": "recursion"},
+        {"by": ("g",), "method": "choice"},
     ],
 )
 def test_quantiles_that_cannot_be_are_refused(wrong):

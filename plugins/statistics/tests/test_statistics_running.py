@@ -243,7 +243,7 @@ def test_persons_cost_all_their_records_or_are_clipped_over_all_periods(total):
     plans = [
         planned(Running(column="t", edges=EDGES, amount=total, **fields), domain=domain,
                 adjacency=adjacency)
-        for fields in ({}, {"clip": "person", "counts_for": 1.0})
+        for fields in ({}, {"clip": "person", "states_unit": total is not None})
     ]  # fmt: skip
     one = planned(Running(column="t", edges=EDGES, amount=total))
     of_one, of_three, clipped = (plan.schedule.asks[0].sensitivity.value for plan in (one, *plans))

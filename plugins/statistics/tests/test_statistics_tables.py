@@ -50,6 +50,9 @@ CASES = [
     Table(marginals={"g": ("g",)}),
     Workload(column="x", bins=5, ask_for="prefixes"),
     Workload(column="x", bins=5, ask_for="ranges"),
+    Workload(column="x", bins=40, ask_for="prefixes"),  # in l1 a tree
+    Workload(column="x", bins=20, ask_for="ranges"),
+    Workload(column="x", bins=5, ask_for="prefixes", bars="single"),
     Workload(column="g", ask_for="cells"),
     Workload(column="g", matrix=((1.0, -1.0, 0.0), (0.5, 0.5, 1.0))),
 ]

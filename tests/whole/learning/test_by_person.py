@@ -31,14 +31,15 @@ from doubles import domain, table
 FACTS = attrs.evolve(domain(), exact=None, limit=500, people=People(column="id", records=5))
 PUBLIC = Public(domain=FACTS, coins=PublicCoins(1), mu=1.0)
 LEARNERS = [
-    Count(clip="person"),
-    Count(clip="person", counts_for=3),
+    Count(clip="person", states_unit=False),
+    Count(clip="person", states_unit=False, counts_for=3),
     Total(column="a", clip="person"),
     Total(column="a", clip="person", counts_for=1.5),
     Mean(column="a", clip="person"),
     Mean(column="a", clip="person", distance="l1"),
     Variance(column="a", clip="person", counts_for=2.0),
-    Histogram(column="a", bins=4, clip="person"),
+    Histogram(column="a", bins=4, clip="person", states_unit=False),
+    Mean(column="a", by=("b",), bins={"b": 3}, clip="person"),
     GroupBy(by=("b",), bins={"b": 3}, column="a", clip="person", counts_for=2.0),
 ]
 
@@ -110,7 +111,9 @@ def of_neighbours(learner, query, made, public):
 
 
 @pytest.mark.parametrize("total", [of_blocks, of_records, of_neighbours])
-@pytest.mark.parametrize("learner", [Count(clip="person"), Mean(column="a", clip="person")])
+@pytest.mark.parametrize(
+    "learner", [Count(clip="person", states_unit=False), Mean(column="a", clip="person")]
+)
 def test_wrong_clippings_are_caught(total, learner):
     failed = {v.law.id for v in person_sum_verdicts(case(learner), total) if v.failed}
     if total is not of_neighbours:  # one person alone is a run of their own
@@ -128,10 +131,10 @@ def claim(learner, relation, records):
 @pytest.mark.parametrize(
     ("learner", "clip", "replaced"),
     [
-        (Count(clip="person"), 1.0, 1.0),
+        (Count(clip="person", states_unit=False), 1.0, 1.0),
         (Total(column="a", clip="person"), 1.0, 2.0),
         (Mean(column="a", clip="person"), math.sqrt(1.5), 2.0),
-        (Histogram(column="a", bins=4, clip="person"), 1.0, math.sqrt(2)),
+        (Histogram(column="a", bins=4, clip="person", states_unit=False), 1.0, math.sqrt(2)),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -144,8 +147,8 @@ def test_a_person_moves_a_sum_by_the_clip_whatever_k(learner, clip, replaced, re
 
 
 def test_a_clip_that_k_records_do_not_reach_costs_what_they_do():
-    assert claim(Count(clip="person", counts_for=4), ADD_REMOVE, 3).value == 3.0
-    assert claim(Count(clip="person", counts_for=4), ADD_REMOVE, 5).value == 4.0
+    assert claim(Count(clip="person", states_unit=False, counts_for=4), ADD_REMOVE, 3).value == 3.0
+    assert claim(Count(clip="person", states_unit=False, counts_for=4), ADD_REMOVE, 5).value == 4.0
 
 
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
@@ -218,9 +221,9 @@ def width(published):
 
 def test_what_no_person_is_known_of_is_refused():
     with pytest.raises(ParameterError, match="domain with people"):
-        priced(Count(clip="person"), people=None)
+        priced(Count(clip="person", states_unit=False), people=None)
     with pytest.raises(ParameterError, match="whole number"):
-        priced(Count(clip="person", counts_for=1.5))
+        priced(Count(clip="person", states_unit=False, counts_for=1.5))
     with pytest.raises(ParameterError, match="clip: person"):
         Count(counts_for=2)
     query = SumQuery(name="q", shape=(2,), distance="l2", sum=Sum(clip=1.0, person=1.0))

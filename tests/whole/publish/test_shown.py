@@ -1,5 +1,6 @@
 """What objects show of themselves in a notebook and on paper: public facts, all text escaped."""
 
+import math
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -228,4 +229,37 @@ def test_figures_are_shown_with_all_columns():
         ["ward", "estimate", "low", "high"],
         ["a", "1.5", "1", "2"],
         ["b", "2", "not", "stated", "not", "stated"],
+    ]
+
+
+def test_an_interval_as_it_is_printed_holds_the_whole_interval():
+    numbers = np.random.default_rng(7).normal(size=400) * 10.0 ** np.arange(400).clip(0, 9)
+    numbers[:2] = 10010.57, -10010.57
+    figures = Figures(
+        about={"cell": tuple(map(str, range(400)))},
+        estimate=numbers,
+        low=numbers - 0.3,
+        high=numbers + 0.3,
+        level=0.95,
+        covers="noise only",
+    )
+    for digits in (4, 6):
+        for (_, _, low, high), number in zip(figures.printed_rows(digits), numbers, strict=True):
+            assert float(low) <= number - 0.3 < number + 0.3 <= float(high)
+    # And not by more than one unit of the last digit.
+    assert figures.printed_rows()[0][1:] == ("10010", "10010", "10020")
+
+
+def test_flags_and_texts_in_a_table_are_printed_as_they_are():
+    figures = Figures(
+        about={"smoker": (True, False), "count": ("2", "x")},
+        estimate=np.array([1.0, 2.5]),
+        low=np.array([0.0, -math.inf]),
+        high=np.array([2.0, math.inf]),
+        level=0.95,
+        covers="noise only",
+    )
+    assert figures.printed_rows() == [
+        ("True", "2", "1", "0", "2"),
+        ("False", "x", "2.5", "not stated", "not stated"),
     ]

@@ -1,1 +1,1 @@
-"""Linear measurements of one exact vector of counts: residuals, their noise, what follows."""
+"""Linear measurements of one vector of counts: residuals, strategies, bars from their noise."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property, lru_cache
-from typing import Literal
+from typing import Any, Literal, cast
 
 import attrs
 import numpy as np
@@ -13,12 +13,15 @@ from numpy.typing import NDArray
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.rounding import up
 from dpcore_models.measurements.allocation import Allocation, least_largest, least_total
-from dpcore_models.measurements.joint import simulated_quantile
+from dpcore_models.measurements.joint_band import simulated_half_width
 from dpcore_models.measurements.residuals import PLACES, Residuals
 from dpcore_models.measurements.workload import Workload
 
 Objective = Literal["total", "each", "largest"]
-FINE = 64.0  # steps of its grid from which on sums of noise are taken for normal
+FINE = 64.0
+"""Steps of its grid from which on sums of noise are taken for normal."""
+MOST_SIMULATED = 1 << 11
+"""Whole numbers up to which the joint law of their noise is simulated."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -51,16 +54,27 @@ class Plan:
 
     def half_widths(self, spread: NoiseLaw | None, miss: float) -> NDArray[np.float64]:
         """Of the cells of every table, so that all cells of all tables hold together."""
-        cells = self.residuals.workload.table_cells
+        workload = self.residuals.workload
         if spread is None:
-            return np.full(len(cells), math.inf)
+            return np.full(len(workload.tables), math.inf)
         coefficients = np.ldexp(self.residuals.coefficients(), PLACES)
-        rounding = coefficients * spread.rounding
-        # Another law, or a coarse grid: all noises in their intervals together.
-        if not isinstance(spread, NormalSpread) or spread.width < FINE * spread.step:
-            return coefficients * spread.quantile(apart(miss, self.residuals.size)) + rounding
-        quantile = joint_quantile(self.residuals, miss)
-        return np.asarray(up(quantile * self.deviations(spread.width) + rounding, roundings=600))
+        deviations, law = self.deviations(spread.std), of_unit_width(spread)
+        if law == NormalSpread(width=1.0):
+            single = law.quantile(apart(miss, workload.answers)) * deviations
+        else:
+            # Another law, or a coarse grid: all noises in their intervals together.
+            single = coefficients * spread.quantile(apart(miss, self.residuals.size))
+        # One or the other for all tables: each of them holds for all together.
+        joint = joint_width(self.residuals, law, miss) * deviations
+        half = joint if bool((joint <= single).all()) else single
+        return np.asarray(up(half + coefficients * spread.rounding, roundings=600))
+
+
+def of_unit_width(spread: NoiseLaw) -> NoiseLaw:
+    """The law of noise as a multiple of its standard deviation: normal where the grid is fine."""
+    if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
+        return NormalSpread(width=1.0)
+    return attrs.evolve(cast(Any, spread.over(spread.std)), rounding=0.0)
 
 
 def _root(squared: int) -> float:
@@ -89,24 +103,29 @@ def plan(
 
 
 @lru_cache(maxsize=32)
-def joint_quantile(residuals: Residuals, miss: float) -> float:
-    """How many standard deviations all cells of all tables lie from the truth at most.
+def joint_width(residuals: Residuals, law: NoiseLaw, miss: float) -> float:
+    """How many standard deviations all cells of all tables lie from the truth at most, by their
+    joint law; infinite where that is not simulated.
 
-    It is simulated where that is cheap, and never above Šidák's.
+    Args:
+        law: Of the noise of every whole number, of standard deviation 1 (`of_unit_width`).
     """
     workload = residuals.workload
-    sidak = NormalSpread(width=1.0).quantile(apart(miss, workload.answers))
+    if residuals.size > MOST_SIMULATED:
+        return math.inf
     deviations = np.sqrt(workload.variances(residuals.noise(1.0)))
 
-    def largest(normals: NDArray[np.float64]) -> NDArray[np.float64]:
-        tables = residuals.estimates(normals, 0.0 if workload.total_known else None)
+    def largest(noise: NDArray[np.float64]) -> NDArray[np.float64]:
+        tables = residuals.estimates(noise, 0.0 if workload.total_known else None)
         shares = [
-            np.abs(noise[:, *workload.published(table)]).reshape(len(normals), -1).max(axis=1)
+            np.abs(errors[:, *workload.published(table)]).reshape(len(noise), -1).max(axis=1)
             / deviation
-            for noise, table, deviation in zip(tables, workload.tables, deviations, strict=True)
+            for errors, table, deviation in zip(tables, workload.tables, deviations, strict=True)
             if deviation > 0
         ]
         return np.asarray(np.max(shares, axis=0), dtype=np.float64)
 
-    simulated = simulated_quantile(largest, residuals.size, miss)
-    return sidak if simulated is None else min(sidak, up(simulated, roundings=600))
+    work = 4 * residuals.size + sum(cells << len(table) for cells, table in zip(
+        map(workload.cells, workload.varying), workload.varying, strict=True
+    ))  # fmt: skip
+    return up(simulated_half_width(largest, residuals.size, work, law, miss), roundings=600)

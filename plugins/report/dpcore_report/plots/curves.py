@@ -44,6 +44,9 @@ def draw_curve(axes: Any, curve: Curve, epsilon: float, delta: float, pen: Pen =
     if delta > 0:
         axes.plot([delta], [epsilon], "o", color=pen.ink, markersize=5)
     axes.set(xlabel="delta", ylabel="epsilon at most", xscale="log")
+    # Plain texts such as 1e-05: powers set as formulas cost more than all the rest of a picture.
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
     axes.set_ylim(bottom=0)
 
 

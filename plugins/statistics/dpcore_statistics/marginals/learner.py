@@ -65,6 +65,11 @@ class Marginals(Statistic):
     weights: dict[str, float] = attrs.field(factory=dict)
     display: bool = False
 
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return "records"
+
     def norm(self, public: Public) -> Distance:
         """l2: the basis has the least noise there alone.
 

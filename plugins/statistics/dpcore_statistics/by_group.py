@@ -1,0 +1,243 @@
+r"""By group: one question asked in every group of public keys, at the price of one group.
+
+Theorem: groups do not overlap, so that a record adds its contribution to the block of its own group
+and zeros to all others. Let A be the longest contribution to the question, and R the most that a
+replaced record moves its answer by where the number of records is private. A record that comes or
+goes moves all blocks by A. A replaced one moves them by at most R within its group, and between two
+groups by :math:`\sqrt2A` in l2, as blocks are orthogonal, or 2 A in l1; with a single group, which
+it may leave or enter, by A. Both are attained wherever A and R are.
+
+The number of records in a group is private, even where that of all records is public: records may
+change their group. So all of a question is evaluated for a private number of records.
+
+A person's k records may lie in k groups, or in one. The latter moves the blocks farther: k A.
+"""
+
+import math
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Self
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, SumQuery
+from dpcore.errors import ParameterError
+from dpcore.interval import NoiseLaw, apart
+from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.rounding import up
+from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
+
+MOST_GROUPS = MOST_CELLS // 2
+
+Edges = Mapping[str, tuple[Any, ...]]
+
+
+def groups_of(
+    domain: Domain, by: tuple[str, ...], edges: Edges, bins: Mapping[str, int], owner: str
+) -> Marginal:
+    """The groups: every combination of the keys' cells, empty ones too.
+
+    Args:
+        owner: Who asks, for errors.
+
+    Raises:
+        ParameterError: a key stands twice, edges are about another column, or there are too many
+            groups.
+    """
+    # The same key twice would make cells that no record can be in.
+    if len({*by}) < len(by):
+        raise ParameterError(owner, "different columns", "by", by)
+    for field, cuts in (("edges", edges), ("bins", bins)):
+        # Edges of a column that is no key would be dropped in silence: refuse them.
+        if extra := sorted({*cuts} - {*by}):
+            raise ParameterError(owner, "the columns under by", field, extra[0])
+    cells = (Cells.of(domain, name, edges.get(name), bins.get(name)) for name in by)
+    marginal = Marginal(name="", columns=tuple(cells))
+    if marginal.size > MOST_GROUPS:
+        raise ParameterError(owner, f"1 to {MOST_GROUPS} groups", "by", marginal.size)
+    return marginal
+
+
+def inside(public: Public) -> Public:
+    """What is public of the records of a group: not how many they are, only how many at most."""
+    domain = public.domain
+    return attrs.evolve(public, domain=attrs.evolve(domain, exact=None, limit=domain.at_most))
+
+
+def groups_moved(contribution: float, within: float, groups: int, norm: Distance) -> ByRelation:
+    """The theorem above: what one record moves all groups by.
+
+    Args:
+        contribution: A. within: R, with a private number of records.
+    """
+    # Blocks are orthogonal in l2; in l1 both count in full.
+    factor = 2.0 if norm is Distance.L1 else ROOT_TWO
+    # A single group is left or entered: there is no second one for the record to move to.
+    between = contribution if groups == 1 else up(factor * contribution, roundings=2)
+    return ByRelation(add_remove=contribution, replace_one=max(within, between))
+
+
+def group_weight(norm: Distance, replaces: bool) -> float:
+    """w of a count beside sums, by default: what costs nothing under replacement, in l2."""
+    # Two groups: sqrt(2 (1 + w^2)) is 2 up to w = 1, as the values alone move by.
+    return 1.0 if replaces and norm is Distance.L2 else math.sqrt(0.5)
+
+
+@attrs.frozen(kw_only=True)
+class ByGroup(Statistic):
+    """A statistic of all records, or of every group of them.
+
+    Args:
+        by: Columns whose combinations are the groups; all records are one group if left out.
+    """
+
+    by: tuple[str, ...] = ()
+
+    def cuts(self) -> tuple[Edges, Mapping[str, int]]:
+        """Edges and numbers of bins of the keys that are ranges, by column."""
+        return {}, {}
+
+    def one_group(self, public: Public) -> Self:
+        """The same question, asked in one group, with bars that hold together over all of them."""
+        level = 1 - apart(self.miss, self.groups(public).size)
+        return attrs.evolve(self, by=(), level=level)
+
+    @abstractmethod
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: what each record adds to the question without groups. Shape (n, *shape)."""
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups, as `groups_of` makes them."""
+        return groups_of(public.domain, self.by, *self.cuts(), type(self).__name__.lower())
+
+    def planned(self, public: Public) -> SumQuery:
+        """The question's query, or that of all groups: a block for each, in their order."""
+        groups = self.groups(public).size
+        if not self.by:
+            return self.query(public)
+        query = self._inner(public)
+        if groups * query.real_size > MOST_CELLS:
+            needed = f"at most {MOST_CELLS} numbers in all groups"
+            raise ParameterError(query.name, needed, "by", groups * query.real_size)
+        return attrs.evolve(query, shape=(groups, *query.shape))
+
+    def _inner(self, public: Public) -> SumQuery:
+        """The query of one group."""
+        return self.one_group(public).query(inside(public))
+
+    def entries(self, query: SumQuery) -> int:
+        """How many numbers of one contribution may be other than 0: those of its group."""
+        return math.prod(query.shape[1:]) if self.by else super().entries(query)
+
+    def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """The question's own theorem, or by group the one above."""
+        if not self.by:
+            return self.moved(query, public)
+        norm = query.distance
+        inner = attrs.evolve(self._inner(public), distance=norm, norms=(norm,))
+        within = self.one_group(public).moved(inner, inside(public))
+        if isinstance(within, Refused):
+            return within
+        return groups_moved(within.add_remove, within.replace_one, query.shape[0], norm)
+
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: what each record adds, by group in its own group's block alone."""
+        if not self.by:
+            return self.rows(query, block, public)
+        group = self.groups(public).index(block)
+        rows = self.one_group(public).rows(self._inner(public), block, inside(public))
+        vectors, inner = np.zeros((len(block), *query.shape)), np.flatnonzero(group >= 0)
+        vectors[inner, group[inner]] = rows[inner]
+        return vectors
+
+    def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum, each group's by itself.
+
+        One record's partial is that of the question, in one block: no longer than the clip.
+        """
+        if not self.by:
+            return super().partial(query, block, public)
+        group = self.groups(public).index(block)
+        learner, inner, facts = self.one_group(public), self._inner(public), inside(public)
+        high, low = np.zeros((2, *query.shape), dtype=np.int64)
+        # Sorted by group, so that the records of each are one slice.
+        order = np.argsort(group, kind="stable")
+        bounds = np.searchsorted(group[order], np.arange(query.shape[0] + 1))
+        for number in np.flatnonzero(np.diff(bounds)).tolist():
+            records = block.take(order[bounds[number] : bounds[number + 1]])
+            part = learner.partial(inner, records, facts)
+            high[number], low[number] = part.high, part.low
+        return Exact(high=high, low=low, exponent=query.sum.unit)
+
+    def published(self, answer: Answer, public: Public) -> Statistics:
+        """The question's tables, or one with the rows of every group, its keys first."""
+        if not self.by:
+            return self.tables(answer, public)
+        learner, facts, figures = self.one_group(public), inside(public), []
+        inner = self._inner(public)
+        for value in np.asarray(answer.value):
+            group_answer = attrs.evolve(answer, query=inner, value=value)
+            (table,) = learner.tables(group_answer, facts).tables.values()
+            figures.append(table)
+        return Statistics.of(stacked(self.groups(public).about, figures, self.level))
+
+    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """What `expected` says of the question, for every group where there are some."""
+        if not self.by:
+            return self.expected(public, spread)
+        count = self.groups(public).size
+        lines = self.one_group(public).expected(inside(public), spread)
+        return tuple(f"{line}, in each of {count} groups, all together" for line in lines)
+
+
+@attrs.frozen(kw_only=True)
+class ByRanges(ByGroup):
+    """A statistic of all records, or of every group, whose keys may be ranges.
+
+    Args:
+        edges: Of the cells of a key that is a range, by column: increasing.
+        bins: In place of edges, by column: so many equal parts of the range.
+    """
+
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
+
+    def cuts(self) -> tuple[Edges, Mapping[str, int]]:
+        """Edges and numbers of bins, as declared."""
+        return self.edges, self.bins
+
+
+def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level: float) -> Figures:
+    """One table of the rows of every group.
+
+    Args:
+        about: The groups' keys, one entry a group. figures: One table a group, of equal form.
+        level: At which the bars of each statistic hold together over all groups.
+    """
+    first, keys = figures[0], list(zip(*about.values(), strict=True))
+    size = first.estimate.size
+    rows = [key for key in keys for _ in range(size)]
+    columns = dict(zip(about, zip(*rows, strict=True), strict=True))
+    numbers = {
+        field.name: np.concatenate([getattr(table, field.name) for table in figures])
+        for field in attrs.fields(Figures)
+        if isinstance(getattr(first, field.name), np.ndarray)
+    }
+    # Two statistics of one group have bars of their own: each holds together over the groups.
+    joint = first.joint or size == 1
+    apart_clause = "" if joint else "; of each statistic they hold together over all groups"
+    return attrs.evolve(
+        first,
+        about={
+            **columns,
+            **{name: len(keys) * tuple(cells) for name, cells in first.about.items()},
+        },
+        level=level,
+        joint=joint,
+        covers=f"{first.covers}{apart_clause}",
+        **numbers,
+    )

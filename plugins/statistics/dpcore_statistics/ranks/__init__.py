@@ -1,0 +1,1 @@
+"""Ranks: quantiles that follow from noisy counts of the values up to public points."""
