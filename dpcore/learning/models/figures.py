@@ -224,6 +224,7 @@ class Statistics(Shown):
     """
 
     tables: Mapping[str, Figures]
+    __str__ = Shown.text
 
     def __attrs_post_init__(self) -> None:
         need(
