@@ -72,6 +72,7 @@ LEARNERS = {
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 4}, "column": "b"},
     "statistics.histogram": {"column": "a", "bins": 4},
+    "statistics.marginals": {"columns": ("a", "b"), "bins": {"a": 2, "b": 2}},
     "statistics.mean": {"column": "a"},
     "statistics.quantiles": {"column": "a", "points": 5},
     "statistics.running": {"column": "a", "edges": (-1.0, 0.0, 1.0)},
