@@ -17,7 +17,7 @@ from dpcore.errors import DpcoreError, below, one_line
 from dpcore.guarantee import Guarantee
 from dpcore.learner import Model, Published
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
-from dpcore.learning.models.figures import DISPLAY, ESTIMATE, HIGH, LOW, Figures, Statistics
+from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.publish.folder import MODEL
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
     from dpcore.publish.folder import Run
 
-_EDGES = (ESTIMATE, LOW, HIGH)
 _SHOWN = 60  # rows of a table; its file holds all
 
 
@@ -156,9 +155,8 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
 def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
-        rows, display = figures.printed_rows(), [DISPLAY] if figures.display is not None else []
-        headings = (*figures.about, *_EDGES, *display)
-        console.print(columns(*headings, title=name, rows=rows[:_SHOWN]))
+        rows = figures.printed_rows()
+        console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
         if len(rows) > _SHOWN:
             console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
         console.print(f"{figures.bars}.", markup=False)

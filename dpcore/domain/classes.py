@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories, Category, paired
 from dpcore.errors import UnfitTargetError, need
+from dpcore.records.pieces import read_once
 
 
 @attrs.frozen
@@ -67,7 +68,7 @@ class Classes:
 
     def centred(self, values: Any) -> NDArray[np.float64]:
         """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
-        codes = self._categories().codes(values)
+        codes = read_once(self, values, self._categories().codes)
         if self.count > 2:
             return codes.astype(np.float64)
         # An unknown class has code -1, and lies in the middle of two.
@@ -105,7 +106,7 @@ class Classes:
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are none of the classes. Shape (n,)."""
-        return self._categories().misfits(values)
+        return read_once(self, values, self._categories().codes) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -6,6 +6,7 @@ entry counts as is the rule of `dpcore.records.cells`, from its own content alon
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type, is_finite, need_field, unboxed
 from dpcore.errors import need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
+from dpcore.records.pieces import read_once
 
 Category = str | int | float
 
@@ -147,7 +149,7 @@ class Range:
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """What entries count as; NaN for what is no number. Shape (n,)."""
-        return numbers(values)
+        return read_once(self, values, numbers)
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
         """Entries that count as these, as a file would hold them. Shape (n,)."""
@@ -186,7 +188,7 @@ class Dates(Range):
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
-        return days(values)
+        return read_once(self, values, days)
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
         """Days since 1970-01-01 as texts of dates with a time of day. Shape (n,)."""
@@ -282,7 +284,7 @@ class Categories:
             targets = [*range(len(self.values)), *(code[key(value)] for _, value in self.spellings)]
             cells = index([*self.values, *(cell for cell, _ in self.spellings)])
             code = {cell: targets[place] for cell, place in cells.items()}
-        return coded(values, code, unknown)
+        return read_once(self, values, partial(coded, code=code, unknown=unknown))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width): -1/+1, or a one-hot; zeros where unknown and without default."""

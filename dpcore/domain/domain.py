@@ -11,6 +11,7 @@ they are -1 and +1, of more a code. A domain without a target has no labels: the
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any
 
 import attrs
@@ -36,7 +37,8 @@ from dpcore.errors import (
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.location import Holds
-from dpcore.records.records import Records
+from dpcore.records.pieces import KeptColumn
+from dpcore.records.records import LaterFeatures, Records
 from dpcore.rounding import down, up
 
 Column = Range | Categories | Texts
@@ -314,10 +316,15 @@ class Domain:
         return self.labels.half_width
 
     def parse(self, table: Table) -> dict[str, Any]:
-        """The declared columns, those of numbers as floats: a text is read once, NaN is none."""
+        """The declared columns, those of numbers as floats: a text is read once, NaN is none.
+
+        A `KeptColumn` stays one: it knows what its rule has read.
+        """
         # A date or a category keeps its cells: a float there would be none.
         return {
-            name: rule.numbers(table[name]) if type(rule) is Range else table[name]
+            name: rule.numbers(column)
+            if not isinstance(column := table[name], KeptColumn) and type(rule) is Range
+            else column
             for name, rule in self.rules.items()
         }
 
@@ -356,12 +363,23 @@ class Domain:
         if self.labelled and self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
         # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
-        features = self.encode(table)
+        is_kept = all(isinstance(table[name], KeptColumn) for name in self.columns if name in table)
+        features: Any = self._encode_later(table) if is_kept else self.encode(table)
         if not self.labelled:
             return Records(features=features, labels=np.zeros(features.shape[0]))
         labels = self.centre(table[self.target])
         need(labels.shape[0] == features.shape[0], SourceError, "the columns are not equally long")
         return Records(features=features, labels=labels)
+
+    def _encode_later(self, table: Table) -> LaterFeatures:
+        """What `encode` makes of columns that are equally long, each when it is used."""
+        makers, start = {}, 0
+        for name, column in self.columns.items() if self.norm is None else ():
+            makers[start, start + column.width] = partial(column.encode, table[name])
+            start += column.width
+        # A norm scales whole rows.
+        makers[0, self.width] = partial(self.encode, table)
+        return LaterFeatures((len(table[next(iter(self.columns))]), self.width), makers)
 
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
         """Columns that do not fit: (column, first such row, the rule). For the operator only."""

@@ -153,14 +153,12 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         require_fit(domain, table, parsed)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
-    persons, coins = None, None
+    # Projection maps each record into the domain by itself; every later bound relies on that.
+    records, persons, coins, rows = domain.project(parsed), None, None, np.arange(0)
     if domain.people is not None:
         usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
-        persons, coins = usage.codes[usage.rows], usage.persons
-        table = {name: cells(table[name])[usage.rows] for name in domain.rules}
-        parsed = {name: cells(parsed[name])[usage.rows] for name in domain.rules}
-    # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = attrs.evolve(domain.project(parsed), persons=persons)
+        persons, coins, rows = usage.codes[usage.rows], usage.persons, usage.rows
+        records = attrs.evolve(records.take(rows), persons=persons)
     count = len(records)
     _require_count(domain, count)
     # A secret order: learners that read in file order, or blocks, get no information from places.
@@ -178,11 +176,13 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
-    labels = records.labels[holdout]
-    held = HoldOutInMemory(
-        {name: cells(table[name])[holdout] for name in domain.rules},
-        domain.uncentre(labels) if domain.labelled else labels,
-    )
+    held, labels = _NONE, records.labels[holdout]
+    if request.holdout:
+        places = holdout if persons is None else rows[holdout]
+        held = HoldOutInMemory(
+            {name: cells(table[name])[places] for name in domain.rules},
+            domain.uncentre(labels) if domain.labelled else labels,
+        )
     return Opened(train=records.take(train), held=held)
 
 

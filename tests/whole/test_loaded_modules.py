@@ -46,7 +46,7 @@ HOSTS = {
     "asyncio",
     "multiprocessing",
 }
-HELPERS = {"scipy.special", "yaml", "packaging", "email", "importlib.metadata", "typer"}
+HELPERS = {"scipy.special", "yaml", "packaging", "email", "importlib.metadata", "click"}
 HELP = """\
 import sys
 from dpcore.cli import main

@@ -33,6 +33,9 @@ BY_LAW = "the law of the noise"
 """How an interval of that kind is found, where a release does not say more."""
 
 ESTIMATE, LOW, HIGH, DISPLAY = "estimate", "low", "high", "display"
+UNBIASED = "unbiased"
+CUT = "0*"
+"""What is printed for a number that cannot be negative, where its estimate is."""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -47,7 +50,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         joint: Whether all intervals of the table hold together at that level.
         covers: What an interval includes, in words.
         display: The same numbers made consistent (no negative count, the known total), for readers
-            alone: they are biased, so that further estimates start from `estimate`.
+            alone: they are biased, so that further estimates start from the unbiased numbers.
+        unbiased: The estimates before negative ones became 0 in `estimate`; None where no number
+            is cut.
     """
 
     about: Mapping[str, tuple[Any, ...]]
@@ -58,18 +63,23 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     joint: bool = False
     covers: str = NOISE_ONLY
     display: NDArray[np.float64] | None = None
+    unbiased: NDArray[np.float64] | None = None
 
     def __attrs_post_init__(self) -> None:
-        rows = {len(column) for column in self.columns.values()}
+        rows = {len(column) for column in self._entries.values()}
         need(len(rows) == 1, ContractError, "the columns of a published table must be equally long")
+
+    @property
+    def _entries(self) -> dict[str, Any]:
+        """All columns as they came, by name and in order."""
+        entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
+        further = {DISPLAY: self.display, UNBIASED: self.unbiased}
+        return entries | {name: more for name, more in further.items() if more is not None}
 
     @property
     def columns(self) -> dict[str, tuple[Any, ...]]:
         """All columns, by name and in order."""
-        entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
-        if self.display is not None:
-            entries[DISPLAY] = self.display
-        return {name: tuple(map(_plain, column)) for name, column in entries.items()}
+        return {name: tuple(map(_plain, column)) for name, column in self._entries.items()}
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return self.columns[name]
@@ -118,16 +128,22 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         ends = zip(columns[LOW], columns[HIGH], strict=True)
         unknown = [pair == (-math.inf, math.inf) for pair in ends]
         directions = {LOW: -1, HIGH: 1}
-        texts = [
-            [
+        texts = {
+            name: [
                 str(value) if isinstance(value, str | bool)
                 else NOT_STATED if name in directions and nothing
                 else number_cell(value, directions.get(name, 0), digits)
                 for value, nothing in zip(column, unknown, strict=True)
             ]
             for name, column in columns.items()
-        ]  # fmt: skip
-        return list(zip(*texts, strict=True))
+        }  # fmt: skip
+        # The first number of a row is one that can be: the other one stands at its end.
+        pairs = zip(columns[ESTIMATE], columns.get(UNBIASED, columns[ESTIMATE]), strict=True)
+        cuts = [exact < 0 == value for value, exact in pairs]
+        texts[ESTIMATE] = [
+            CUT if is_cut else text for text, is_cut in zip(texts[ESTIMATE], cuts, strict=True)
+        ]
+        return list(zip(*texts.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -171,7 +187,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def settled(self) -> Figures:
         """A copy that shares nothing with this one, and is made of plain values alone."""
-        display = self.display
+        display, unbiased = self.display, self.unbiased
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
             estimate=np.array(self.estimate, dtype=np.float64),
@@ -182,6 +198,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             # A plain str, whatever subclass of it a plugin may have published.
             covers="".join(self.covers),
             display=None if display is None else np.array(display, dtype=np.float64),
+            unbiased=None if unbiased is None else np.array(unbiased, dtype=np.float64),
         )
 
     @property
@@ -193,7 +210,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
             return f"intervals are {NOT_STATED}"
         together = ", all together" if self.joint and self.estimate.size > 1 else ""
-        return f"{100 * self.level:g} % intervals{together}; {self.covers}"
+        is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
+        cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
+        return f"{100 * self.level:g} % intervals{together}; {self.covers}{cut}"
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -205,6 +224,7 @@ class Statistics(Shown):
     """
 
     tables: Mapping[str, Figures]
+    __str__ = Shown.text
 
     def __attrs_post_init__(self) -> None:
         need(

@@ -3,12 +3,13 @@
 import webbrowser
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from dpcore.cli.console import JsonOption, guarded, note, out, show_json
-from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.console import guarded, note, out, show_json
+from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.cli.parameters import PATH, argument, command, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import ReplayError, SpecError, near, need
 from dpcore.ledger.book import Ledger
@@ -19,41 +20,34 @@ from dpcore.publish.lock import Lock
 from dpcore.siblings import sibling
 
 
+@command()
+@argument("what", "A run folder, or a ledger by name or path.", metavar="RUN|LEDGER")
+@click.option("--output", type=PATH, help="The page. [default: RUN/report.html or ./LEDGER.html]")
+@click.option(
+    "--operator/--no-operator",
+    default=False,
+    help="Add what the operator alone may see, in RUN/operator: not covered by the guarantee.",
+)
+@click.option(
+    "--attacks",
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again for more.",
+)
+@click.option("--open", "browser", is_flag=True, help="Open the page in the browser, too.")
+@memory_option
+@work_option
+@json_option
 def report(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|LEDGER",
-            help="A run folder, or a ledger by name or path.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="The page. [default: RUN/report.html or ./LEDGER.html]"),
-    ] = None,
-    operator: Annotated[
-        bool,
-        typer.Option(
-            help="Add what the operator alone may see, in RUN/operator: not covered by the "
-            "guarantee."
-        ),
-    ] = False,
-    attacks: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again "
-            "for more.",
-            show_default=False,
-        ),
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser, too.")
-    ] = False,
-    memory: MemoryOption = None,
-    work: WorkOption = None,
-    json: JsonOption = False,
+    what: str,
+    output: Path | None,
+    operator: bool,
+    attacks: tuple[Path, ...],
+    browser: bool,
+    memory: str | None,
+    work: str | None,
+    json: bool,
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
@@ -114,7 +108,7 @@ def report(
             note("no browser was found: open the file in one")
 
 
-def _reader(files: list[Path] | None) -> Callable[[Lock], Sequence[Any]] | None:
+def _reader(files: Sequence[Path]) -> Callable[[Lock], Sequence[Any]] | None:
     """What reads the lines about a locked plan; None where no file is given.
 
     Raises:

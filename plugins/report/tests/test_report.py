@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 from scipy.stats import norm
-from typer.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app

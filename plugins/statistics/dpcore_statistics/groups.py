@@ -10,7 +10,8 @@ Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
 
 import math
 from abc import abstractmethod
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -28,7 +29,13 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.by_group import groups_of
 from dpcore_statistics.columns import Marginal, number_column, one_hot
-from dpcore_statistics.histogram import ONE_CELL_NORMS, counted
+from dpcore_statistics.histogram import (
+    ONE_CELL_NORMS,
+    counted,
+    fitted,
+    joint_half_width,
+    public_total,
+)
 from dpcore_statistics.mean import in_units, with_count
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -104,11 +111,18 @@ class GroupBy(Paired):
             of their records is in. Persons without a `column`, for domains with `people`.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
+        strategy: `basis` publishes least squares estimates of counts: of a public number of
+            records, they add up to it; `cells` each noisy count as it is.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str | None = None
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
+    )
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
     )
 
     def __attrs_post_init__(self) -> None:
@@ -177,16 +191,30 @@ class GroupBy(Paired):
         """`count` and `mean`: the intervals of each table hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
-            figures = counted(groups.about, value, answer.spread, self.level, public.domain)
-            return Statistics.of(figures)
+            return Statistics.of(self._counts(groups, value, answer.spread, public))
         if not self.publishes_count:
             return Statistics(tables={"mean": self._means(groups, answer, public)})
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
-        counts = counted(
-            groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
-        )
+        counts = self._counts(groups, value[:, 0] / w, _narrowed(answer.spread, w), public)
         return Statistics(tables={"count": counts, "mean": self._means(groups, answer, public)})
+
+    def _counts(
+        self, groups: Marginal, counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+    ) -> Figures:
+        """The number of records in every group, whose intervals hold together."""
+        if self.strategy == "cells":
+            return counted(groups.about, counts, spread, self.level, public.domain)
+        total = self._total(groups, public)
+        return fitted(groups.about, counts, spread, self.level, public.domain, total)
+
+    def _total(self, groups: Marginal, public: Public) -> int | None:
+        """What all counts add up to, if every record counts and their number is public."""
+        counts_all = all(cells.partition for cells in groups.columns) and not self.where
+        # Beside a value, a count leaves out records that lack it; its noise is another's too.
+        if self.column is not None or not counts_all or self.strategy == "cells":
+            return None
+        return public_total(self, public)
 
     def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
         """Of every group, clipped to the range."""
@@ -211,7 +239,8 @@ class GroupBy(Paired):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         count = self.groups(public).size
-        half = spread.within(apart(self.miss, count))
+        total = self._total(self.groups(public), public)
+        _, half = joint_half_width(spread, self.miss, count, total)
         if self.column is None:
             return (f"each of {count} counts +- {half:.4g}, all together",)
         column = number_column(public.domain, self.column).column

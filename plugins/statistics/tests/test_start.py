@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 from dpcore.errors import SourceError, SpecError

@@ -3,11 +3,11 @@
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from dpcore.cli.console import guarded, out
+from dpcore.cli.parameters import PATH, argument, command
 from dpcore.errors import SourceError, need
 from dpcore_statistics.start.interview import interview
 from dpcore_statistics.start.names import names_of
@@ -15,18 +15,12 @@ from dpcore_statistics.start.proposal import Answers, gaps, proposal
 from dpcore_statistics.start.question import FORMS, GAP, Question, read_question
 
 
-def init(
-    data: Annotated[
-        Path, typer.Argument(help="A CSV or Parquet file, or a folder.", show_default=False)
-    ],
-    question: Annotated[
-        str | None, typer.Option(help=f"What to publish: {FORMS}.", show_default=False)
-    ] = None,
-    spec: Annotated[
-        Path | None, typer.Option("--spec", help="The file to write; beside DATA if left out.")
-    ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing, and leave gaps.")] = False,
-) -> None:
+@command()
+@argument("data", "A CSV or Parquet file, or a folder.", type=PATH)
+@click.option("--question", help=f"What to publish: {FORMS}.")
+@click.option("--spec", type=PATH, help="The file to write; beside DATA if left out.")
+@click.option("--yes", is_flag=True, help="Ask nothing, and leave gaps.")
+def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None:
     """Write a spec to fill in, from the names of columns alone."""
     with guarded():
         # A path of a spec is relative to it, so both stand in one folder unless told otherwise.
@@ -51,7 +45,7 @@ def init(
     from dpcore.cli.app import app
 
     if code := app(["check", str(path)], standalone_mode=False):
-        raise typer.Exit(code)
+        raise click.exceptions.Exit(code)
 
 
 def is_terminal() -> bool:
@@ -61,4 +55,4 @@ def is_terminal() -> bool:
 
 def ask(text: str, default: str) -> str:
     """One question on the terminal."""
-    return str(typer.prompt(text, default=default, show_default=bool(default)))
+    return str(click.prompt(text, default=default, show_default=bool(default)))

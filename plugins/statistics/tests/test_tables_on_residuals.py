@@ -1,0 +1,198 @@
+"""Tables, histograms and groups on the residual basis: never a wider bar, totals that add up."""
+
+import itertools
+
+import attrs
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import dpcore
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
+from dpcore.interval import NormalSpread, apart
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.laplace import Laplace
+from dpcore_statistics.groups import GroupBy
+from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.statistic import StatisticBound
+from dpcore_statistics.tables import Table
+
+from published.make import ARCHIVE
+from statistics_checks import Lab, plan
+
+RELATION = {False: ADD_REMOVE, True: REPLACE_ONE}
+
+
+def facts(sizes, known, complete=True):
+    columns = {
+        f"c{i}": Categories(tuple(range(size)), default=0 if complete else None)
+        for i, size in enumerate(sizes)
+    }
+    return Domain(columns=columns, exact=100 if known else None)
+
+
+workloads = st.lists(st.integers(2, 9), min_size=1, max_size=4).flatmap(
+    lambda sizes: st.tuples(
+        st.just(sizes),
+        st.sets(
+            st.sets(st.integers(0, len(sizes) - 1), min_size=1, max_size=3).map(frozenset),
+            min_size=1,
+            max_size=5,
+        ),
+    )
+)
+
+
+def half_widths(learner, domain, relation):
+    """By the formula: the sensitivity at mu = 1 times each table's noise, and all cells' bar."""
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(public)
+    claim = StatisticBound().sensitivity(query, learner, public, relation)
+    spread = NormalSpread(width=claim.value, step=2.0**-30)
+    measured = learner.measured(public)
+    if measured is not None:
+        return measured.half_widths(spread, 0.05)
+    tables = learner.tables_of(public)
+    miss = apart(0.05, sum(table.size for table in tables))
+    return np.array([spread.within(miss) / table.weight for table in tables])
+
+
+def deviations(learner, domain, relation):
+    """The standard deviation of every table's cells at mu = 1, and how many cells there are."""
+    public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(public)
+    claim = StatisticBound().sensitivity(query, learner, public, relation)
+    measured, tables = learner.measured(public), learner.tables_of(public)
+    cells = sum(table.size for table in tables)
+    if measured is None:
+        return np.array([claim.value / table.weight for table in tables])
+    # As many bars hold together as before, and no quantile is above Šidák's of so many.
+    assert measured.workload.answers == cells
+    return measured.plan.deviations(claim.value)
+
+
+@given(
+    workload=workloads,
+    known=st.booleans(),
+    complete=st.booleans(),
+    weighted=st.booleans(),
+    where=st.booleans(),
+)
+@settings(max_examples=60, deadline=None)
+def test_no_bar_is_wider_than_before_at_the_same_budget(workload, known, complete, weighted, where):
+    sizes, sets = workload
+    marginals = {
+        "-".join(map(str, sorted(table))): tuple(f"c{i}" for i in sorted(table)) for table in sets
+    }
+    weights = {name: 1.0 + 2 * i for i, name in enumerate(marginals)} if weighted else {}
+    fields = {"where": {"c0": [1]}} if where else {}
+    now, before = (
+        deviations(
+            Table(marginals=marginals, weights=weights, strategy=strategy, **fields),
+            facts(sizes, known, complete),
+            RELATION[known],
+        )
+        for strategy in ("basis", "cells")
+    )
+    assert (now <= before * (1 + 1e-6)).all()
+
+
+def test_pairs_gain_as_much_as_the_basis_promises():
+    names = [f"c{i}" for i in range(4)]
+    marginals = {f"{a}{b}": (a, b) for a, b in itertools.combinations(names, 2)}
+    now, before = (
+        half_widths(
+            Table(marginals=marginals, strategy=strategy), facts([2, 4, 9, 16], False), ADD_REMOVE
+        )
+        for strategy in ("basis", "cells")
+    )
+    assert (now < 0.92 * before).all()
+
+
+@pytest.mark.parametrize("learner", [Histogram(column="c0"), GroupBy(by=("c0", "c1"))])
+def test_counts_of_all_records_add_up_to_their_public_number(learner):
+    domain = facts([5, 2], True)
+    table = {"c0": [0, 1, 2, 3, 3] * 20, "c1": [0, 1] * 50}
+    lab = Lab.of(plan(learner, Gaussian(), domain, REPLACE_ONE, 3.0), table)
+    (figures,) = lab.published(1).tables.values()
+    assert figures.unbiased.sum() == pytest.approx(100, abs=1e-9)
+    before = Lab.of(
+        plan(attrs.evolve(learner, strategy="cells"), Gaussian(), domain, REPLACE_ONE, 3.0), table
+    )
+    (old,) = before.published(1).tables.values()
+    assert old.unbiased is None
+    inside = (old.low > 0) & (figures.low > 0)
+    assert inside.any()
+    assert ((figures.high - figures.low)[inside] < (old.high - old.low)[inside]).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 3.0, 20.0])
+@pytest.mark.parametrize("mechanism", [DiscreteGaussian(), Laplace(), DiscreteLaplace()])
+def test_counts_add_up_whatever_the_noise_and_no_bar_is_wider(mechanism, epsilon):
+    domain = facts([5], True)
+    delta = 1e-6 if isinstance(mechanism, DiscreteGaussian) else 0.0
+    half = []
+    for strategy in ("basis", "cells"):
+        learner = Histogram(column="c0", strategy=strategy)
+        priced = plan(learner, mechanism, domain, REPLACE_ONE, epsilon, delta)
+        lab = Lab.of(priced, {"c0": [0, 1, 2, 3, 4] * 20})
+        (figures,) = lab.published(1).tables.values()
+        half.append((figures.high - figures.low).max() / 2)
+    (figures,) = (
+        Lab.of(
+            plan(Histogram(column="c0"), mechanism, domain, REPLACE_ONE, epsilon, delta),
+            {"c0": [0] * 100},
+        )
+        .published(1)
+        .tables.values()
+    )
+    assert figures.unbiased.sum() == pytest.approx(100, abs=1e-9)
+    assert half[0] <= half[1] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        Table(marginals={"a": ("c0",), "ab": ("c0", "c1")}),
+        Histogram(column="c0"),
+        GroupBy(by=("c0",)),
+    ],
+)
+def test_laplace_noise_has_its_numbers_cut_and_marked_too(learner):
+    lab = Lab.of(
+        plan(learner, Laplace(), facts([9, 2], False), epsilon=0.1, delta=0.0),
+        {"c0": [0, 1], "c1": [0, 1]},
+    )
+    for figures in lab.published(1).tables.values():
+        assert (figures.unbiased < 0).any()
+        assert (figures.estimate >= 0).all()
+
+
+@pytest.mark.parametrize("name", ["statistics.tables", "statistics.tables.format-3"])
+def test_a_lock_of_before_publishes_what_it_published(name):
+    run = dpcore.replay(ARCHIVE / "runs" / name)
+    learners = [release.learner for release in run.spec.request.releases]
+    assert [learner.strategy for learner in learners if isinstance(learner, Table)] == ["cells"]
+    assert run.lock.versions["dpcore-statistics"] == "0.1.0"
+
+
+def test_a_range_that_may_be_missing_is_no_part_of_a_public_total():
+    domain = Domain(columns={"x": Range(0, 1, missing=True)}, exact=50)
+    lab = Lab.of(
+        plan(Histogram(column="x", bins=3), Gaussian(), domain, REPLACE_ONE),
+        {"x": [0.1] * 30 + [None] * 20},
+    )
+    (figures,) = lab.published(1).tables.values()
+    assert abs(figures.unbiased.sum() - 50) > 1
+
+
+def test_what_the_basis_cannot_do_is_measured_by_cells():
+    binary = Domain(columns={f"c{i}": Categories((0, 1), default=0) for i in range(15)}, exact=9)
+    single = Domain(columns={"x": Range(0, 1)}, exact=9)
+    for domain, bins in ((binary, {}), (single, {"x": 1})):
+        learner = Table(marginals={"all": tuple(domain.columns)}, bins=bins)
+        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        assert learner.measured(public) is None
+        assert learner.queries(public)
