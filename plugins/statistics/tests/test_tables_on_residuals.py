@@ -18,6 +18,7 @@ from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
+from dpcore_statistics.workload import Workload
 
 from published.make import ARCHIVE
 from statistics_checks import Lab, band, plan
@@ -126,6 +127,22 @@ def test_counts_of_all_records_add_up_to_their_public_number(learner):
     inside = (old.low > 0) & (figures.low > 0)
     assert inside.any()
     assert ((figures.high - figures.low)[inside] < (old.high - old.low)[inside]).all()
+
+
+def test_counts_of_all_groups_add_up_to_a_public_number_of_records():
+    domain, table = facts([4, 3], True), {"c0": [0, 1, 2, 3] * 25, "c1": [0, 1] * 50}
+    bars = []
+    for strategy in ("basis", "cells"):
+        learner = Histogram(column="c0", by=("c1",), strategy=strategy)
+        priced = plan(learner, Gaussian(), domain, REPLACE_ONE, 3.0)
+        (figures,) = Lab.of(priced, table).published(1).tables.values()
+        assert [*zip(figures["c1"], figures["c0"], strict=True)] == [
+            *itertools.product(range(3), range(4))
+        ]
+        bars.append((figures.high - figures.low)[figures.low > 0].min())
+        if strategy == "basis":
+            assert figures.unbiased.sum() == pytest.approx(100, abs=1e-9)
+    assert bars[0] < bars[1]
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 20.0])
@@ -280,3 +297,29 @@ def test_no_bar_is_wider_with_laplace_noise_in_l2(workload, known, weighted):
             [float(line.split("+- ")[1].split(",")[0]) for line in learner.expected(public, spread)]
         )
     assert (np.array(half[0]) <= np.array(half[1]) * 1.001).all()
+
+
+def test_answers_of_a_workload_below_0_are_printed_as_0():
+    domain = facts([30], False)
+    for bars in ("joint", "single"):
+        learner = Workload(column="c0", bars=bars)
+        lab = Lab.of(plan(learner, Gaussian(), domain, epsilon=0.2), {"c0": [20, 21]})
+        (figures,) = lab.published(1).tables.values()
+        if bars == "single":
+            assert figures.unbiased is None
+            assert (figures.estimate < 0).any()
+            continue
+        below = figures.unbiased < 0
+        assert below.any()
+        np.testing.assert_array_equal(figures.estimate, np.maximum(figures.unbiased, 0))
+        assert (figures.low <= figures.estimate).all()
+        printed = [row[1] == "0*" for row in figures.printed_rows()]
+        assert printed == below.tolist()
+
+
+def test_weighted_sums_may_be_negative():
+    learner = Workload(column="c0", matrix=((1.0, -1.0),))
+    lab = Lab.of(plan(learner, Gaussian(), facts([2], False)), {"c0": [1] * 40})
+    (figures,) = lab.published(1).tables.values()
+    assert figures.unbiased is None
+    assert figures.estimate[0] < 0
