@@ -30,7 +30,7 @@ def drawn(draw: Callable[[Any], None], salt: str) -> Markup:
     """
     fixed = {"svg.hashsalt": salt, "svg.fonttype": "none", "font.size": 11}
     # Matplotlib's defaults, and not the user's settings: equal numbers give equal bytes.
-    settings = matplotlib.rcParamsDefault | fixed | dict.fromkeys(_INKS, INK)
+    settings: Any = matplotlib.rcParamsDefault | fixed | dict.fromkeys(_INKS, INK)
     with matplotlib.rc_context(settings):
         figure = Figure(figsize=_SIZE, layout="constrained")
         axes = figure.add_subplot()
