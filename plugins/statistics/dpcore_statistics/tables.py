@@ -229,8 +229,8 @@ class Table(Statistic):
             counts.append(value[start : start + table.size] / table.weight)
             start += table.size
         if self.strategy == "basis":
-            cells = self._by_cells(public)
-            return cells.figures(counts, answer.spread, self.level, public.domain)
+            by_cells = self._by_cells(public)
+            return by_cells.figures(counts, answer.spread, self.level, public.domain)
         figures_by_name = {}
         for table, cells in zip(tables, counts, strict=True):
             # The miss is shared by the cells of all tables.
