@@ -69,6 +69,7 @@ LEARNERS = {
         "steps": 50,
     },
     "statistics.count": {"where": {"a": {"from": 0}}},
+    "statistics.covariance": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 4}, "column": "b"},
     "statistics.histogram": {"column": "a", "bins": 4},

@@ -28,6 +28,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         {
             "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMean"),
             "statistics.count": ("dpcore_statistics.count", "Count"),
+            "statistics.covariance": ("dpcore_statistics.pairs.covariance", "Covariance"),
             "statistics.distinct": ("dpcore_statistics.distinct", "Distinct"),
             "statistics.group_by": ("dpcore_statistics.groups", "GroupBy"),
             "statistics.group_errors": ("dpcore_statistics.group_errors", "GroupErrors"),

@@ -95,8 +95,8 @@ def of_unit_width(spread: NoiseLaw) -> NoiseLaw:
     """The law of noise as a multiple of its standard deviation: normal where the grid is fine."""
     if isinstance(spread, NormalSpread) and spread.width >= FINE * spread.step:
         return NormalSpread(width=1.0)
-    unit: NoiseLaw = attrs.evolve(cast(Any, spread.over(spread.std)), rounding=0.0)
-    return unit
+    law: NoiseLaw = attrs.evolve(cast(Any, spread.over(spread.std)), rounding=0.0)
+    return law
 
 
 def _root(squared: int) -> float:
