@@ -81,8 +81,8 @@ BUDGETS = {
     "kernel-ridge": 675,  # two releases of functions and three kernels, which were the core's
     "linear": 1_000,
     "models": 1_885,  # the choice among learners and random features, which were the core's; 160
-    # for trees of cells, and for bars from the joint law of noise; 340 for the residual basis, and 115 for least
-    # squares of tables whose cells are measured, with joint bars of any law
+    # for trees of cells, and for bars from the joint law of noise; 340 for the residual basis, and
+    # 115 for least squares of tables whose cells are measured, with joint bars of any law
     "ntk": 1_050,  # Gaussian sampling, which was the core's
     "random-features": 995,
     "report": 980,  # pictures as data; what lists of events cost, which was the core's
