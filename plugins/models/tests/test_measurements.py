@@ -10,7 +10,7 @@ import pytest
 from dpcore.interval import LaplaceSpread, NormalSpread, apart
 from dpcore_models.measurements.agreement import block_by_block, size_by_size
 from dpcore_models.measurements.allocation import least_largest, least_total
-from dpcore_models.measurements.plan import joint_width, plan
+from dpcore_models.measurements.plan import joint_width, laplace_sums, plan
 from dpcore_models.measurements.residuals import PLACES, Residuals
 from dpcore_models.measurements.workload import Workload
 
@@ -254,3 +254,21 @@ def test_noise_of_another_law_or_on_a_coarse_grid_has_wider_bars():
     for spread in (LaplaceSpread(scale=1.0), NormalSpread(width=1.0, step=0.1)):
         assert (made.half_widths(spread, 0.05) > fine).all()
     assert np.isinf(made.half_widths(None, 0.05)).all()
+
+
+@pytest.mark.parametrize("scales", [(1.0,), (1.0, 0.5, 0.25), (0.3,) * 12, (2.0, 0.1, 0.1, 0.1)])
+def test_sums_of_laplace_noises_are_no_longer_than_their_bound(scales):
+    # The law itself, by convolution of every noise's density on a fine grid.
+    step, reach = 0.02, 3000
+    places = np.arange(-reach, reach + 1) * step
+    law = np.zeros(len(places))
+    law[reach] = 1.0
+    for scale in scales:
+        density = np.exp(-np.abs(places) / scale)
+        spectrum = np.fft.rfft(np.fft.ifftshift(density / density.sum()))
+        law = np.fft.irfft(np.fft.rfft(law) * spectrum, len(places))
+    deviation = math.sqrt(2 * sum(scale**2 for scale in scales))
+    for miss in (0.05, 1e-3, 1e-5):
+        (bound,) = laplace_sums(np.array([deviation]), np.array([max(scales)]), miss)
+        assert law[np.abs(places) > bound].sum() <= miss
+        assert bound <= 1.5 * max(scales) * math.log(1 / miss) + 3 * deviation

@@ -205,25 +205,38 @@ class Histogram(ByGroup):
         return Exact.of(np.bincount(record_cells, minlength=query.real_size), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row a cell, whose intervals hold together."""
-        cells, value = self.cells(public), np.asarray(answer.value, dtype=np.float64)
-        # Only then is the total public, so that shown counts may be made to add up to it.
-        is_partition = cells.partition and not self.where
+        """One row a cell, whose intervals hold together; by group after the group's keys."""
+        table, value = self._table(public), np.asarray(answer.value, dtype=np.float64).ravel()
         counts = counted if self.strategy == "cells" else fitted
+        total = self._total(table, public)
         return Statistics.of(
-            counts(
-                {self.column: cells.labels}, value, answer.spread, self.level, public.domain,
-                total=public_total(self, public) if is_partition else None,
-            )
-        )  # fmt: skip
+            counts(table.about, value, answer.spread, self.level, public.domain, total=total)
+        )
+
+    def published(self, answer: Answer, public: Public) -> Statistics:
+        """All groups in one table, as they add up to a public number of records together."""
+        is_of_groups = self.by and self.strategy == "cells"
+        return super().published(answer, public) if is_of_groups else self.tables(answer, public)
+
+    def _table(self, public: Public) -> Marginal:
+        """The cells, in every group."""
+        return Marginal(name="", columns=(*self.groups(public).columns, self.cells(public)))
+
+    def _total(self, table: Marginal, public: Public) -> int | None:
+        """What all counts add up to, if every record is in one and their number is public."""
+        is_partition = all(cells.partition for cells in table.columns) and not self.where
+        return public_total(self, public) if is_partition else None
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
-        cells = self.cells(public)
-        count, is_partition = len(cells.labels), cells.partition and not self.where
-        total = public_total(self, public) if is_partition and self.strategy == "basis" else None
-        _, half = joint_half_width(spread, self.miss, count, total)
-        return (f"each of {count} counts +- {half:.4g}, all together",)
+        table = self._table(public)
+        total = self._total(table, public) if self.strategy == "basis" else None
+        _, half = joint_half_width(spread, self.miss, table.size, total)
+        return (f"each of {table.size} counts +- {half:.4g}, all together",)
+
+    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """The same of all groups."""
+        return self.expected(public, spread)
 
 
 def counted(

@@ -29,6 +29,7 @@ from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
 from dpcore_statistics.histogram import counted, counts_moved
+from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -132,6 +133,9 @@ class Table(Statistic):
         if self.strategy == "cells" or not is_normal:
             return None
         tables = self.tables_of(public)
+        # Of one table the basis says what its cells say.
+        if len(tables) == 1:
+            return None
         # All residuals of a table of many columns are many more numbers than its cells.
         residuals = sum(math.prod(len(c.labels) + 2 for c in t.columns) for t in tables)
         if residuals > MOST_CELLS:
@@ -157,7 +161,9 @@ class Table(Statistic):
             # Clipped sums of cells are not negative, so that they stay nearer to one another.
             length, distance = 1.0, 2.0
         of_cells = np.array([1 / table.weight for table in tables])
-        of_basis = measured.plan.deviations(1.0)
+        # Laplace noise in l2 is as wide as the root of how many numbers there are.
+        more = max(1.0, measured.size / sum(table.size for table in tables))
+        of_basis = measured.plan.deviations(more**0.5)
         # Of persons both relations are possible; else a public number says which one it is.
         replaced = [public.domain.exact is not None]
         if public.domain.people is not None:
@@ -216,34 +222,40 @@ class Table(Statistic):
         """One table of each, whose intervals hold together with those of the others."""
         if measured := self.measured(public):
             return measured.figures(answer, self.level, public.domain)
-        value, start, figures_by_name = np.asarray(answer.value, dtype=np.float64), 0, {}
-        for table in self.tables_of(public):
-            # Back to records; the miss is shared by the cells of all tables.
-            counts = value[start : start + table.size] / table.weight
-            low, high = _ends(table, counts, answer, apart(self.miss, value.size), public)
-            figures = counted(table.about, counts, None, self.level, public.domain)
-            figures = attrs.evolve(figures, low=low, high=high)
-            # As published before 0.2.0: a count below 0 stood in its row as it was.
-            if self.strategy != "cells":
-                figures = attrs.evolve(figures, estimate=np.maximum(counts, 0.0), unbiased=counts)
-            figures_by_name[table.name] = figures
+        value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []
+        tables = self.tables_of(public)
+        for table in tables:
+            # Back to records.
+            counts.append(value[start : start + table.size] / table.weight)
             start += table.size
+        if self.strategy == "basis":
+            by_cells = self._by_cells(public)
+            return by_cells.figures(counts, answer.spread, self.level, public.domain)
+        figures_by_name = {}
+        for table, cells in zip(tables, counts, strict=True):
+            # The miss is shared by the cells of all tables.
+            low, high = _ends(table, cells, answer, apart(self.miss, value.size), public)
+            figures = counted(table.about, cells, None, self.level, public.domain)
+            figures_by_name[table.name] = attrs.evolve(figures, low=low, high=high)
         return Statistics(tables=figures_by_name)
+
+    def _by_cells(self, public: Public) -> ByCells:
+        """Cells that are measured themselves, and what all tables together say of each."""
+        counts_all = not self.where and self.clip == "record" and public.domain.people is None
+        return ByCells.of(self.tables_of(public), public.domain.exact if counts_all else None)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every table's cells."""
         tables = self.tables_of(public)
+        half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        widths = [half / table.weight for table in tables]
         if measured := self.measured(public):
             widths = measured.half_widths(spread, self.miss).tolist()
-            return tuple(
-                f"each of {table.size} counts of {table.name} +- {width:.4g}, all together"
-                for table, width in zip(tables, widths, strict=True)
-            )
-        half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        elif self.strategy == "basis":
+            widths = self._by_cells(public).half_widths(spread, self.miss)[1].tolist()
         return tuple(
-            f"each of {table.size} counts of {table.name} +- {half / table.weight:.4g}, all "
-            "together"
-            for table in tables
+            f"each of {table.size} counts of {table.name} +- {width:.4g}, all together"
+            for table, width in zip(tables, widths, strict=True)
         )
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
-from dpcore.interval import NormalSpread, apart
+from dpcore.interval import LaplaceSpread, NormalSpread, apart
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
@@ -18,9 +18,10 @@ from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
+from dpcore_statistics.workload import Workload
 
 from published.make import ARCHIVE
-from statistics_checks import Lab, plan
+from statistics_checks import Lab, band, plan
 
 RELATION = {False: ADD_REMOVE, True: REPLACE_ONE}
 
@@ -128,6 +129,22 @@ def test_counts_of_all_records_add_up_to_their_public_number(learner):
     assert ((figures.high - figures.low)[inside] < (old.high - old.low)[inside]).all()
 
 
+def test_counts_of_all_groups_add_up_to_a_public_number_of_records():
+    domain, table = facts([4, 3], True), {"c0": [0, 1, 2, 3] * 25, "c1": [0, 1] * 50}
+    bars = []
+    for strategy in ("basis", "cells"):
+        learner = Histogram(column="c0", by=("c1",), strategy=strategy)
+        priced = plan(learner, Gaussian(), domain, REPLACE_ONE, 3.0)
+        (figures,) = Lab.of(priced, table).published(1).tables.values()
+        assert [*zip(figures["c1"], figures["c0"], strict=True)] == [
+            *itertools.product(range(3), range(4))
+        ]
+        bars.append((figures.high - figures.low)[figures.low > 0].min())
+        if strategy == "basis":
+            assert figures.unbiased.sum() == pytest.approx(100, abs=1e-9)
+    assert bars[0] < bars[1]
+
+
 @pytest.mark.parametrize("epsilon", [0.5, 3.0, 20.0])
 @pytest.mark.parametrize("mechanism", [DiscreteGaussian(), Laplace(), DiscreteLaplace()])
 def test_counts_add_up_whatever_the_noise_and_no_bar_is_wider(mechanism, epsilon):
@@ -196,3 +213,113 @@ def test_what_the_basis_cannot_do_is_measured_by_cells():
         public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
         assert learner.measured(public) is None
         assert learner.queries(public)
+
+
+def of_cells(known, sizes=(3, 4), **fields):
+    """Tables that are measured by cells: without a delta."""
+    marginals = {"ba": ("c1", "c0"), "a": ("c0",), "b": ("c1",)}
+    learner = Table(marginals=marginals, **fields)
+    domain = facts(sizes, known)
+    priced = plan(learner, Laplace(), domain, RELATION[known], epsilon=1.0, delta=0.0)
+    return Lab.of(priced, {"c0": [0, 1] * 50, "c1": [1] * 100})
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_tables_of_measured_cells_agree_and_no_bar_is_wider(known):
+    now = of_cells(known).published(2).tables
+    before = of_cells(known, strategy="cells").published(2).tables
+    cells = now["ba"].unbiased.reshape(4, 3)
+    np.testing.assert_allclose(cells.sum(axis=0), now["a"].unbiased, atol=1e-9)
+    np.testing.assert_allclose(cells.sum(axis=1), now["b"].unbiased, atol=1e-9)
+    if known:
+        assert all(table.unbiased.sum() == pytest.approx(100) for table in now.values())
+    for name, table in now.items():
+        assert (table.low <= table.estimate).all()
+        # Of a public number of records the bar ends there; an estimate may lie above.
+        assert (np.minimum(table.estimate, 100 if known else np.inf) <= table.high).all()
+        inside = (table.low > 0) & (before[name].low > 0)
+        inside &= (table.high < 100) & (before[name].high < 100)
+        widths = [(each.high - each.low)[inside] for each in (table, before[name])]
+        assert (widths[0] <= widths[1] * (1 + 1e-9)).all()
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_bars_of_measured_cells_hold_together(known):
+    lab = of_cells(known)
+    truths = {"ba": [0] * 3 + [50, 50, 0] + [0] * 6, "a": [50, 50, 0], "b": [0, 100, 0, 0]}
+    covered = 0
+    for seed in range(100):
+        tables = lab.published(seed).tables
+        covered += all(
+            ((tables[name].low <= truth) & (truth <= tables[name].high)).all()
+            for name, truth in truths.items()
+        )
+    assert covered >= band(100)[0]
+
+
+def test_a_column_with_missing_values_has_no_margin_and_pairs_without_it_agree():
+    domain = Domain(
+        columns={
+            "x": Range(0, 1, missing=True),
+            "c0": Categories((0, 1), default=0),
+            "c1": Categories((0, 1), default=0),
+        },
+        exact=60,
+    )
+    marginals = {"xa": ("x", "c0"), "x": ("x",), "ab": ("c0", "c1"), "a": ("c0",)}
+    learner = Table(marginals=marginals, bins={"x": 2})
+    priced = plan(learner, Laplace(), domain, REPLACE_ONE, epsilon=1.0, delta=0.0)
+    lab = Lab.of(priced, {"x": [None] * 40 + [0.1] * 20, "c0": [0, 1] * 30, "c1": [0] * 60})
+    tables = {name: table.unbiased for name, table in lab.published(1).tables.items()}
+    np.testing.assert_allclose(tables["xa"].reshape(2, 2).sum(axis=1), tables["x"], atol=1e-9)
+    np.testing.assert_allclose(tables["ab"].reshape(2, 2).sum(axis=1), tables["a"], atol=1e-9)
+    assert tables["a"].sum() == pytest.approx(60)
+    assert abs(tables["x"].sum() - 20) < 40
+
+
+@given(workload=workloads, known=st.booleans(), weighted=st.booleans())
+@settings(max_examples=5, deadline=None)
+def test_no_bar_is_wider_with_laplace_noise_in_l2(workload, known, weighted):
+    sizes, sets = workload
+    marginals = {
+        "-".join(map(str, sorted(table))): tuple(f"c{i}" for i in sorted(table)) for table in sets
+    }
+    weights = {name: 1.0 + 2 * i for i, name in enumerate(marginals)} if weighted else {}
+    public = Public(domain=facts(sizes, known), coins=PublicCoins(1), mu=1.0)
+    half = []
+    for strategy in ("basis", "cells"):
+        learner = Table(marginals=marginals, weights=weights, strategy=strategy)
+        (query,) = learner.queries(public)
+        claim = StatisticBound().sensitivity(query, learner, public, RELATION[known])
+        # The l1 length of that many numbers, which Laplace noise is calibrated to.
+        spread = LaplaceSpread(scale=claim.value * query.real_size**0.5)
+        half.append(
+            [float(line.split("+- ")[1].split(",")[0]) for line in learner.expected(public, spread)]
+        )
+    assert (np.array(half[0]) <= np.array(half[1]) * 1.001).all()
+
+
+def test_answers_of_a_workload_below_0_are_printed_as_0():
+    domain = facts([30], False)
+    for bars in ("joint", "single"):
+        learner = Workload(column="c0", bars=bars)
+        lab = Lab.of(plan(learner, Gaussian(), domain, epsilon=0.2), {"c0": [20, 21]})
+        (figures,) = lab.published(1).tables.values()
+        if bars == "single":
+            assert figures.unbiased is None
+            assert (figures.estimate < 0).any()
+            continue
+        below = figures.unbiased < 0
+        assert below.any()
+        np.testing.assert_array_equal(figures.estimate, np.maximum(figures.unbiased, 0))
+        assert (figures.low <= figures.estimate).all()
+        printed = [row[1] == "0*" for row in figures.printed_rows()]
+        assert printed == below.tolist()
+
+
+def test_weighted_sums_may_be_negative():
+    learner = Workload(column="c0", matrix=((1.0, -1.0),))
+    lab = Lab.of(plan(learner, Gaussian(), facts([2], False)), {"c0": [1] * 40})
+    (figures,) = lab.published(1).tables.values()
+    assert figures.unbiased is None
+    assert figures.estimate[0] < 0

@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw, NormalSpread, apart
+from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread, apart
 from dpcore.rounding import up
 from dpcore_models.measurements.allocation import Allocation, least_largest, least_total
 from dpcore_models.measurements.joint_band import simulated_half_width
@@ -57,17 +57,38 @@ class Plan:
         workload = self.residuals.workload
         if spread is None:
             return np.full(len(workload.tables), math.inf)
-        coefficients = np.ldexp(self.residuals.coefficients(), PLACES)
+        coefficients, largest = np.ldexp(self.residuals.coefficients(), PLACES)
         deviations, law = self.deviations(spread.std), of_unit_width(spread)
         if law == NormalSpread(width=1.0):
             single = law.quantile(apart(miss, workload.answers)) * deviations
         else:
             # Another law, or a coarse grid: all noises in their intervals together.
             single = coefficients * spread.quantile(apart(miss, self.residuals.size))
+            if isinstance(spread, LaplaceSpread) and not spread.step:
+                reach = laplace_sums(deviations, largest * spread.scale, miss / workload.answers)
+                single = reach if bool((reach <= single).all()) else single
         # One or the other for all tables: each of them holds for all together.
         joint = joint_width(self.residuals, law, miss) * deviations
         half = joint if bool((joint <= single).all()) else single
         return np.asarray(up(half + coefficients * spread.rounding, roundings=600))
+
+
+def laplace_sums(
+    deviations: NDArray[np.float64], largest: NDArray[np.float64], miss: float
+) -> NDArray[np.float64]:
+    r"""How far sums of independent Laplace noises lie from 0 at most, but for a probability.
+
+    Of noises of scale :math:`c_i\le m`, :math:`E e^{\lambda X}=\prod1/(1-\lambda^2c_i^2)\le
+    (1-\lambda^2m^2)^{-V/2m^2}`, V the variance, as -log(1 - x) is convex and 0 at 0.
+
+    Args:
+        largest: m of every sum.
+    """
+    rates = np.linspace(0.01, 0.99, 99)[:, None]
+    # All lambda are in units of 1/m; the best of many is as valid as any.
+    largest = np.maximum(largest, 1e-300)  # of a table that is known
+    powers = (deviations / largest) ** 2 / 2 * -np.log1p(-(rates**2))
+    return np.asarray(largest * ((math.log(2 / miss) + powers) / rates).min(axis=0))
 
 
 def of_unit_width(spread: NoiseLaw) -> NoiseLaw:

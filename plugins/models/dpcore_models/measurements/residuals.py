@@ -197,22 +197,27 @@ class Residuals:
                 cells = cells + block.reshape((*rows, *shape)) / spread
         return cells.reshape((*cells.shape[: cells.ndim - len(varying)], *workload.shape(table)))
 
-    def coefficients(self) -> NDArray[np.float64]:
-        """Of every table, the sum of sizes of the coefficients that make one of its cells."""
-        workload = self.workload
-        index = {subset: number for number, subset in enumerate(workload.subsets)}
-        return np.array(
-            [
-                sum(
+    def coefficients(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of every table: the sum of sizes of the coefficients that make one of its cells, and the
+        largest of them."""
+        sums, largest = [], []
+        index = {subset: number for number, subset in enumerate(self.workload.subsets)}
+        for table in self.workload.varying:
+            sizes = [
+                [
                     math.prod(
-                        2 * (1 - 1 / workload.sizes[i]) if i in subset else 1 / workload.sizes[i]
+                        side * (1 - 1 / self.workload.sizes[i]) if i in subset
+                        else 1 / self.workload.sizes[i]
                         for i in table
                     )
-                    / (self.factors[index[subset]] * workload.cells(subset))
-                    for size in range(len(table) + 1)
-                    for subset in itertools.combinations(table, size)
-                    if subset in index
-                )
-                for table in workload.varying
-            ]
-        )
+                    / (self.factors[index[subset]] * self.workload.cells(subset))
+                    # A cell's own coefficient, and twice that with those of the cells beside it.
+                    for side in (1, 2)
+                ]
+                for size in range(len(table) + 1)
+                for subset in itertools.combinations(table, size)
+                if subset in index
+            ]  # fmt: skip
+            sums.append(sum(pair[1] for pair in sizes))
+            largest.append(max((pair[0] for pair in sizes), default=0.0))
+        return np.array(sums), np.array(largest)
