@@ -100,10 +100,9 @@ def main():
         (FOLDER / "model.html").write_bytes(report(run.folder))
         for shape in run.model.shapes():
             if shape.columns in SHOWN:
-                drawn = picture(shape, (), " ".join(shape.columns))
-                drawn = drawn.replace("currentColor", "#444").replace("var(--line)", "#00796b")
-                svg = drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-                svg = svg.replace("xlink:href", "href")
+                svg = picture(shape, ()).replace("currentColor", "#444")
+                svg = svg.replace("var(--line)", "#00796b").replace("var(--rule)", "#ccc")
+                svg = svg.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
                 (FOLDER / f"{'-'.join(shape.columns)}.svg").write_text(svg)
 
 

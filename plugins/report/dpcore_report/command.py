@@ -2,6 +2,7 @@
 
 import webbrowser
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -46,6 +47,18 @@ def report(
             help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again "
             "for more.",
             show_default=False,
+        ),
+    ] = None,
+    title: Annotated[
+        str | None,
+        typer.Option(help="The page's title. [default: what was released]", show_default=False),
+    ] = None,
+    published: Annotated[
+        datetime | None,
+        typer.Option(
+            metavar="DAY",
+            formats=["%Y-%m-%d"],
+            help="The day it was published, such as 2026-03-31: no part of what is published.",
         ),
     ] = None,
     browser: Annotated[
@@ -102,6 +115,9 @@ def report(
                     run,
                     operator=operator,
                     attacks=_reader(attacks),
+                    title=title,
+                    name=run.resolve().name,
+                    published=published.date() if published else None,
                     memory=in_bytes(memory),
                     work=in_number(work),
                 )
