@@ -61,6 +61,13 @@ def report(
             help="The day it was published, such as 2026-03-31: no part of what is published.",
         ),
     ] = None,
+    record: Annotated[
+        bool,
+        typer.Option(
+            "--record",
+            help="Write RUN/record.json instead: a deployment record, with what you are to state.",
+        ),
+    ] = False,
     browser: Annotated[
         bool, typer.Option("--open", help="Open the page in the browser, too.")
     ] = False,
@@ -79,6 +86,11 @@ def report(
                 not operator,
                 SpecError,
                 "--operator is for runs: a ledger's page is its keepers' anyhow",
+            )
+            need(
+                not record,
+                SpecError,
+                "--record is for runs: a ledger is no release",
             )
             need(
                 not attacks,
@@ -100,9 +112,12 @@ def report(
                 f"`dpcore run` writes the one, `dpcore ledger list` shows the others",
             )
             from dpcore_report import page  # imported when a page is written
+            from dpcore_report.record import deployment_record
 
             # What the operator alone may see goes to the operator's own folder.
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
+            if record:
+                default_path = run / "record.json"
             path = default_path if output is None else output
             # A page there would be taken for published, and the folder would not replay.
             need(
@@ -110,16 +125,27 @@ def report(
                 SpecError,
                 f"--output: {PUBLIC}/ holds what replays, and nothing else",
             )
+            # An operator may have written into an older record.
+            need(
+                not (record and path.exists()),
+                SpecError,
+                f"{path} exists, and may hold what you stated: name another --output, or remove it",
+            )
+            day = published.date() if published else None
+            limits = {"memory": in_bytes(memory), "work": in_number(work)}
             with SlowProgress(None, "replaying and drawing"):
-                html = page.report(
-                    run,
-                    operator=operator,
-                    attacks=_reader(attacks),
-                    title=title,
-                    name=run.resolve().name,
-                    published=published.date() if published else None,
-                    memory=in_bytes(memory),
-                    work=in_number(work),
+                html = (
+                    deployment_record(run, published=day, **limits)
+                    if record
+                    else page.report(
+                        run,
+                        operator=operator,
+                        attacks=_reader(attacks),
+                        title=title,
+                        name=run.resolve().name,
+                        published=day,
+                        **limits,
+                    )
                 )
             replace_file(path, html, private=operator)
         if json:

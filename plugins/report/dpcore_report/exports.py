@@ -19,14 +19,14 @@ import numpy as np
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
-from dpcore.errors import NoClaimError, NoModelError, ReplayError, need
-from dpcore.guarantee import Status, rounded_up
+from dpcore.errors import NoModelError
+from dpcore.guarantee import rounded_up
 from dpcore.learning.features.identity import SAME
 from dpcore.learning.models.linear import LinearModel
-from dpcore.publish.folder import PUBLIC, Run
-from dpcore.publish.whole_run import replay
+from dpcore.publish.folder import Run
 from dpcore.rounding import down
 from dpcore_report import portable, portable_linear
+from dpcore_report.page import read_published
 
 FORMAT = 1
 _SHRINK = down(1.0, roundings=500)  # as a domain with a norm takes it
@@ -49,14 +49,7 @@ def export(
         NoClaimError: the run guarantees nothing.
         NoModelError: the run has no model or several, or its model has no export.
     """
-    # Replay first: what is exported is what answers and the locked plan determine.
-    run = replay(folder, memory=memory, work=work)
-    need(run.channel == PUBLIC, ReplayError, f"{folder}: has no {PUBLIC}/: nothing was published")
-    need(
-        run.guarantee.status is not Status.NONE,
-        NoClaimError,
-        f"{folder}: the run guarantees nothing, so that nothing of it is exported",
-    )
+    run = read_published(folder, memory=memory, work=work)
     module, model = describe(run.model)
     text = msgspec.json.encode({**_facts(run), **model}, enc_hook=_plain)
     if form is Form.JSON:

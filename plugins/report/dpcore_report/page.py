@@ -86,19 +86,7 @@ def report(
         NoClaimError: the run guarantees nothing.
         SourceError: the operator's file is missing or damaged.
     """
-    # Replay first: the page shows only what answers and the locked plan determine.
-    run = replay(folder, memory=memory, work=work)
-    # A rehearsal replays too, and must never look like a publication.
-    need(
-        run.channel == PUBLIC,
-        ReplayError,
-        f"{folder}: has no {PUBLIC}/: a report shows what was published alone",
-    )
-    need(
-        run.guarantee.status is not Status.NONE,
-        NoClaimError,
-        f"{folder}: the run guarantees nothing, so there is nothing to report",
-    )
+    run = read_published(folder, memory=memory, work=work)
     # The only private input, and only where the operator asks for it.
     operator_view = operators(run.folder) if operator else None
     attack_lines = tuple(attacks(run.lock)) if attacks else ()
@@ -112,6 +100,31 @@ def report(
         title=title or _title(run),
         facts=", ".join(filter(None, facts)),
     ).encode()
+
+
+def read_published(
+    folder: Path | str, *, memory: int | None = None, work: int | None = None
+) -> Run:
+    """A run that was published under a guarantee, replayed.
+
+    Raises:
+        ReplayError: the folder is damaged, of something else, or a rehearsal's.
+        NoClaimError: the run guarantees nothing.
+    """
+    # Replay first: what is shown is what answers and the locked plan determine.
+    run = replay(folder, memory=memory, work=work)
+    # A rehearsal replays too, and must never look like a publication.
+    need(
+        run.channel == PUBLIC,
+        ReplayError,
+        f"{folder}: has no {PUBLIC}/: a report shows what was published alone",
+    )
+    need(
+        run.guarantee.status is not Status.NONE,
+        NoClaimError,
+        f"{folder}: the run guarantees nothing, so there is nothing to report",
+    )
+    return run
 
 
 def _title(run: Run) -> str:

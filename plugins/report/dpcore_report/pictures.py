@@ -119,7 +119,7 @@ class _Scale:
         return cls(low - room * (low != 0), high + room * (high != 0 or low == 0), start, end)
 
     def place(self, values: Any) -> NDArray[np.float64]:
-        """Units of the picture."""
+        """Where values stand, in units of the picture."""
         ends: Any = (self.low, self.high)
         if self.log:
             values, ends = np.log10(values), np.log10(ends)
