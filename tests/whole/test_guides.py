@@ -46,6 +46,7 @@ def follow(name, skipped=()):
     return text, codes
 
 
+@pytest.mark.slow
 def test_months_are_published_out_of_one_ledger(home):
     follow("monthly")
     assert {p.name for p in Path("runs").iterdir()} == {"month-0001", "month-0002"}
@@ -59,6 +60,7 @@ def test_months_are_published_out_of_one_ledger(home):
     assert left**2 >= 10 / 2 * spent
 
 
+@pytest.mark.slow
 def test_a_model_is_exported_and_served(home):
     pytest.importorskip("sklearn", minversion="1.6")
     text, _ = follow("serve")

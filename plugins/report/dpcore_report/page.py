@@ -97,7 +97,7 @@ def report(
         plan_of(run),
         operator_view,
         attack_lines,
-        title=title or _title(run),
+        title=title,
         facts=", ".join(filter(None, facts)),
     ).encode()
 
@@ -141,7 +141,9 @@ def _fill_page(
     priced: Plan,
     operator_view: Looked | None,
     attack_lines: tuple[Any, ...],
-    **words: str,
+    *,
+    title: str | None = None,
+    facts: str = "",
 ) -> str:
     """The template with what it shows; every text is escaped there."""
     # The curve is that of the locked plan, priced again here.
@@ -189,7 +191,8 @@ def _fill_page(
             name: show_table(name, figures, _MOST_ROWS) for name, figures in run.tables.items()
         },
         contents=[pair for pair in _CONTENTS if operator_view or pair[0] != "evaluation"],
-        **words,
+        title=title or _title(run),
+        facts=facts,
     )
 
 

@@ -30,6 +30,7 @@ _LEVELS = 16  # shades of a map
 _DASHES = ("", "7 3", "2 3", "8 3 2 3")
 
 _Point = tuple[float, float]
+_Points = Sequence[_Point] | NDArray[np.float64]
 
 
 @attrs.frozen(kw_only=True)
@@ -124,7 +125,7 @@ class _Scale:
         if self.log:
             values, ends = np.log10(values), np.log10(ends)
         share = (np.asarray(values, dtype=float) - ends[0]) / (ends[1] - ends[0])
-        return self.start + share * (self.end - self.start)
+        return np.asarray(self.start + share * (self.end - self.start))
 
     def ticks(self, most: int = _TICKS) -> list[float]:
         """Round numbers inside, about as many as fit; powers of ten by their logarithm."""
@@ -148,11 +149,11 @@ def _short(text: str, width: float = _LONGEST * _LETTER) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}\u2026"
 
 
-def _path(points: Sequence[_Point]) -> str:
+def _path(points: _Points) -> str:
     return "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
 
 
-def _stroke(points: Sequence[_Point], colour: str, width: float, dash: str = "") -> str:
+def _stroke(points: _Points, colour: str, width: float, dash: str = "") -> str:
     dashed = f' stroke-dasharray="{dash}"' if dash else ""
     pen = f'fill="none" stroke="{colour}" stroke-width="{width:g}"{dashed}'
     return f'<path d="{_path(points)}" {pen}/>'
@@ -166,8 +167,8 @@ _GRID = partial(_stroke, colour="var(--rule)", width=1)
 def _runs(*columns: NDArray[np.float64]) -> Iterator[NDArray[np.float64]]:
     """Rows of all columns together, between the gaps of any."""
     rows = np.stack(columns, axis=1)
-    is_gap = ~np.isfinite(rows).all(axis=1)
-    for gap, group in groupby(range(len(rows)), key=lambda row: bool(is_gap[row])):
+    gaps: list[bool] = np.logical_not(np.isfinite(rows).all(axis=1)).tolist()
+    for gap, group in groupby(range(len(rows)), key=lambda row: bool(gaps[row])):
         if not gap:
             yield rows[list(group)]
 
@@ -263,14 +264,14 @@ def _draw_series(
     """One line, dotted where it is faint; or its points alone."""
     if isinstance(picture, Points):
         for run in _runs(x, y):
-            yield from (_dot(*point, colour="var(--line)") for point in run)
+            yield from (_dot(x, y, "var(--line)") for x, y in run.tolist())
         return
     dash = _DASHES[number % len(_DASHES)]
     if faint is not None and faint.any():
         yield from (_LINE(run, width=1, dash="1 3") for run in _runs(x, y))
         y = np.where(faint, np.nan, y)
     for run in _runs(x, y):
-        yield _LINE(run, dash=dash) if len(run) > 1 else _dot(*run[0], colour="var(--line)")
+        yield _LINE(run, dash=dash) if len(run) > 1 else _dot(run[0, 0], run[0, 1], "var(--line)")
 
 
 def _dot(x: float, y: float, colour: str = "currentColor") -> str:

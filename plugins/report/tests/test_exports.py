@@ -107,10 +107,7 @@ def fitted(name, **domain):
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=() if name in ("affine", "two") else pytest.mark.slow)
-        for name in MODELS
-    ],
+    [pytest.param(name, marks=() if name == "affine" else pytest.mark.slow) for name in MODELS],
 )
 def test_an_export_predicts_what_the_model_predicts(name):
     model, rng = fitted(name, **({"norm": 1.2} if name in ("affine", "cosines") else {}))
