@@ -24,6 +24,7 @@ COMMANDS = {
     "audit": (),
     "check": (),
     "examples": ("copy", "list", "show"),
+    "export": (),
     "falsify": (),
     "ledger": ("create", "export", "list", "plan", "show", "verify"),
     "plugins": ("disable", "enable", "list", "new", "show"),
