@@ -24,6 +24,7 @@ COMMANDS = {
     "audit": (),
     "check": (),
     "examples": ("copy", "list", "show"),
+    "export": (),
     "falsify": (),
     "init": (),
     "ledger": ("create", "export", "list", "plan", "show", "verify"),

@@ -9,10 +9,11 @@ from dpcore.registry.lazy_mapping import LazyMapping
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Any]:
-    """State what events cost, and write the page of a run or of a ledger."""
+    """State what events cost, export a model, and write the page of a run or of a ledger."""
     return LazyMapping(
         {
             "account": ("dpcore_report.account_command", "account"),
+            "export": ("dpcore_report.export_command", "export"),
             "report": ("dpcore_report.command", "report"),
         }
     )

@@ -2,6 +2,7 @@
 
 import webbrowser
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,18 @@ from dpcore.siblings import sibling
     metavar="FILE",
     help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again for more.",
 )
+@click.option("--title", help="The page's title. [default: what was released]")
+@click.option(
+    "--published",
+    metavar="DAY",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The day it was published, such as 2026-03-31: no part of what is published.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write RUN/record.json instead: a deployment record, with what you are to state.",
+)
 @click.option("--open", "browser", is_flag=True, help="Open the page in the browser, too.")
 @memory_option
 @work_option
@@ -44,6 +57,9 @@ def report(
     output: Path | None,
     operator: bool,
     attacks: tuple[Path, ...],
+    title: str | None,
+    published: datetime | None,
+    record: bool,
     browser: bool,
     memory: str | None,
     work: str | None,
@@ -60,6 +76,11 @@ def report(
                 not operator,
                 SpecError,
                 "--operator is for runs: a ledger's page is its keepers' anyhow",
+            )
+            need(
+                not record,
+                SpecError,
+                "--record is for runs: a ledger is no release",
             )
             need(
                 not attacks,
@@ -81,9 +102,12 @@ def report(
                 f"`dpcore run` writes the one, `dpcore ledger list` shows the others",
             )
             from dpcore_report import page  # imported when a page is written
+            from dpcore_report.record import deployment_record
 
             # What the operator alone may see goes to the operator's own folder.
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
+            if record:
+                default_path = run / "record.json"
             path = default_path if output is None else output
             # A page there would be taken for published, and the folder would not replay.
             need(
@@ -91,13 +115,27 @@ def report(
                 SpecError,
                 f"--output: {PUBLIC}/ holds what replays, and nothing else",
             )
+            # An operator may have written into an older record.
+            need(
+                not (record and path.exists()),
+                SpecError,
+                f"{path} exists, and may hold what you stated: name another --output, or remove it",
+            )
+            day = published.date() if published else None
+            limits = {"memory": in_bytes(memory), "work": in_number(work)}
             with SlowProgress(None, "replaying and drawing"):
-                html = page.report(
-                    run,
-                    operator=operator,
-                    attacks=_reader(attacks),
-                    memory=in_bytes(memory),
-                    work=in_number(work),
+                html = (
+                    deployment_record(run, published=day, **limits)
+                    if record
+                    else page.report(
+                        run,
+                        operator=operator,
+                        attacks=_reader(attacks),
+                        title=title,
+                        name=run.resolve().name,
+                        published=day,
+                        **limits,
+                    )
                 )
             replace_file(path, html, private=operator)
         if json:
