@@ -13,6 +13,7 @@ from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
+from dpcore_linear.logistic import LogisticTable
 from dpcore_linear.ols import OrdinaryLeastSquares, OrdinaryLeastSquaresBound
 from dpcore_linear.output_perturbation import (
     OutputPerturbation,
@@ -29,6 +30,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
     return {
         "linear.chosen_ridge": ChosenRidge,
         "linear.clipped_gradient": ClippedGradient,
+        "linear.logistic": LogisticTable,
         "linear.ols": OrdinaryLeastSquares,
         "linear.output_perturbation": OutputPerturbation,
         "linear.staged_gradient": StagedGradient,
@@ -64,6 +66,7 @@ def dpcore_examples() -> Mapping[str, Path]:
         "chosen_ridge",
         "classification",
         "clipped_gradient",
+        "logistic",
         "ols",
         "output_perturbation",
         "staged_gradient",
