@@ -26,7 +26,6 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Answer,
-    Described,
     Distance,
     Public,
     Query,
@@ -103,7 +102,7 @@ class LogisticTable(SummingLearner, Conversation):
         level: With what probability an interval holds.
     """
 
-    publishes: ClassVar[tuple[type[Any], ...]] = (ScoringProbabilityModel, Described)
+    publishes: ClassVar[type[Any]] = ScoringProbabilityModel
     rows_at_once: ClassVar[int] = 4096
 
     level: float = attrs.field(default=0.95, validator=fraction)
@@ -122,6 +121,7 @@ class LogisticTable(SummingLearner, Conversation):
             NoClaimError,
             "a regression table needs normal noise: give the budget a delta",
         )
+        # Rows are at most 1 long, so that 1 is the length of the lemma.
         width, last = _DESIGN.width(domain), len(_SHARES)
         pairs = width * (width + 1) // 2
         return tuple(
@@ -172,6 +172,7 @@ class LogisticTable(SummingLearner, Conversation):
         last, width = self._steps(state)[-1], _width(state)
         std = 0.0 if answer.spread is None else answer.spread.std
         pairs = width * (width + 1) // 2
+        # The last step's own sum holds what the draw of the records and the noise did to it.
         meat = positive_part(_matrix(answer.value[width + pairs :], width) / SQUARES)
         noise = std * std * np.eye(width) + matrix_noise(std / FREE, last.change)
         kappa, covariances = _DESIGN.norm(domain), None

@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 from dpcore import (
     Adjacency,
     Answer,
-    Described,
     Distance,
     Domain,
     Exact,
@@ -108,7 +107,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.ols",)
-    publishes: ClassVar[tuple[type[Any], ...]] = (ScoringModel, Described)
+    publishes: ClassVar[type[Any]] = ScoringModel
     rows_at_once: ClassVar[int] = BLOCK
 
     errors: Literal["sandwich", "homoskedastic"] = attrs.field(
@@ -134,6 +133,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
             NoClaimError,
             "a regression table needs normal noise: give the budget a delta",
         )
+        # One more number than T9 has, at its sensitivity.
         units = self.units(domain)
         total = Sum(clip=units.add_remove, exponent=units.exponent)
         share = 1 - _MEAT_SHARE if self.errors == "sandwich" else 1.0
@@ -143,9 +143,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
             return (sums,)
         squares = Sum(clip=units.gram_length, exponent=units.exponent)
         size = (units.width * (units.width + 1) // 2,)
-        meat = SumQuery(
-            name=MEAT, shape=size, distance=Distance.L2, share=_MEAT_SHARE, sum=squares
-        )
+        meat = SumQuery(name=MEAT, shape=size, distance=Distance.L2, share=_MEAT_SHARE, sum=squares)
         return (sums, meat)
 
     def ask(self, state: Transcript) -> Query | None:
@@ -166,9 +164,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         or its products weighted by its residual."""
         units, rows = self.units(public.domain), self._rows(block, public)
         if query.name == SUMS:
-            squares = np.ldexp(
-                units.short_squares(block.labels).astype(np.float64), units.exponent
-            )
+            squares = np.ldexp(units.short_squares(block.labels).astype(np.float64), units.exponent)
             return np.column_stack([units.vectors(rows, block.labels), squares])
         weighted = rows * _weights(query, rows, block.labels)[:, None]
         return units.vectors(weighted, np.zeros(len(block)))[:, : query.real_size]
@@ -212,6 +208,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         """The line, and its covariances unless the public rule refuses them."""
         public, domain = state.public, state.public.domain
         solution = self._solution(state.answers[0], public)
+        # What the draw of the records puts into the equations; noise may have made it negative.
         if self.errors == "homoskedastic":
             meat = max(solution.variance, 0.0) * positive_part(solution.matrix)
         else:

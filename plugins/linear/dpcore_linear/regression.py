@@ -16,7 +16,6 @@ from typing import Any
 
 import attrs
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcore import Described, Description, Domain, Figures, Public
@@ -45,10 +44,11 @@ def silence(spread: NoiseLaw | None, is_hidden: bool) -> str:
 
 def few_records(public: Public, width: int) -> tuple[str, ...]:
     """Below about how many records a table of so many coefficients says nothing."""
-    # Measured, with columns that fill their ranges: half of the tables at 20 to 40 times this root.
-    count = in_digits(_LIKELY * width**1.5 / public.mu, 2) if public.mu else ""
-    sentence = f"below about {count} records the table of {width} coefficients likely says nothing"
-    return (sentence,) if count else ()
+    # Measured for columns that fill their ranges; the rule itself is one of answers.
+    if not public.mu:
+        return ()
+    count = float(f"{_LIKELY * width**1.5 / public.mu:.2g}")
+    return (f"below about {count:.0f} records the table of {width} coefficients says nothing",)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -139,7 +139,9 @@ class Regression(LinearModel, Described):
     @property
     def pvalues(self) -> NDArray[np.float64]:
         """Of the test that a coefficient of the population is 0, each by itself; shape (p,)."""
-        return np.asarray(2 * scipy.special.ndtr(-np.abs(self.params / self.bse)))
+        sizes = np.abs(self.params / self.bse)
+        # Both tails of a normal law.
+        return np.array([math.erfc(size / math.sqrt(2)) for size in sizes])
 
     def conf_int(self, level: float | None = None) -> NDArray[np.float64]:
         """Ends of intervals of the population's coefficients, shape (p, 2); infinite where the
@@ -174,7 +176,7 @@ class Regression(LinearModel, Described):
         return noise, population
 
     def description(self) -> Description:
-        """The table of coefficients."""
+        """The table of coefficients, with both intervals of each."""
         ends = self.conf_int()
         edges = _ends(self.params, self.noise_errors, self.level)
         noise, population = self.covers()

@@ -235,8 +235,8 @@ def test_a_design_has_no_linear_relation_between_its_columns():
     }
     rows = Design().drawn(domain, PublicCoins(1))(domain.encode(table))
     assert np.linalg.matrix_rank(rows) == rows.shape[1] == Design().width(domain)
-    assert np.linalg.norm(rows, axis=1).max() <= Design().norm(domain) == pytest.approx(
-        math.sqrt(5)
+    assert (
+        np.linalg.norm(rows, axis=1).max() <= Design().norm(domain) == pytest.approx(math.sqrt(5))
     )
     # coefficients in the file's units, by the definition of a line in the file's own columns
     line = np.array([2.0, 0.5, -1.0, 3.0, 4.0, 0.25, -2.0])
