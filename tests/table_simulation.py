@@ -5,8 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 import dpcore
-from dpcore import ADD_REMOVE, Answer, Domain, PrivacyBudget, Public, PublicCoins, Range, Records
-from dpcore import SecretCoins
+from dpcore import (
+    ADD_REMOVE,
+    Answer,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicCoins,
+    Range,
+    Records,
+    SecretCoins,
+)
 from dpcore.domain.classes import Classes
 from dpcore.errors import need
 from dpcore.mechanisms.gaussian import Gaussian
@@ -142,7 +151,7 @@ def cell(learner, width, count, epsilon, draws, seed, wrong=False):
         if table.covariances is None:
             refused += 1
             continue
-        exact, errors = fit(rows, labels)
+        _, errors = fit(rows, labels)
         ends = table.conf_int()
         covers.append((ends[:, 0] <= truth) & (truth <= ends[:, 1]))
         noise_covers.append(np.abs(table.params - truth) <= 1.96 * table.noise_errors)

@@ -1,10 +1,11 @@
 r"""Logistic regression with standard errors for the population, by noisy steps of Newton's method.
 
-Lemma (the Hessian is free). Of rows :math:`\|\phi\|\le1` and labels y in [0, 1] let p be any number
-in [0, 1] and :math:`r=|y-p|`. Then :math:`(\phi(y-p),\ c\,r(1-r)\,\phi\phi^T)` is at most 1 long for
-:math:`c^2\le\min_r(1+r)/(r^2(1-r))=\varphi^5`, phi the golden ratio: so :math:`c=\varphi^{5/2}`, at
-:math:`r=(\sqrt5-1)/2`. For y in {0, 1}, :math:`r(1-r)=p(1-p)`, the weight of the Hessian. With
-:math:`d\,(y-p)^2\phi\phi^T` beside it, it is at most :math:`\sqrt{1+d^2}` long.
+Lemma (the Hessian is free). Of rows :math:`\|\phi\|\le1` and labels y in [0, 1] let p be any
+number in [0, 1] and :math:`r=|y-p|`. Then :math:`(\phi(y-p),\ c\,r(1-r)\,\phi\phi^T)` is at most 1
+long for :math:`c^2\le\min_r(1+r)/(r^2(1-r))=\varphi^5`, phi the golden ratio: so
+:math:`c=\varphi^{5/2}`, at :math:`r=(\sqrt5-1)/2`. For y in {0, 1}, :math:`r(1-r)=p(1-p)`, the
+weight of the Hessian. With :math:`d\,(y-p)^2\phi\phi^T` beside it, it is at most
+:math:`\sqrt{1+d^2}` long.
 
 Each step asks for both at public coefficients, and the core clips what a record adds to that
 length, so that no claim rests on this lemma: it says that clipping changes nothing. The last step

@@ -1,20 +1,18 @@
 r"""Ordinary least squares with standard errors for the population, from released sums.
 
-Lemma (:math:`y'y` is free). Of rows :math:`\|\phi\|\le\kappa` and labels :math:`|y|\le M` the vector
-:math:`(\phi\phi^T/a,\ y\phi/w,\ (M^2-y^2)/v)` with :math:`v\ge Mw/\kappa` moves by what T9 states
-without its last number. Proof for a record that comes or goes: the square of its length,
-:math:`\kappa^4/a^2+\kappa^2y^2/w^2+(M^2-y^2)^2/v^2`, is convex in :math:`y^2`, and at 0 no larger
-than at :math:`M^2`. For a replaced one, with t the cosine of the rows and labels M and cM, the last
-number adds :math:`(1-c^2)^2M^4/v^2`, at most the :math:`\kappa^2M^2(1-c^2+2|t|(1-c))/w^2` that the
-moments lose. For a label alone, :math:`d^2(1+(2-d)^2)\le4` for d in [0, 2].
+Lemma (:math:`y'y` is free). Of rows :math:`\|\phi\|\le\kappa` and labels :math:`|y|\le M` the
+vector :math:`(\phi\phi^T/a,\ y\phi/w,\ (M^2-y^2)/v)` with :math:`v\ge Mw/\kappa` moves by what T9
+states without its last number. The proof stands beside T9 in
+docs/theorems.md; it needs a and w within a few percent of equal shares, as they are here.
 
 Identity. With :math:`\tilde G=G+E,\ \tilde b=b+e`, the solution of
 :math:`\tilde G\tilde\theta=\tilde b` satisfies
 :math:`\tilde\theta-\beta=\tilde G^{-1}(\sum_i\phi_i\varepsilon_i+e-E\beta)`, without any
 linearisation.
 
-A second ask, at :math:`\tilde\theta`, releases :math:`\sum_i(\mathrm{clip}(\varepsilon_i,\pm r)/r)^2
-\phi_i\phi_i^T`, the Gram matrix of shortened rows: two of them have a product >= 0, so that a
+A second ask, at :math:`\tilde\theta`, releases
+:math:`\sum_i(\mathrm{clip}(\varepsilon_i,\pm r)/r)^2\phi_i\phi_i^T`, the Gram
+matrix of shortened rows: two of them have a product >= 0, so that a
 replaced record moves it by at most :math:`\sqrt2\kappa^2`, and one that comes or goes by
 :math:`\kappa^2`.
 

@@ -5,6 +5,7 @@ import math
 import attrs
 import numpy as np
 import pytest
+from table_simulation import cell, converse, facts, numbers, spreads
 
 import dpcore
 from dpcore import (
@@ -23,8 +24,6 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore_linear.logistic import LogisticTable
 from dpcore_linear.ols import OrdinaryLeastSquares
-
-from table_simulation import cell, converse, facts, numbers, spreads
 
 OLS, LOGISTIC = OrdinaryLeastSquares(), LogisticTable()
 WAGES = Domain(
