@@ -92,6 +92,7 @@ APART = {
     "statistics.group_errors",
     "statistics.group_parity",
     "statistics.group_rates",
+    "statistics.prediction_interval",
     "statistics.private_groups",
     "statistics.private_keys",
 }
@@ -136,7 +137,7 @@ Notes:
   for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
   of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
   `statistics.private_keys` have a mechanism of their own ([statistics](statistics.md)).
-  `statistics.group_errors`, `statistics.group_parity` and
+  `statistics.group_errors`, `statistics.group_parity`, `statistics.prediction_interval` and
   `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
   accept what the other statistics accept.
 * `linear.logistic` needs a target of two classes ([regression tables](regression.md)), and accepts

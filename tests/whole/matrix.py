@@ -46,6 +46,7 @@ LEARNERS = {
     "statistics.group_errors": {"by": ("g",)},
     "statistics.group_parity": {"by": ("g",)},
     "statistics.group_rates": {"by": ("g",), "calibration": 4},
+    "statistics.prediction_interval": {"points": 8},
     "statistics.private_groups": {"column": "town", "mean_of": "a"},
     "statistics.private_keys": {"column": "town"},
 }
@@ -67,7 +68,12 @@ mechanism that fits some of a learner's queries answers those, and the usual one
 `tests/whole/matrix.py` writes this page, and a test compares it with the plan.
 """
 OF_CLASSES = {"linear.logistic", "statistics.group_rates"}
-OF_A_MODEL = {"statistics.group_errors", "statistics.group_parity", "statistics.group_rates"}
+OF_A_MODEL = {
+    "statistics.group_errors",
+    "statistics.group_parity",
+    "statistics.group_rates",
+    "statistics.prediction_interval",
+}
 
 
 def example(name, registry):

@@ -131,6 +131,12 @@ class GramUnits:
         return math.floor(self._integer_bounds[1]) ** 2
 
     @property
+    def balance(self) -> float:
+        """The square of how many times longer moments may be than the matrix; rounded up."""
+        alpha, label = self._integer_bounds
+        return up((self.weight * label / (_DIAGONAL * alpha)) ** 2, roundings=6)
+
+    @property
     def square_weight(self) -> int:
         """How often `largest_square` - y'^2 is added at no cost: W alpha/Y, rounded down."""
         alpha, label = self._integer_bounds

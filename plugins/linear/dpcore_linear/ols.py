@@ -69,6 +69,7 @@ SUMS, MEAT = "sums", "residuals"
 _MEAT_SHARE = 0.1  # of the squares of mu, for the second ask
 _REACH = 4.0  # standard deviations of residuals beyond which they are clipped
 _SHORTEST = 1 / 16  # of M: the least clip of residuals, where noise hides their size
+_EVEN = 1.1  # the largest g^2 of the proof
 _DESIGN = Design()
 
 
@@ -252,6 +253,9 @@ class OrdinaryLeastSquaresBound(SensitivityBound):
         if not plain(_DESIGN.norm(domain), domain.label_bound, 1.0):
             return Refused("its sums could overflow: rescale the label")
         units = learner.units(domain)
+        # The lemma is proved for a matrix and moments of about equal length.
+        if units.balance > _EVEN:
+            return Refused("its units are too coarse for squares of labels: rescale the label")
         movements = ByRelation(
             add_remove=units.add_remove,
             replace_one=units.replace_one,

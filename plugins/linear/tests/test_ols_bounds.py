@@ -120,6 +120,7 @@ def test_integers_keep_the_lemmas_weight(kappa, bound):
     """v >= M w/kappa at the integers' own bounds, and not much above it."""
     units = GramUnits.of(kappa, bound, 4, 1.0)
     assert 1 <= units.v * kappa / (bound * units.w) <= 1.02
+    assert 0.95 < units.balance < 1.05 < GramUnits.of(kappa, bound, 4, 1.2).balance
     squares = np.array([-bound, 0.0, bound / 3, bound])
     parts = np.ldexp(units.short_squares(squares).astype(float), units.exponent) * units.v
     assert (parts >= 0).all()

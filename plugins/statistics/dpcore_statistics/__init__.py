@@ -35,6 +35,10 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.group_rates": ("dpcore_statistics.group_rates", "GroupRates"),
             "statistics.histogram": ("dpcore_statistics.histogram", "Histogram"),
             "statistics.mean": ("dpcore_statistics.mean", "Mean"),
+            "statistics.prediction_interval": (
+                "dpcore_statistics.ranks.prediction_interval",
+                "PredictionInterval",
+            ),
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
