@@ -82,9 +82,10 @@ BUDGETS = {
     "random-features": 995,
     "report": 980,  # pictures as data; what lists of events cost, which was the core's
     "sgd": 970,  # gradient steps with correlated noise
-    "statistics": 3_610,  # 100 for prediction intervals; running totals; metrics beside means, which were the core's; 340 for
+    "statistics": 3_610,  # running totals; metrics beside means, which were the core's; 340 for
     # statistics by group, counts of persons, and the values that a bound clips; 285 for quantiles
-    # from counts of ranks, by group, and for strategies with joint bars
+    # from counts of ranks, by group, and for strategies with joint bars; 100 for
+    # prediction intervals
     "tables": 1_835,  # the Gaussian without scipy
 }
 WHOLE = 45_360  # together, below what each may have; 1,000 of it for the doors, 1,100 for authors,
