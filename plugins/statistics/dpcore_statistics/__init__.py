@@ -37,6 +37,10 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.histogram": ("dpcore_statistics.histogram", "Histogram"),
             "statistics.marginals": ("dpcore_statistics.marginals.learner", "Marginals"),
             "statistics.mean": ("dpcore_statistics.mean", "Mean"),
+            "statistics.prediction_interval": (
+                "dpcore_statistics.ranks.prediction_interval",
+                "PredictionInterval",
+            ),
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
