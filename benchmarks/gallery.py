@@ -84,6 +84,14 @@ def made(folder, name, text, table, ledger=None):
     return dpcore.run(path, table=table, runs=folder / "runs", ledger=ledger)
 
 
+def drawn(shape):
+    """A picture for pages that have no colours of their own for it."""
+    svg = picture(shape, ()).replace("currentColor", "#444")
+    svg = svg.replace("var(--line)", "#00796b").replace("var(--rule)", "#ccc")
+    start = '<svg xmlns="http://www.w3.org/2000/svg" width="480" style="background: #fff" '
+    return svg.replace("<svg ", start, 1)
+
+
 def main():
     rng = np.random.default_rng(0)
     FOLDER.mkdir(exist_ok=True)
@@ -100,11 +108,10 @@ def main():
         (FOLDER / "model.html").write_bytes(report(run.folder))
         for shape in run.model.shapes():
             if shape.columns in SHOWN:
-                drawn = picture(shape, (), " ".join(shape.columns))
-                drawn = drawn.replace("currentColor", "#444").replace("var(--line)", "#00796b")
-                svg = drawn.replace("<svg ", '<svg xmlns="http://www.w3.org/2000/svg" ', 1)
-                svg = svg.replace("xlink:href", "href")
-                (FOLDER / f"{'-'.join(shape.columns)}.svg").write_text(svg)
+                (FOLDER / f"{'-'.join(shape.columns)}.svg").write_text(drawn(shape))
+        quickstart = FOLDER.parents[1] / "examples" / "quickstart.yaml"
+        first, *_ = dpcore.run(quickstart, runs=folder / "runs").model.shapes()
+        (FOLDER / "quickstart.svg").write_text(drawn(first))
 
 
 if __name__ == "__main__":

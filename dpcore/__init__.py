@@ -23,8 +23,10 @@ if TYPE_CHECKING:
     from dpcore.bound import Refused as Refused, SensitivityBound as SensitivityBound
     from dpcore.distance import Distance as Distance
     from dpcore.domain.classes import Classes as Classes
-    from dpcore.domain.columns import Categories as Categories, Range as Range
+    from dpcore.domain.columns import Categories as Categories, Dates as Dates, Range as Range
     from dpcore.domain.domain import Domain as Domain
+    from dpcore.domain.people import People as People
+    from dpcore.domain.texts import Texts as Texts
     from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError
     from dpcore.events.base import Direction as Direction, Event as Event
@@ -131,6 +133,7 @@ _HOME = {
     "Charge": "ledger.charge",
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
+    "Dates": "domain.columns",
     "Described": "learning.models.description",
     "Description": "learning.models.description",
     "Direction": "events.base",
@@ -170,6 +173,7 @@ _HOME = {
     "Order": "sampling.schemes",
     "OverCoins": "sensitivity",
     "Part": "records.source",
+    "People": "domain.people",
     "Plan": "running.plan",
     "Points": "learning.models.description",
     "Poisson": "sampling.schemes",
@@ -206,6 +210,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
+    "Texts": "domain.texts",
     "Transformer": "learner",
     "Unopened": "sources.opening",
     "SummingLearner": "learning.learners.summing",

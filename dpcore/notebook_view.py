@@ -167,11 +167,15 @@ class Shown(ABC):
     def sheet(self) -> Sheet:
         """What a notebook shows of it: public facts alone."""
 
+    def text(self) -> str:
+        """What a terminal shows of it, as plain text."""
+        return self.sheet().text()
+
     def _repr_html_(self) -> str:
         return self.sheet().html()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        printer.text("..." if cycle else self.sheet().text())
+        printer.text("..." if cycle else self.text())
 
 
 def facts(*pairs: tuple[str, object]) -> Listing:

@@ -21,6 +21,7 @@ object is read by one thread of one process.
 from __future__ import annotations
 
 import enum
+import functools
 import hashlib
 import secrets
 import struct
@@ -138,8 +139,12 @@ class _Aes:
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         self._key = key
-        counter = modes.CTR(block.to_bytes(16, "big"))
-        self._encryptor = Cipher(algorithms.AES(key), counter).encryptor()
+        self._cipher = Cipher(algorithms.AES(key), modes.CTR(block.to_bytes(16, "big")))
+
+    @functools.cached_property
+    def _encryptor(self) -> Any:
+        # Opened by the first word: many streams of a run are never read.
+        return self._cipher.encryptor()
 
     @classmethod
     def keyed(cls, key: bytes, block: int) -> Self:

@@ -24,6 +24,10 @@ convex in a = e^epsilon, so below its chords; the Gaussian is convex too, so abo
 each interval of the grid the chord is compared with the Gaussian's tangent at its middle: two
 lines, so that their ends decide.
 
+The rest follows the list, so that the joint curve of choices and the rest
+(`dpcore.accounting.losses.choices`) is lower than what their curves compose to. Both arguments
+above stand: T keeps constants, and T of one more Gaussian is at most that Gaussian after T.
+
 A *tilted* leak (`dpcore.accounting.tilted_leak`) adds a term that falls with epsilon to the right
 side. It is convex in a, too, so above its tangent. What was found for a rest holds for a larger
 one: one more Gaussian raises the term as it raises that of the larger rest.
@@ -33,10 +37,12 @@ import functools
 import math
 from collections.abc import Sequence
 
+import attrs
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore.accounting.losses.choices import together
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.tilted_leak import TiltedLeak
 from dpcore.adjacency import Adjacency
@@ -119,6 +125,11 @@ def _join_reserve(
     symmetric = all(event.symmetric for event in accountant.spent)
     # Rounded up: a larger rest only raises the left side of the inequality.
     mu = math.sqrt(reserve) * (1 + gamma(4))
+    # The rest follows the list, so that choices of one kind are joined to it.
+    for event, count in accountant.spent.items():
+        if event not in (joint := together(event, count, mu)):
+            others = {one: n for one, n in accountant.spent.items() if one != event}
+            return attrs.evolve(accountant, spent=others | joint), symmetric
     return accountant.compose(GaussianEvent(mu=mu, adjacency=adjacency)), symmetric
 
 

@@ -14,7 +14,7 @@ def main() -> None:
     except KeyboardInterrupt:
         _ignore_signals()
         code = 130
-    if code == 130:  # what typer makes of an interrupt
+    if code == 130:  # an interrupted command's
         print("interrupted", file=sys.stderr)
         code = 1
     sys.exit(code)  # type: ignore[arg-type]  # what SystemExit held
@@ -30,7 +30,7 @@ def _code_of_command() -> object:
     for library in ("OPENBLAS", "MKL", "OMP"):  # read when numpy is imported
         os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
-    from dpcore.cli.app import app  # typer and rich are only needed here
+    from dpcore.cli.app import app  # click is only needed here
     from dpcore.cli.console import WANTS_JSON
 
     WANTS_JSON.set("--json" in sys.argv)

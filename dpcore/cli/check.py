@@ -1,27 +1,34 @@
 """`dpcore check SPEC`: the whole guarantee, without opening the data unless asked to."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from dpcore.cli.console import ExplainOption, guarded, note, out, show_json
-from dpcore.cli.limit_options import ExpectedOption, MemoryOption, WorkOption, limited
+from dpcore.cli.console import guarded, note, out, show_json
+from dpcore.cli.limit_options import expected_option, limited, memory_option, work_option
+from dpcore.cli.parameters import command, explain_option, spec_argument
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import load_spec
 
 
+@command()
+@spec_argument
+@memory_option
+@work_option
+@expected_option
+@explain_option
+@click.option("--json", is_flag=True, help="Print the priced plan as JSON.")
+@click.option(
+    "--data", is_flag=True, help="Open the data, and list what does not fit: for you alone."
+)
 def check(
-    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    memory: MemoryOption = None,
-    work: WorkOption = None,
-    expected: ExpectedOption = None,
-    explain: ExplainOption = False,
-    json: Annotated[bool, typer.Option("--json", help="Print the priced plan as JSON.")] = False,
-    data: Annotated[
-        bool,
-        typer.Option("--data", help="Open the data, and list what does not fit: for you alone."),
-    ] = False,
+    spec: Path,
+    memory: str | None,
+    work: str | None,
+    expected: int | None,
+    explain: bool,
+    json: bool,
+    data: bool,
 ) -> None:
     """State the guarantee of a spec, and lock the public coins. --data alone opens the data."""
     with guarded():

@@ -14,9 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
+import click
+from click.exceptions import Exit
 
 from dpcore.errors import DpcoreError
 
@@ -73,18 +74,18 @@ def guarded() -> Iterator[None]:
         raise fail(str(error), error.exit_code) from None
     except KeyboardInterrupt as interrupt:
         raise fail(": ".join(["interrupted", *map(str, interrupt.args)])) from None
-    except (typer.Exit, typer.Abort):
+    except (Exit, click.Abort):
         raise
     except BrokenPipeError:  # whoever read has seen enough
         give_up()
-        raise typer.Exit(1) from None
+        raise Exit(1) from None
     except MemoryError:
         raise fail("it needs more memory than it may use") from None
     # The system's text for the error number, not the error's own text, which may quote content.
     except OSError as error:
         give_up()
         tell(f"input or output failed: {error.strerror or type(error).__name__}")
-        raise typer.Exit(1) from None
+        raise Exit(1) from None
     except Exception as error:
         # Type and place alone: the text of an unexpected error may hold values of records.
         frame = traceback.extract_tb(error.__traceback__)[-1]
@@ -139,18 +140,12 @@ def tell(message: str) -> None:
     """An error, in one line: red on a terminal, unless NO_COLOR is set."""
     with contextlib.suppress(OSError):  # nobody listens; the exit code remains
         colored = False if os.environ.get("NO_COLOR") else None
-        typer.secho(message, err=True, fg="red", color=colored)
+        click.secho(message, err=True, fg="red", color=colored)
 
 
-def fail(message: str, code: int = 1) -> typer.Exit:
+def fail(message: str, code: int = 1) -> Exit:
     """Tell an error, on standard output too where JSON was asked for; what to raise."""
     tell(message)
     if WANTS_JSON.get():
         show_json({"error": message, "exit_code": code})
-    return typer.Exit(code)
-
-
-ExplainOption = Annotated[
-    bool, typer.Option("--explain", help="Print all of it: every query, bound, premise and table.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print the same as JSON.")]
+    return Exit(code)

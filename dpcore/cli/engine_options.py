@@ -1,9 +1,7 @@
 """The engine of a run, from the command line or the operator's file; never from a spec."""
 
-from typing import Annotated
-
+import click
 import msgspec
-import typer
 
 from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import RequestError, need
@@ -14,17 +12,16 @@ from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
 
-EngineOption = Annotated[
-    str | None,
-    typer.Option(help="What holds the records: local, dask, or an admitted plugin's."),
-]
-SchedulerOption = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="The engine's scheduler.", show_default=False)
-]
-LocalClusterOption = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, help="N processes on this machine in place of a scheduler."),
-]
+engine_option = click.option(
+    "--engine", help="What holds the records: local, dask, or an admitted plugin's."
+)
+scheduler_option = click.option("--scheduler", metavar="ADDRESS", help="The engine's scheduler.")
+local_cluster_option = click.option(
+    "--local-cluster",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="N processes on this machine in place of a scheduler.",
+)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

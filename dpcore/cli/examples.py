@@ -1,30 +1,28 @@
 """`dpcore examples`: the specs that plugins ship, listed, shown and copied."""
 
 from pathlib import Path
-from typing import Annotated, cast
+from typing import cast
 
-import typer
+import click
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
+from dpcore.cli.console import columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands
+from dpcore.cli.parameters import PATH, argument, json_option
 from dpcore.errors import SpecError, need
 from dpcore.registry.plugin_files import beside, one, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL
 
-examples = typer.Typer(
-    add_completion=False,
-    cls=NamedCommands,
-    help="List, show and copy the example specs that plugins ship.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+examples = NamedCommands(
+    "examples", help="List, show and copy the example specs that plugins ship."
 )
 
-Name = Annotated[str, typer.Argument(help="Of an example, as listed.", show_default=False)]
+name_argument = argument("name", "Of an example, as listed.")
 
 
 @examples.command("list")
-def list_examples(json: JsonOption = False) -> None:
+@json_option
+def list_examples(json: bool) -> None:
     """Every example spec of the admitted plugins, with what its comment begins with."""
     with guarded():
         descriptions = {
@@ -70,18 +68,18 @@ def _spec(name: str) -> Path:
 
 
 @examples.command()
-def show(name: Name) -> None:
+@name_argument
+def show(name: str) -> None:
     """Write an example spec to standard output."""
     with guarded():
-        typer.echo(_read(_spec(name)), nl=False)
+        click.echo(_read(_spec(name)), nl=False)
 
 
 @examples.command()
-def copy(
-    name: Name,
-    folder: Annotated[Path, typer.Argument(help="Where the files go.")] = Path(),
-    json: JsonOption = False,
-) -> None:
+@name_argument
+@argument("folder", "Where the files go.  [default: .]", type=PATH, default=Path())
+@json_option
+def copy(name: str, folder: Path, json: bool) -> None:
     """Copy an example spec, and the files that it names, into a folder; none is overwritten."""
     with guarded():
         need(

@@ -2,14 +2,15 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any, get_args
 
 import attrs
+import click
 import msgspec
-import typer
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
+from dpcore.cli.console import columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands, options
+from dpcore.cli.parameters import PATH, argument, json_option
 from dpcore.cli.progress import SlowProgress, slow_progress
 from dpcore.errors import LedgerError, ReplayError, SpecError, need, shown
 from dpcore.events.relation_text import parse_adjacency
@@ -25,41 +26,37 @@ from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import parse
 
-ledger = typer.Typer(
-    add_completion=False,
-    cls=NamedCommands,
-    help="Create, look at and check ledgers: budgets that several runs share.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
+ledger = NamedCommands(
+    "ledger", help="Create, look at and check ledgers: budgets that several runs share."
 )
 
-Name = Annotated[
-    str, typer.Argument(help="The ledger's name, or the path of its file.", show_default=False)
-]
+name_argument = argument("name", "The ledger's name, or the path of its file.")
 
 
 @ledger.command()
+@name_argument
+@click.option("--epsilon", type=float, required=True, help="What everything may cost together.")
+@click.option("--delta", type=float, required=True, help="Likewise; 0 for pure releases only.")
+@click.option("--adjacency", required=True, help="As in a spec: add_remove, replace_one, ...")
+@click.option(
+    "--notion",
+    type=click.Choice(get_args(Notion)),
+    help="How costs add up; fixed for ever. [default: gaussian; basic at delta 0]",
+)
+@click.option("--failures", type=float, help="Part of delta kept for failure probabilities.")
+@click.option("--order", type=float, help="Of renyi; by default the best for Gaussian releases.")
+@json_option
+@click.option("--shared", is_flag=True, help="The group of the ledger's folder may spend, too.")
 def create(
-    name: Name,
-    epsilon: Annotated[float, typer.Option(help="What everything may cost together.")],
-    delta: Annotated[float, typer.Option(help="Likewise; 0 for pure releases only.")],
-    adjacency: Annotated[str, typer.Option(help="As in a spec: add_remove, replace_one, ...")],
-    notion: Annotated[
-        Notion | None,
-        typer.Option(
-            help="How costs add up; fixed for ever. [default: gaussian; basic at delta 0]"
-        ),
-    ] = None,
-    failures: Annotated[
-        float | None, typer.Option(help="Part of delta kept for failure probabilities.")
-    ] = None,
-    order: Annotated[
-        float | None, typer.Option(help="Of renyi; by default the best for Gaussian releases.")
-    ] = None,
-    json: JsonOption = False,
-    shared: Annotated[
-        bool, typer.Option("--shared", help="The group of the ledger's folder may spend, too.")
-    ] = False,
+    name: str,
+    epsilon: float,
+    delta: float,
+    adjacency: str,
+    notion: Notion | None,
+    failures: float | None,
+    order: float | None,
+    json: bool,
+    shared: bool,
 ) -> None:
     """Create a ledger, by name in your data folder or at a path: its total can never be changed."""
     with guarded():
@@ -86,7 +83,8 @@ def create(
 
 
 @ledger.command("list")
-def list_ledgers(json: JsonOption = False) -> None:
+@json_option
+def list_ledgers(json: bool) -> None:
     """Every ledger of this user, with what is left."""
     with guarded():
         states = [_state_or_error(name) for name in ledger_names()]
@@ -120,11 +118,12 @@ def _state_or_error(name: str) -> dict[str, Any]:
 
 
 @ledger.command()
-def show(
-    name: Name,
-    last: Annotated[int, typer.Option(min=1, help="How many of the latest entries.")] = 200,
-    json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option(
+    "--last", type=click.IntRange(min=1), default=200, help="How many of the latest entries."
+)
+@json_option
+def show(name: str, last: int, json: bool) -> None:
     """What was spent, on what, and what is left."""
     with guarded():
         book = Ledger.open(place_of(name))
@@ -149,23 +148,19 @@ def show(
 
 
 @ledger.command()
-def plan(
-    name: Name,
-    releases: Annotated[
-        int, typer.Option(help="How many equal releases each label makes, say in a month.")
-    ] = 1,
-    share: Annotated[
-        list[str] | None,
-        typer.Option(help="LABEL=WEIGHT, an analyst or project; repeatable."),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option(
+    "--releases", default=1, help="How many equal releases each label makes, say in a month."
+)
+@click.option("--share", multiple=True, help="LABEL=WEIGHT, an analyst or project; repeatable.")
+@json_option
+def plan(name: str, releases: int, share: tuple[str, ...], json: bool) -> None:
     """State the largest releases that still fit, for everybody or shared by label."""
     with guarded():
         remaining_budget = Ledger.open(place_of(name)).left()
         with options("releases"):
             # Figures are rounded down, so that what is printed here is never refused later.
-            plans = allowances(remaining_budget, releases, _shares(share or []))
+            plans = allowances(remaining_budget, releases, _shares(share))
         if json:
             show_json(
                 {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
@@ -184,7 +179,7 @@ def plan(
         out().print(columns(*headings, rows=rows))
 
 
-def _shares(texts: list[str]) -> dict[str, float]:
+def _shares(texts: tuple[str, ...]) -> dict[str, float]:
     shares = {}
     for text in texts:
         label, _, weight = text.rpartition("=")
@@ -196,7 +191,8 @@ def _shares(texts: list[str]) -> dict[str, float]:
 
 
 @ledger.command()
-def export(name: Name) -> None:
+@name_argument
+def export(name: str) -> None:
     """Print all that the ledger has recorded, as JSON."""
     with guarded():
         for piece in Ledger.open(place_of(name)).export():
@@ -204,13 +200,12 @@ def export(name: Name) -> None:
 
 
 @ledger.command()
-def verify(
-    name: Name,
-    run: Annotated[
-        list[Path] | None, typer.Option(help="Also find this run folder's guarantee in it.")
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+@name_argument
+@click.option(
+    "--run", multiple=True, type=PATH, help="Also find this run folder's guarantee in it."
+)
+@json_option
+def verify(name: str, run: tuple[Path, ...], json: bool) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
         book = Ledger.open(place_of(name))
@@ -223,10 +218,10 @@ def verify(
             LedgerError,
             f"the ledger {name!r} is damaged: {'; '.join(verdict.faults)}",
         )
-        for folder in run or []:
+        for folder in run:
             _verify_run(book, folder)
         if json:
-            runs = [str(folder) for folder in run or []]
+            runs = [str(folder) for folder in run]
             show_json({"ledger": name, "rows": verdict.rows, "end": verdict.end, "runs": runs})
             return
         out().print(

@@ -1,42 +1,30 @@
 """The options --memory, --work and --expected-records: what a run may need of the machine."""
 
 import contextlib
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
 from dpcore.plan.cost_statement import Resources
 from dpcore.specs.spec import Spec
 
-MemoryOption = Annotated[
-    str | None,
-    typer.Option(
-        "--memory",
-        metavar="SIZE",
-        help="Refuse what needs more memory, such as 4GB. [default: the machine's]",
-        show_default=False,
-    ),
-]
-WorkOption = Annotated[
-    str | None,
-    typer.Option(
-        "--work",
-        metavar="NUMBER",
-        help="Refuse what needs more multiplications. [default: 1e14]",
-        show_default=False,
-    ),
-]
-ExpectedOption = Annotated[
-    int | None,
-    typer.Option(
-        "--expected-records",
-        metavar="N",
-        min=1,
-        help="A public estimate of a private number of records, for memory and disk alone.",
-        show_default=False,
-    ),
-]
+memory_option = click.option(
+    "--memory",
+    metavar="SIZE",
+    help="Refuse what needs more memory, such as 4GB. [default: the machine's]",
+)
+work_option = click.option(
+    "--work",
+    metavar="NUMBER",
+    help="Refuse what needs more multiplications. [default: 1e14]",
+)
+expected_option = click.option(
+    "--expected-records",
+    "expected",
+    metavar="N",
+    type=click.IntRange(min=1),
+    help="A public estimate of a private number of records, for memory and disk alone.",
+)
 
 _THREAD = 48_000_000  # bytes that a thread's stack and its buffer of BLAS reserve
 

@@ -4,17 +4,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import typer
-from typer.core import TyperGroup
+import click
 
 from dpcore.cli.console import fail
+from dpcore.cli.parameters import Command
 from dpcore.errors import ParameterError, SpecError, near, shown
 
-_USAGE_ERROR: Any = typer.BadParameter.__mro__[1]  # its module differs by version
 
+class NamedCommands(click.Group):
+    """A group that answers a mistyped name with the nearest one, and no name with its help."""
 
-class NamedCommands(TyperGroup):
-    """A group that answers a mistyped name with the nearest one, whatever typer's version."""
+    command_class = Command
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """As any group does; without words, help and exit code 2, whatever click's version."""
+        if not args and not ctx.resilient_parsing:
+            click.echo(ctx.get_help(), err=True)
+            ctx.exit(2)
+        return super().parse_args(ctx, args)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Its commands as they were defined: help lists them in this order."""
+        return [*self.commands]
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Find a command as any group does; a mistyped name fails with the nearest one."""
@@ -29,20 +40,17 @@ def usage_in_one_line() -> Iterator[None]:
     """A command line that cannot be read is told in one line, with the way out."""
     try:
         yield
-    except _USAGE_ERROR as error:
-        message = str(error.format_message())
-        if "\n" in message:  # the help of a group that was named without a command
-            raise
-        context = getattr(error, "ctx", None)
-        path = context.command_path if context else "dpcore"
-        if context and hasattr(error, "possibilities"):  # of an option that the command lacks
-            names = [name.strip("-") for param in context.command.params for name in param.opts]
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None  # click says `Aborted!` of all that it sees
+    except click.UsageError as error:
+        message = " ".join(error.format_message().split())  # choices stand in lines
+        path = error.ctx.command_path if error.ctx else "dpcore"
+        if error.ctx and isinstance(error, click.NoSuchOption):
+            names = [name.strip("-") for param in error.ctx.command.params for name in param.opts]
             hint = near(error.option_name.strip("-"), names).replace("mean '", "mean '--")
             message = f"no option is called {shown(error.option_name)}{hint}"
-        # Words of the library that reads them, which differ by its version, are put into ours.
-        message = message.partition(", unable")[0].replace("Value error, ", "")
-        message = message.replace("Input should be", "it needs to be").rstrip(".")
         way = "" if "did you mean" in message else f"; `{path} --help` shows what it takes"
+        message = message.rstrip(".").replace("valid float", "valid number").removesuffix(" range")
         raise fail(message + way, 2) from None
 
 

@@ -1,13 +1,14 @@
 """`dpcore plugins`: what is installed, what is admitted, and the user's consent."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 from packaging.utils import canonicalize_name
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
+from dpcore.cli.console import columns, guarded, out, show_json, show_list
 from dpcore.cli.named_commands import NamedCommands
+from dpcore.cli.parameters import PATH, argument, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import RegistryError, near, need
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
@@ -18,19 +19,14 @@ from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.siblings import INSTALL
 
-plugins = typer.Typer(
-    add_completion=False,
-    cls=NamedCommands,
-    help="List, look at, admit and disable plugins.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
+plugins = NamedCommands("plugins", help="List, look at, admit and disable plugins.")
 
-Name = Annotated[str, typer.Argument(help="The plugin's name.", show_default=False)]
+name_argument = argument("name", "The plugin's name.")
 
 
 @plugins.command("list")
-def list_plugins(json: JsonOption = False) -> None:
+@json_option
+def list_plugins(json: bool) -> None:
     """Every admitted or installed plugin, without importing any."""
     with guarded():
         registry = Registry.default()
@@ -72,7 +68,9 @@ def _status(registry: Registry, name: str) -> str:
 
 
 @plugins.command()
-def show(name: Name, json: JsonOption = False) -> None:
+@name_argument
+@json_option
+def show(name: str, json: bool) -> None:
     """Where a plugin comes from and what it provides, as admitted; nothing is imported."""
     with guarded():
         registry = Registry.default()
@@ -135,17 +133,14 @@ def _components(provides: Names) -> None:
 
 
 @plugins.command()
-def enable(
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", help="Consent without being asked.")] = False,
-    editable: Annotated[
-        bool,
-        typer.Option(
-            "--editable",
-            help="For development: its code may change, and guarantees that rest on it say so.",
-        ),
-    ] = False,
-) -> None:
+@name_argument
+@click.option("--yes", is_flag=True, help="Consent without being asked.")
+@click.option(
+    "--editable",
+    is_flag=True,
+    help="For development: its code may change, and guarantees that rest on it say so.",
+)
+def enable(name: str, yes: bool, editable: bool) -> None:
     """Show an installed plugin, import it in a process without data, ask, and admit it."""
     with guarded():
         plugin = candidate(name)
@@ -157,7 +152,7 @@ def enable(
         _components(provides)
         need(
             yes
-            or typer.confirm(
+            or click.confirm(
                 "Its code will run in the process that reads your records. Admit this version?"
             ),
             RegistryError,
@@ -168,7 +163,9 @@ def enable(
 
 
 @plugins.command()
-def disable(name: Name, json: JsonOption = False) -> None:
+@name_argument
+@json_option
+def disable(name: str, json: bool) -> None:
     """Withdraw consent: the plugin is not imported any more."""
     with guarded():
         withdraw(name)
@@ -179,16 +176,16 @@ def disable(name: Name, json: JsonOption = False) -> None:
 
 
 @plugins.command()
-def new(
-    name: Annotated[
-        str, typer.Argument(help="Lower-case words joined by hyphens.", show_default=False)
-    ],
-    kind: Annotated[
-        PluginKind, typer.Option(help="What it provides at first.", show_default=False)
-    ],
-    path: Annotated[Path, typer.Option(help="The folder is made in here.")] = Path(),
-    json: JsonOption = False,
-) -> None:
+@argument("name", "Lower-case words joined by hyphens.")
+@click.option(
+    "--kind",
+    required=True,
+    type=click.Choice([*map(str, PluginKind)]),
+    help="What it provides at first.",
+)
+@click.option("--path", type=PATH, default=Path(), help="The folder is made in here.")
+@json_option
+def new(name: str, kind: str, path: Path, json: bool) -> None:
     """Write a complete plugin that installs, is admitted and passes `dpcore test`."""
     with guarded():
         need(
@@ -196,7 +193,7 @@ def new(
             RegistryError,
             f"plugin {name} is in the packaged registry; take another name",
         )
-        folder = write_plugin(name, kind, path)
+        folder = write_plugin(name, PluginKind(kind), path)
         # The three steps to a plugin that runs; the second one asks for consent.
         steps = (
             f"pip install -e {folder}",

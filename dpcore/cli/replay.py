@@ -1,35 +1,37 @@
 """`dpcore replay RUN`: rebuild everything public from the answers, and compare bytes."""
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from dpcore.cli.console import JsonOption, guarded, out, show_json
-from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.console import guarded, out, show_json
+from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.cli.parameters import PATH, argument, command, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.publish.folder import GUARANTEE_TEXT
 from dpcore.publish.lock import explain_versions
 from dpcore.publish.whole_run import replay as rebuilt
 
-PublicOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--public",
-        metavar="NAME=PATH",
-        help="The public records that the run started from: a file for each name of its lock.",
-        show_default=False,
-    ),
-]
 
-
+@command()
+@argument("run", "A run folder.", type=PATH)
+@memory_option
+@work_option
+@click.option("--exact", is_flag=True, help="Refuse rounding as well.")
+@click.option(
+    "--public",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="The public records that the run started from: a file for each name of its lock.",
+)
+@json_option
 def replay(
-    run: Annotated[Path, typer.Argument(help="A run folder.", show_default=False)],
-    memory: MemoryOption = None,
-    work: WorkOption = None,
-    exact: Annotated[bool, typer.Option("--exact", help="Refuse rounding as well.")] = False,
-    public: PublicOption = None,
-    json: JsonOption = False,
+    run: Path,
+    memory: str | None,
+    work: str | None,
+    exact: bool,
+    public: tuple[str, ...],
+    json: bool,
 ) -> None:
     """Rebuild a run's public folder from its answers alone, and compare every byte."""
     with guarded():
@@ -39,7 +41,7 @@ def replay(
                 memory=in_bytes(memory),
                 work=in_number(work),
                 exact=exact,
-                public=dict(pair.partition("=")[::2] for pair in public or []),
+                public=dict(pair.partition("=")[::2] for pair in public),
             )
         rounding, equal = result.rounding, sorted({*result.files} - {*result.rounding})
         if json:

@@ -5,34 +5,25 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
-from dpcore.cli.console import (
-    ExplainOption,
-    JsonOption,
-    columns,
-    flush,
-    give_up,
-    guarded,
-    note,
-    out,
-    show_json,
-)
+from dpcore.cli.console import columns, flush, give_up, guarded, note, out, show_json
 from dpcore.cli.engine_options import (
-    EngineOption,
-    LocalClusterOption,
-    SchedulerOption,
     engine_choice,
+    engine_option,
+    local_cluster_option,
+    scheduler_option,
 )
 from dpcore.cli.limit_options import (
-    ExpectedOption,
-    MemoryOption,
-    WorkOption,
+    expected_option,
     limit_process,
     limited,
+    memory_option,
+    work_option,
 )
+from dpcore.cli.parameters import PATH, command, explain_option, json_option, spec_argument
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
 from dpcore.notebook_view import in_digits
@@ -45,26 +36,37 @@ if TYPE_CHECKING:
     from dpcore.publish.paid_metrics import MetricInterval
 
 
+@command()
+@spec_argument
+@click.option("--source", help="Use this file or LOADER:NAME instead of the spec's source.")
+@click.option("--runs", type=PATH, default=Path("runs"), help="Where run folders are made.")
+@engine_option
+@scheduler_option
+@local_cluster_option
+@memory_option
+@work_option
+@expected_option
+@click.option(
+    "--rehearsal",
+    type=int,
+    metavar="SEED",
+    help="Use known secret coins: repeatable, and not private at all.",
+)
+@explain_option
+@json_option
 def run(
-    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    source: Annotated[
-        str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
-    ] = None,
-    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
-    engine: EngineOption = None,
-    scheduler: SchedulerOption = None,
-    local_cluster: LocalClusterOption = None,
-    memory: MemoryOption = None,
-    work: WorkOption = None,
-    expected: ExpectedOption = None,
-    rehearsal: Annotated[
-        int | None,
-        typer.Option(
-            metavar="SEED", help="Use known secret coins: repeatable, and not private at all."
-        ),
-    ] = None,
-    explain: ExplainOption = False,
-    json: JsonOption = False,
+    spec: Path,
+    source: str | None,
+    runs: Path,
+    engine: str | None,
+    scheduler: str | None,
+    local_cluster: int | None,
+    memory: str | None,
+    work: str | None,
+    expected: int | None,
+    rehearsal: int | None,
+    explain: bool,
+    json: bool,
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():

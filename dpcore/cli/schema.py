@@ -1,20 +1,17 @@
 """`dpcore schema`: the JSON Schema of specs, with every admitted component."""
 
-from typing import Annotated
-
-import typer
+import click
 
 from dpcore.cli.console import guarded, show_json
+from dpcore.cli.parameters import command
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
 from dpcore.specs.schema import json_schema
 
 
-def schema(
-    experiment: Annotated[
-        bool, typer.Option("--experiment", help="Of a paper's experiment, not of a spec.")
-    ] = False,
-) -> None:
+@command()
+@click.option("--experiment", is_flag=True, help="Of a paper's experiment, not of a spec.")
+def schema(experiment: bool) -> None:
     """Write the JSON Schema of a spec to standard output, for editors and validators."""
     with guarded():
         show_json(

@@ -6,8 +6,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Categories, Category
+from dpcore.domain.columns import Categories, Category, paired
 from dpcore.errors import UnfitTargetError, need
+from dpcore.records.pieces import read_once
 
 
 @attrs.frozen
@@ -21,16 +22,20 @@ class Classes:
     Args:
         values: At least two different ones, all texts or all numbers.
         default: Stands for any other value in the records.
+        spellings: Further cells, and the class that each of them counts as: a mapping or pairs.
     """
 
     values: tuple[Category, ...]
     default: Category | None = None
+    spellings: tuple[tuple[Category, Category], ...] = attrs.field(
+        default=(), converter=paired, repr=False
+    )
 
     def __attrs_post_init__(self) -> None:
         self._categories()
 
     def _categories(self) -> Categories:
-        return Categories(self.values, self.default)
+        return Categories(self.values, self.default, self.spellings)
 
     @property
     def count(self) -> int:
@@ -63,7 +68,7 @@ class Classes:
 
     def centred(self, values: Any) -> NDArray[np.float64]:
         """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
-        codes = self._categories().codes(values)
+        codes = read_once(self, values, self._categories().codes)
         if self.count > 2:
             return codes.astype(np.float64)
         # An unknown class has code -1, and lies in the middle of two.
@@ -101,7 +106,7 @@ class Classes:
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are none of the classes. Shape (n,)."""
-        return self._categories().misfits(values)
+        return read_once(self, values, self._categories().codes) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""

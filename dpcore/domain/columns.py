@@ -4,8 +4,9 @@ Nothing here is computed from records, and every value of a column encodes to so
 entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type, is_finite, need_field, unboxed
 from dpcore.errors import need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
+from dpcore.records.pieces import read_once
 
 Category = str | int | float
 
@@ -147,7 +149,7 @@ class Range:
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """What entries count as; NaN for what is no number. Shape (n,)."""
-        return numbers(values)
+        return read_once(self, values, numbers)
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
         """Entries that count as these, as a file would hold them. Shape (n,)."""
@@ -186,7 +188,7 @@ class Dates(Range):
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
-        return days(values)
+        return read_once(self, values, days)
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
         """Days since 1970-01-01 as texts of dates with a time of day. Shape (n,)."""
@@ -216,6 +218,11 @@ def _listed(values: Iterable[Category]) -> Any:
     return tuple(values) if is_list else values
 
 
+def paired(spellings: Any) -> Any:
+    """A mapping as pairs; anything else as it is."""
+    return tuple(spellings.items()) if isinstance(spellings, Mapping) else spellings
+
+
 @attrs.frozen
 class Categories:
     """A column with a public list of values.
@@ -223,10 +230,14 @@ class Categories:
     Args:
         values: At least two different ones.
         default: Stands for anything else; if None, an unknown value encodes to zeros.
+        spellings: Further cells, and the value that each of them counts as: a mapping or pairs.
     """
 
     values: tuple[Category, ...] = attrs.field(converter=_listed)
     default: Category | None = None
+    spellings: tuple[tuple[Category, Category], ...] = attrs.field(
+        default=(), converter=paired, repr=False
+    )
 
     def __attrs_post_init__(self) -> None:
         keys = [key(value) for value in self.values] if isinstance(self.values, tuple) else []
@@ -248,6 +259,16 @@ class Categories:
             "a default among the values",
             owner="categories",
         )
+        cells = [*keys, *(key(cell) for cell, _ in self.spellings)]
+        need(
+            len(set(cells)) == len(cells)
+            and MISSING not in cells
+            and all(key(value) in keys for _, value in self.spellings),
+            "categories",
+            "other cells than the values, each once, mapped to values that are listed",
+            "map",
+            f"{len(self.spellings)} of them",
+        )
 
     @property
     def width(self) -> int:
@@ -257,7 +278,13 @@ class Categories:
     def codes(self, values: Any) -> NDArray[np.intp]:
         """Index of each entry's category, the default's for an unknown one, else -1. Shape (n,)."""
         code = index(self.values)
-        return coded(values, code, -1 if self.default is None else code[key(self.default)])
+        unknown = -1 if self.default is None else code[key(self.default)]
+        if self.spellings:
+            # Indexed together, so that a truth has one reading among values and spellings.
+            targets = [*range(len(self.values)), *(code[key(value)] for _, value in self.spellings)]
+            cells = index([*self.values, *(cell for cell, _ in self.spellings)])
+            code = {cell: targets[place] for cell, place in cells.items()}
+        return read_once(self, values, partial(coded, code=code, unknown=unknown))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width): -1/+1, or a one-hot; zeros where unknown and without default."""
@@ -274,4 +301,5 @@ class Categories:
 
     def describe(self) -> str:
         """The rule an entry must meet."""
-        return "one of " + summary(self.values)
+        listed = [f"{cell} as {value}" for cell, value in self.spellings]
+        return f"one of {summary(self.values)}{f' ({summary(listed)})' if listed else ''}"

@@ -10,7 +10,8 @@ they are -1 and +1, of more a code. A domain without a target has no labels: the
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import Any, Literal
 
 import attrs
@@ -19,8 +20,10 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
+from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Range
+from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.derived import Derived
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import (
@@ -33,7 +36,9 @@ from dpcore.errors import (
 )
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
-from dpcore.records.records import Records
+from dpcore.records.location import Holds
+from dpcore.records.pieces import KeptColumn
+from dpcore.records.records import LaterFeatures, Records
 from dpcore.rounding import down, up
 
 Column = Range | Categories | Texts
@@ -46,6 +51,15 @@ _SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spit
 
 
 _TARGETLESS = "the domain declares no target, so that nothing can be predicted: declare one"
+
+
+def kind_of_cells(rule: object) -> Holds:
+    """What a column's cells hold under a declared rule."""
+    if isinstance(rule, Binned):
+        rule = rule.range
+    if isinstance(rule, Dates | People):
+        return Holds.DATES if isinstance(rule, Dates) else Holds.IDENTIFIERS
+    return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES
 
 
 @attrs.frozen(kw_only=True, repr=False)
@@ -64,6 +78,9 @@ class Domain:
         sampled: How the records came from a population: `independent` draws, `census` (there is no
             other record), or the public size of the population that they were drawn from without
             regard to what they say. None says nothing: no guarantee rests on it.
+        derived: How declared columns are made of other cells of the same record, by name. A table
+            of records holds what they are made of; whatever else has a column of that name is
+            taken to hold what was made.
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
     """
@@ -77,6 +94,7 @@ class Domain:
     people: People | None = None
     groups: Mapping[str, Column] = attrs.field(factory=dict)
     sampled: Literal["independent", "census"] | int | None = None
+    derived: Mapping[str, Derived] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         need(
@@ -126,6 +144,10 @@ class Domain:
                 "domain", "a people's column that is neither feature nor target", "people",
                 self.people.column,
             )  # fmt: skip
+        for name, derived in self.derived.items():
+            is_derived = isinstance(derived, Derived) and name != self._target
+            need(is_derived, "domain", "Derived columns, no targets", "derived", name)
+        self.raw  # noqa: B018  # refuses inputs that are declared in two ways
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
         for name in ("exact", "limit"):
             count = getattr(self, name)
@@ -168,7 +190,8 @@ class Domain:
         whose = "" if self.people is None else f", people={self.people!r}"
         grouped = f", groups={self.groups!r}" if self.groups else ""
         drawn = "" if self.sampled is None else f", sampled={self.sampled!r}"
-        return f"Domain({text}{whose}{grouped}{drawn})"
+        made = f", derived={self.derived!r}" if self.derived else ""
+        return f"Domain({text}{whose}{grouped}{drawn}{made})"
 
     @property
     def labelled(self) -> bool:
@@ -212,12 +235,59 @@ class Domain:
 
     @property
     def read(self) -> dict[str, Column | Classes | People]:
-        """What every column that a run reads must hold: `rules`, and whose a record is."""
+        """What every column that a run uses must hold: `rules`, and whose a record is."""
         people = self.people
         whose: dict[str, Column | Classes | People] = (
             {} if people is None else {people.column: people}
         )
         return {**whose, **self.rules}
+
+    @property
+    def raw(self) -> dict[str, Column | Classes | People]:
+        """What every column of a table of records must hold: inputs in place of what is derived.
+
+        Raises:
+            ParameterError: an input is derived itself, or is declared to hold something else.
+        """
+        read = self.read
+        columns = {name: rule for name, rule in read.items() if name not in self.derived}
+        inputs: dict[str, Column | Classes | People] = {}
+        for name, column in self.derived.items():
+            if name not in read:  # of a column that is not used here
+                continue
+            for source in column.inputs:
+                rule: Any = column.operation.cells or read[name]
+                known = columns.get(source, inputs.get(source))
+                is_any = isinstance(rule, Texts) and column.operation.cells is not None
+                fits = known is None or is_any or kind_of_cells(known) == kind_of_cells(rule)
+                need(
+                    source not in self.derived and fits,
+                    "domain",
+                    "inputs that stand in the file, each declared to hold one kind of cells",
+                    "derived",
+                    source,
+                )
+                if known is None:
+                    inputs[source] = rule
+        return {**inputs, **columns}
+
+    def derive(self, table: Table, names: Iterable[str] | None = None) -> Table:
+        """A table with its derived columns: those of `names`; of all that are used, if None.
+
+        Raises:
+            SourceError: a column that one is made of is missing.
+        """
+        used = [name for name in (self.derived if names is None else names) if name in self.rules]
+        if not used:
+            return table
+        for source in (source for name in used for source in self.derived[name].inputs):
+            need(source in table, SourceError, f"column {source!r} is missing")
+        present = {name: table[name] for name in self.read if name in table}
+        return {**present, **{name: self.derived[name].compute(table) for name in used}}
+
+    def _completed(self, table: Table) -> Table:
+        """A table that may hold derived columns already, with those that it lacks."""
+        return self.derive(table, [name for name in self.derived if name not in table])
 
     @property
     def records(self) -> int:
@@ -261,16 +331,21 @@ class Domain:
         return self.labels.half_width
 
     def parse(self, table: Table) -> dict[str, Any]:
-        """The declared columns, those of numbers as floats: a text is read once, NaN is none."""
+        """The declared columns, those of numbers as floats: a text is read once, NaN is none.
+
+        A `KeptColumn` stays one: it knows what its rule has read.
+        """
         # A date or a category keeps its cells: a float there would be none.
         return {
-            name: rule.numbers(table[name]) if type(rule) is Range else table[name]
+            name: rule.numbers(column)
+            if not isinstance(column := table[name], KeptColumn) and type(rule) is Range
+            else column
             for name, rule in self.rules.items()
         }
 
     def encode(self, table: Table) -> NDArray[np.float64]:
         """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
-        table = named(table)
+        table = self._completed(named(table))
         if missing := [name for name in self.columns if name not in table]:
             raise SourceError(f"column {missing[0]!r} is missing")
         blocks = [column.encode(table[name]) for name, column in self.columns.items()]
@@ -299,20 +374,31 @@ class Domain:
         Raises:
             SourceError: a column is missing or the columns are not equally long.
         """
-        table = named(table)
+        table = self._completed(named(table))
         if self.labelled and self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
         # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
-        features = self.encode(table)
+        is_kept = all(isinstance(table[name], KeptColumn) for name in self.columns if name in table)
+        features: Any = self._encode_later(table) if is_kept else self.encode(table)
         if not self.labelled:
             return Records(features=features, labels=np.zeros(features.shape[0]))
         labels = self.centre(table[self.target])
         need(labels.shape[0] == features.shape[0], SourceError, "the columns are not equally long")
         return Records(features=features, labels=labels)
 
+    def _encode_later(self, table: Table) -> LaterFeatures:
+        """What `encode` makes of columns that are equally long, each when it is used."""
+        makers, start = {}, 0
+        for name, column in self.columns.items() if self.norm is None else ():
+            makers[start, start + column.width] = partial(column.encode, table[name])
+            start += column.width
+        # A norm scales whole rows.
+        makers[0, self.width] = partial(self.encode, table)
+        return LaterFeatures((len(table[next(iter(self.columns))]), self.width), makers)
+
     def misfits(self, table: Table) -> list[tuple[str, int, str]]:
         """Columns that do not fit: (column, first such row, the rule). For the operator only."""
-        table = named(table)
+        table = self._completed(named(table))
         violations = []
         for name, rule in self.rules.items():
             # Which cells do not fit is private: this goes to the operator alone.

@@ -65,6 +65,8 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     # One pass holds counts and first places alone, however many records there are.
     for batch in batches:
         table = named(batch)
+        # What was parsed was derived before.
+        table = domain.derive(table) if parsed is None else table
         numbers = domain.parse(table) if parsed is None else parsed
         for name, rule in rules.items():
             for breach, places in _broken_rules(rule, table[name], numbers.get(name, table[name])):

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from dpcore.checks import is_integer
 from dpcore.errors import need
-from dpcore.records.cells import MISSING, cells, key
+from dpcore.records.cells import MISSING, cells, key, read_cells
+from dpcore.records.pieces import read_once
 
 _BYTES, _UNIT = 6, 2.0**51
 LONGEST = 384
@@ -45,19 +46,17 @@ class Texts:
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width), every row at most 1 long; zeros where there is no text."""
-        encodings: dict[bytes, NDArray[np.float64]] = {}
-        rows = np.zeros((len(listed := cells(values).tolist()), self.width))
-        for place, cell in enumerate(listed):
-            if (text := self._bytes(cell)) and text not in encodings:
-                # Texts hold no zero byte, so that padding with them is undone without doubt.
-                padded = text.ljust(_BYTES * self.width, b"\0")
-                parts = (
-                    padded[offset : offset + _BYTES] for offset in range(0, len(padded), _BYTES)
-                )
-                encodings[text] = np.array([int.from_bytes(part) / _UNIT for part in parts])
-            if text:
-                rows[place] = encodings[text]
-        return rows
+        places: dict[bytes, int] = {}
+        texts = read_cells(cells(values).tolist(), self._bytes)
+        codes = [places.setdefault(text, len(places)) for text in texts]
+        # Texts hold no zero byte, so that padding with them is undone without doubt.
+        padded = (text.ljust(_BYTES * self.width, b"\0") for text in places)
+        integers = [
+            [int.from_bytes(text[start : start + _BYTES]) for start in range(0, len(text), _BYTES)]
+            for text in padded
+        ]
+        encodings = np.array(integers, dtype=np.float64).reshape(-1, self.width) / _UNIT
+        return encodings[np.array(codes, dtype=np.intp)]
 
     def decoded(self, row: NDArray[np.float64]) -> str:
         """The text that an encoded row stands for, whatever its numbers are."""
@@ -75,8 +74,11 @@ class Texts:
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are no text, or a longer one. Shape (n,)."""
-        listed = cells(values).tolist()
-        return np.array([len(_utf8(cell)) > self.longest for cell in listed], dtype=np.bool_)
+        return read_once(self, values, self._lengths) > self.longest
+
+    def _lengths(self, values: Any) -> NDArray[np.intp]:
+        lengths = read_cells(cells(values).tolist(), lambda cell: len(_utf8(cell)))
+        return np.array(lengths, dtype=np.intp)
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.interval import Interval
 from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.rounding import down
@@ -286,3 +286,26 @@ class TwoEnds(VectorEvent):
     def delta_lower(self, epsilon: float, direction: Direction) -> float:
         """The lower end at one epsilon >= 0 (nats), computed by `curve_lower`."""
         return float(self.curve_lower(np.array([epsilon]), direction)[0])
+
+
+def extended_curve(
+    event: Event, epsilons: NDArray[np.float64], direction: Direction, *, lower: bool
+) -> NDArray[np.float64]:
+    """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
+    method = event.curve_lower if lower else event.curve
+    split = int(np.searchsorted(epsilons, 0.0))
+    values = np.empty_like(epsilons)
+    if split:
+        # H(a) = 1 - a + a H_rev(1/a), for a < 1.
+        below = epsilons[:split]
+        values[:split] = (
+            -np.expm1(below) + np.exp(below) * method(-below[::-1], direction.reverse)[::-1]
+        )
+    if split < len(epsilons):
+        values[split:] = method(epsilons[split:], direction)
+    need(
+        np.all(np.isfinite(values)),
+        NoClaimError,
+        f"{event.label}: the curve is not a number somewhere",
+    )
+    return np.clip(values, 0.0, 1.0)

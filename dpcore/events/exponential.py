@@ -9,8 +9,7 @@ of length epsilon_0, and over the worst place t of that interval
           \epsilon\le\epsilon_0 .
 
 As a maximum of convex functions it is a curve that dominates, and composes; no single pair attains
-all of it, and an optimal t differs from application to application, so that a composed lower end is
-not claimed.
+all of it. Several choices and lower ends: `dpcore.accounting.losses.choices`.
 
 Given t, the likelihood ratio has mean 1 under Q and lies in [e^{t-epsilon_0}, e^t]; a convex
 function of it is largest for the two-point law on the ends, which is the pair in the maximum. And

@@ -37,8 +37,8 @@ from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
 from dpcore.single_use import SingleUse
 
-_FAILURES_SHARE = 2.0**-6  # of delta, for leaks
-_TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
+FAILURES_SHARE = 2.0**-6  # of delta, for leaks
+TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
 
 
 def _now() -> str:
@@ -102,7 +102,7 @@ class Ledger(Shown):
         kind: Notion = notion or ("gaussian" if delta > 0 else "basic")
         tilted = 0.0
         if failures is None and kind == "gaussian":
-            failures, tilted = delta * _FAILURES_SHARE, delta * _TILTED_SHARE
+            failures, tilted = delta * FAILURES_SHARE, delta * TILTED_SHARE
         options: dict[str, Any] = {"failures": failures, "order": order}
         total = Total(
             epsilon=epsilon,

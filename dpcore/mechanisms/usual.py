@@ -23,7 +23,6 @@ def usual_mechanism(
     query: Query,
     *,
     has_delta: bool,
-    concentrated: bool | None = None,
     named: Callable[[str], type[AnyMechanism]],
 ) -> AnyMechanism:
     """Gaussian noise in l2 and Laplace noise in l1, discrete for one integer; a choice in linf.
@@ -32,8 +31,6 @@ def usual_mechanism(
 
     Args:
         has_delta: Whether the budget has a delta.
-        concentrated: Whether costs add up by Rényi divergences, as they do unless this is False;
-            else only Gaussian and pure events do. Never at delta = 0.
         named: The mechanism of a name, from a registry: of functions and Gram matrices, which
             plugins release.
 
@@ -41,13 +38,12 @@ def usual_mechanism(
         RegistryError: nobody admitted provides that mechanism, or its plugin is not installed.
         SpecError: no mechanism is usual for such a query.
     """
-    concentrated = has_delta and concentrated is not False
     integer = query.values == "integers" and query.real_size == 1
     # What the query names comes first; then its distance, values and the budget decide.
     match query.distance:
         case _ if query.usual is not None:
             return cast(AnyMechanism, query.usual)
-        case Distance.L2 if has_delta and integer and concentrated:
+        case Distance.L2 if has_delta and integer:
             return DiscreteGaussian()
         case Distance.L2 if has_delta:
             return Gaussian()
@@ -55,7 +51,7 @@ def usual_mechanism(
             return DiscreteLaplace()
         case Distance.L1 | Distance.L2:
             return Laplace()
-        case Distance.LINF if concentrated:
+        case Distance.LINF if has_delta:
             return Exponential()
         case Distance.LINF:
             return PermuteAndFlip()

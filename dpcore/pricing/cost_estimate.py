@@ -28,7 +28,7 @@ from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
-_PROCESS = 115_000_000  # bytes of an interpreter with numpy, scipy and a reader of files
+_PROCESS = 85_000_000  # bytes of an interpreter with numpy and a reader of files, at times scipy
 _FILES, _FILES_OF_QUERY = 40_000, 2_000  # bytes of a run folder, and what a query adds to its files
 _PUBLISHED, _ROW = 32, 200  # bytes of a number in arrays, of one in a table
 _ID = 250  # a text, its place in a table of them, and the words a record is chosen by

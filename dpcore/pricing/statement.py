@@ -95,6 +95,7 @@ def stated(
         # All that the theorems take for granted: of the data, the machine, bounds and questions.
         premises=(
             *_premises(request.domain, request.on_invalid),
+            *request.premises,
             *_room(request),
             *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
             *_questions(kind),
@@ -238,7 +239,10 @@ def _target(budget: PrivacyBudget) -> str:
 
 
 def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
-    rules = ", ".join(f"{name}: {column.describe()}" for name, column in domain.read.items())
+    made = {name: f", which is {column.describe()}" for name, column in domain.derived.items()}
+    rules = ", ".join(
+        f"{name}: {column.describe()}{made.get(name, '')}" for name, column in domain.read.items()
+    )
     # Bounds hold for records in the domain alone: the premise says how they got there.
     fits = (
         f"every record fits the declared columns ({rules})"

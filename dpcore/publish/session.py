@@ -5,6 +5,7 @@ What is asked next may depend on what was answered before: costs are added up by
 is read. Nothing is written but by the ledger.
 """
 
+import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -15,37 +16,64 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.checks import describe_type, need_positive
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ContractError, SpecError, need
+from dpcore.errors import ContractError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.isolated_copies import Before
-from dpcore.learner import AnyLearner, Learner, Model, Public, Published, describe_kinds, promises
+from dpcore.learner import AnyLearner, Model, Published, describe_kinds, promises
 from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.ledger.book import Ledger
+from dpcore.ledger.book import FAILURES_SHARE, TILTED_SHARE, Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
-from dpcore.publish.session_arguments import admitted, made, require_epsilon, require_learner
-from dpcore.randomness import PublicCoins
+from dpcore.publish.session_arguments import (
+    Question,
+    admitted,
+    made,
+    only_table,
+    question_method,
+    require_epsilon,
+    require_learner,
+)
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
+from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
+from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
+
+
+def _starts(budget: Ledger | PrivacyBudget, adjacency: Adjacency) -> list[Spent]:
+    """Sums from which nothing is spent; one of them for good once the first release is charged.
+
+    Gaussians add up exactly, with whatever a Gaussian covers (`dpcore.ledger.gaussian_cover`); in
+    the place of that, Rényi divergences do, or pure epsilons. Such filters may not share one delta:
+    the first release, which is chosen before any answer, decides which of them the session has.
+    """
+    if isinstance(budget, Ledger):
+        return [budget.total.start()]
+    of_notion = partial(Total, epsilon=budget.epsilon, delta=budget.delta, adjacency=adjacency)
+    # At delta = 0 only pure epsilons add up.
+    if budget.delta == 0:
+        return [of_notion(notion="basic").start()]
+    failures, tilted = budget.delta * FAILURES_SHARE, budget.delta * TILTED_SHARE
+    # Without the sum of pure epsilons, pure releases are covered, too.
+    exact = of_notion(notion="gaussian", failures=failures, tilted=tilted).start()
+    return [attrs.evolve(exact, pure=None), of_notion(notion="renyi").start()]
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -115,27 +143,16 @@ class Session(SingleUse, Shown):
         super().__init__()
         forbid_core_dumps()
         adjacency = None if adjacency is None else relation_of(adjacency)
-        records, self._code = admitted(budget, domain, table, on_invalid, expected)
+        records, self._code = admitted(budget, domain, table, on_invalid, expected, public)
         # A ledger's sums are about its own relation. A budget in memory takes what the domain's
         # declarations protect.
         ledger_adjacency = budget.total.adjacency if isinstance(budget, Ledger) else None
         default_adjacency = ADD_REMOVE if domain.exact is None else REPLACE_ONE
         self.adjacency = adjacency or ledger_adjacency or domain.relation(default_adjacency)
         self._ledger = budget if isinstance(budget, Ledger) else None
-        # Rényi sums take the most kinds of events; at delta = 0 only pure epsilons add up.
-        total = (
-            budget.total
-            if isinstance(budget, Ledger)
-            else Total(
-                epsilon=budget.epsilon,
-                delta=budget.delta,
-                adjacency=self.adjacency,
-                notion="renyi" if budget.delta > 0 else "basic",
-            )
-        )
-        self._sums, self._delta = total.start(), total.delta  # the sums serve without a ledger
-        # Some mechanisms are cheap only where costs add up by Rényi divergences.
-        self._concentrated = total.notion == "renyi"
+        # The sums serve without a ledger.
+        self._starts = _starts(budget, self.adjacency)
+        self._sums, self._delta = self._starts[0], self._starts[0].total.delta
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
@@ -151,6 +168,8 @@ class Session(SingleUse, Shown):
 
     def __repr__(self) -> str:
         return f"Session({len(self._releases)} releases; left {self.left})"
+
+    __str__ = Shown.text
 
     def sheet(self) -> Sheet:
         """Every release, what it cost, and what is left."""
@@ -173,44 +192,96 @@ class Session(SingleUse, Shown):
             return f"epsilon = {epsilon} at delta = {self._delta:g}"
         return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
 
-    def count(self, *, epsilon: float, **fields: Any) -> Figures:
-        """How many records there are, or meet `where`; fields of `statistics.count`."""
-        return self._table_of("statistics.count", epsilon, fields)
+    bounded_mean = question_method("statistics.bounded_mean", "column")
+    count = question_method("statistics.count")
+    covariance = question_method("statistics.covariance", "column", "other")
+    marginals = question_method("statistics.marginals", "columns", tables=True)
+    distinct = question_method("statistics.distinct", "of")
+    group_by = question_method("statistics.group_by", "by", tables=True)
+    histogram = question_method("statistics.histogram", "column")
+    mean = question_method("statistics.mean", "column")
+    private_groups = question_method("statistics.private_groups", "column", "mean_of")
+    private_keys = question_method("statistics.private_keys", "column")
+    quantiles = question_method("statistics.quantiles", "column", "quantiles")
+    running = question_method("statistics.running", "column")
+    sum = question_method("statistics.sum", "column")
+    table = question_method("statistics.table", "marginals", tables=True)
+    variance = question_method("statistics.variance", "column")
+    workload = question_method("statistics.workload", "column")
 
-    def sum(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """The sum of a column; fields of `statistics.sum`."""
-        return self._table_of("statistics.sum", epsilon, {"column": column, **fields})
-
-    def mean(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """The mean of a column; fields of `statistics.mean`."""
-        return self._table_of("statistics.mean", epsilon, {"column": column, **fields})
-
-    def variance(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """Mean, variance and standard deviation of a column; fields of `statistics.variance`."""
-        return self._table_of("statistics.variance", epsilon, {"column": column, **fields})
-
-    def histogram(self, column: str, *, epsilon: float, **fields: Any) -> Figures:
-        """Counts of a column's cells; fields of `statistics.histogram`."""
-        return self._table_of("statistics.histogram", epsilon, {"column": column, **fields})
-
-    def quantiles(
+    def plan(
         self,
-        column: str,
-        quantiles: float | Sequence[float] = (0.5,),
+        questions: Sequence[Question],
         *,
         epsilon: float,
-        **fields: Any,
-    ) -> Figures:
-        """Quantiles of a column, with intervals; fields of `statistics.quantiles`."""
-        several = quantiles if isinstance(quantiles, Sequence) else (quantiles,)
-        arguments = {"column": column, "quantiles": tuple(several), **fields}
-        return self._table_of("statistics.quantiles", epsilon, arguments)
+        weights: Sequence[float] | None = None,
+    ) -> Plan:
+        r"""Price several questions together; nothing is charged, and no record is read.
 
-    def group_by(self, by: str | Sequence[str], *, epsilon: float, **fields: Any) -> Statistics:
-        """Counts, and means of `column`, in groups; fields of `statistics.group_by`."""
-        keys = (by,) if isinstance(by, str) else tuple(by)
-        learner = self._learner("statistics.group_by", {"by": keys, **fields})
-        return cast(Statistics, self.release(learner, epsilon=epsilon))
+        A question of share s has a variance of 1/s times what it had alone, so that the weighted
+        sum of these is least where s is in proportion to :math:`\sqrt w`; of pure noise, whose
+        epsilons add up, to :math:`w^{2/3}`.
+
+        Args:
+            questions: Learners; or names with fields: `("statistics.mean", {"column": "age"})`.
+            epsilon: What all of them together may cost, at the session's delta.
+            weights: How much the variance of each matters; as much as of the others if None.
+
+        Raises:
+            ParameterError: there are no questions, or not as many weights, each above 0.
+            SpecError: a question names no learner, or a field that it has not.
+            NoClaimError: no guarantee can be stated.
+        """
+        is_list = isinstance(questions, Sequence)
+        amounts = [1.0] * len(questions) if is_list and weights is None else weights
+        need(
+            is_list and isinstance(amounts, Sequence) and len(questions) == len(amounts) > 0,
+            "a session",
+            "questions in a list, and a weight for each",
+            "questions",
+            describe_type(questions),
+        )
+        # Names tell the questions apart: they are numbered on from the earlier releases.
+        releases: list[Release] = []
+        for question, weight in zip(questions, cast(Sequence[float], amounts), strict=True):
+            learner = self.learner(*question) if isinstance(question, tuple) else question
+            require_learner(learner)
+            need_positive("a question", weight=weight)
+            number = len(self._releases) + len(releases) + 1
+            releases.append(
+                Release(
+                    learner=learner,
+                    name=f"{type(learner).__name__.lower()}-{number}",
+                    share=float(weight) ** (1 / 2 if self._delta else 2 / 3),
+                )
+            )
+        return self._priced(releases, epsilon)
+
+    def ask(
+        self,
+        questions: Sequence[Question],
+        *,
+        epsilon: float,
+        weights: Sequence[float] | None = None,
+    ) -> tuple[Published, ...]:
+        """Ask several questions in one release, which is charged once; what `plan` priced.
+
+        Returns:
+            As many results: a table where the answer is one, else what the learner publishes.
+
+        Raises: as `plan` and `release`.
+        """
+        plan = self.plan(questions, epsilon=epsilon, weights=weights)
+        return tuple(map(only_table, self._pay(plan, [r.name for r in plan.request.releases])))
+
+    def learner(self, name: str, fields: Mapping[str, Any] | None = None) -> AnyLearner:
+        """A learner by its name in the registry, with its fields.
+
+        Raises:
+            SpecError: it has no such field, or lacks one.
+        """
+        registry = Registry.default() if self._registry is None else self._registry
+        return made(name, registry.component(LEARNER, name), fields or {})
 
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
@@ -250,37 +321,46 @@ class Session(SingleUse, Shown):
             BudgetExceededError: it costs more than is left; nothing is spent, nothing read.
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
-        self._require_here(ContractError)
         require_learner(learner)
-        budget = PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta)
+        # Priced, and only then charged.
+        plan = self._priced(
+            [Release(learner=learner, mechanism=mechanism, inputs=tuple(inputs))], epsilon
+        )
+        return self._pay(plan, [name])[0]
+
+    def _priced(self, releases: Sequence[Release], epsilon: float) -> Plan:
+        self._require_here(ContractError)
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
         plan = price(
             domain=self._domain,
             adjacency=self.adjacency,
-            budget=budget,
-            releases=(
-                Release(
-                    learner=learner,
-                    mechanism=mechanism or self._choose_mechanisms(learner, budget),
-                    inputs=tuple(inputs),
-                ),
-            ),
-            public=self._inputs if inputs else {},
+            budget=PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta),
+            releases=releases,
+            public=self._inputs if any(release.inputs for release in releases) else {},
             on_invalid=self._on_invalid,
             registry=self._registry,
             expected=self._expected,
         )
         require_apart(plan.schedule, self._records)
+        return plan
+
+    def _pay(self, plan: Plan, names: Sequence[str]) -> tuple[Published, ...]:
+        """What a plan's releases publish, entered by these names; empty ones are completed."""
         # One release at a time: the sums that let it through are the sums that it is added to.
         with self._lock:
-            entry_name = name or f"{type(learner).__name__.lower()}-{len(self._releases) + 1}"
-            reservation = None
+            releases, first = plan.schedule.releases, len(self._releases) + 1
+            entries = [
+                name or f"{type(release.learner).__name__.lower()}-{number}"
+                for number, (name, release) in enumerate(zip(names, releases, strict=True), first)
+            ]
+            reservation, what = None, ", ".join(entries)
             if self._ledger is not None:
-                reservation = plan.reserve(self._ledger, entry_name)
+                reservation = plan.reserve(self._ledger, what)
             else:
-                self._sums = self._add_charge(self._sums, plan.charge(), entry_name, budget.epsilon)
+                epsilon = plan.request.budget.epsilon
+                self._sums = self._add_charge(self._sums, plan.charge(), what, epsilon)
             # Charged by now, and not given back if it fails: that it failed may depend on a record.
             outcome = plan.run(
                 self._records,
@@ -288,26 +368,29 @@ class Session(SingleUse, Shown):
                 replaying=self._replayer,
                 code=self._code,
             )
-            (published,), (description,) = outcome.models.values(), outcome.descriptions.values()
-            # As it is now: what the caller does to the object reaches no later release.
-            paid_input = PublicInput(
-                copy=Before(published).copy,
-                premises=(
-                    f"the input {entry_name!r} is a release of this session, paid for by itself",
-                    *plan.schedule.releases[0].premises,
-                ),
-            )
-            self._inputs = {entry_name: paid_input, **self._inputs}
-            self._releases.append(
-                PaidRelease(
-                    name=entry_name,
-                    published=published,
-                    guarantee=outcome.guarantee,
-                    left=self.left,
-                    description=description,
+            models = tuple(outcome.models.values())
+            rows = zip(entries, models, outcome.descriptions.values(), releases, strict=True)
+            for entry_name, published, description, scheduled in rows:
+                # As it is now: what the caller does to the object reaches no later release.
+                paid_input = PublicInput(
+                    copy=Before(published).copy,
+                    premises=(
+                        f"the input {entry_name!r} is a release of this session, paid for by "
+                        "itself",
+                        *scheduled.premises,
+                    ),
                 )
-            )
-        return published
+                self._inputs = {entry_name: paid_input, **self._inputs}
+                self._releases.append(
+                    PaidRelease(
+                        name=entry_name,
+                        published=published,
+                        guarantee=outcome.guarantee,
+                        left=self.left,
+                        description=description,
+                    )
+                )
+        return models
 
     def _add_charge(self, spent: Spent, charge: Charge, entry_name: str, epsilon: float) -> Spent:
         """The sums in memory after one more release.
@@ -315,41 +398,15 @@ class Session(SingleUse, Shown):
         Raises:
             BudgetExceededError: what it costs, and what is left, in words.
         """
-        try:
-            return spent.spend(charge)
-        except BudgetExceededError:
-            raise BudgetExceededError(
-                f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
-                f"{self.left}; nothing was spent and no record was read"
-            ) from None
-
-    def _choose_mechanisms(self, learner: AnyLearner, budget: PrivacyBudget) -> Mechanisms:
-        """The mechanism of each query by its norm and values."""
+        sums = []
+        # Nothing was answered before the first charge: no answer decides how costs add up.
+        for start in [spent] if spent.charges else self._starts:
+            with contextlib.suppress(BudgetExceededError):
+                sums.append(settled(start, charge)[0])
         need(
-            isinstance(learner, Learner),
-            SpecError,
-            f"{type(learner).__name__} serves a function: name its mechanism",
+            sums,
+            BudgetExceededError,
+            f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
+            f"{self.left}; nothing was spent and no record was read",
         )
-        # These coins only serve to list the queries with their norms; the release draws its own.
-        public = Public(domain=self._domain, coins=PublicCoins(0), mu=budget.mu)
-        return {
-            query.name: usual_mechanism(
-                query,
-                has_delta=budget.delta > 0,
-                concentrated=self._concentrated,
-                named=partial(self._component, MECHANISM),
-            )
-            for query in learner.queries(public)
-        }
-
-    def _learner(self, name: str, fields: Mapping[str, Any]) -> AnyLearner:
-        return made(name, self._component(LEARNER, name), fields)
-
-    def _component(self, kind: Kind, name: str) -> type[Any]:
-        registry = Registry.default() if self._registry is None else self._registry
-        return registry.component(kind, name)
-
-    def _table_of(self, name: str, epsilon: float, fields: Mapping[str, Any]) -> Figures:
-        published = cast(Statistics, self.release(self._learner(name, fields), epsilon=epsilon))
-        (figures,) = published.tables.values()
-        return figures
+        return max(sums, key=lambda after: after.left().largest)

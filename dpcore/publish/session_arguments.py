@@ -3,7 +3,7 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -13,17 +13,22 @@ from dpcore.checks import describe_type, is_integer, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
-from dpcore.learner import AnyLearner
+from dpcore.learner import AnyLearner, Published
+from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
+from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.running.opening import admit_to, in_memory
 from dpcore.sources.opening import Unopened
 
 _OWNER = "Session"
 
+Question = AnyLearner | tuple[str, Mapping[str, Any]]
+"""A learner; or the name of one, and its fields."""
+
 
 def admitted(
-    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any
+    budget: Any, domain: Any, table: Any, on_invalid: Any, expected: Any, public: Any
 ) -> tuple[Table | Source, tuple[Any, ...]]:
     """Refuse what no session can be made of; the records that it may read, and who reads them.
 
@@ -52,12 +57,14 @@ def admitted(
         "domain",
         describe_type(domain),
     )
+    is_named = public is None or isinstance(public, Mapping)
+    need(is_named, _OWNER, "public records by name", "public", describe_type(public))
     need(on_invalid in ("refuse", "project"), _OWNER, "refuse or project", "on_invalid", on_invalid)
     is_count = expected is None or is_integer(expected)
     need(is_count, _OWNER, "a whole number of records", "expected", describe_type(expected))
     # Names come before cells: a table that lacks a column is refused with no record read.
     names = _names(table)
-    gaps = [] if names is None else [name for name in domain.read if name not in names]
+    gaps = [] if names is None else [name for name in domain.raw if name not in names]
     if gaps:
         raise SourceError(
             f"the table has no column {gaps[0]!r}, which the domain declares: rename one, or "
@@ -71,12 +78,16 @@ def admitted(
         records = TableSource(in_memory(source, domain), premises=source.premises)
         code = (table.location, type(source))
     in_hand = records.table if isinstance(records, TableSource) else records
-    if isinstance(in_hand, Mapping):
-        lengths = {len(in_hand[name]) for name in domain.read if hasattr(in_hand[name], "__len__")}
-        need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
-    if not isinstance(in_hand, Source) and on_invalid == "refuse":
-        require_fit(domain, in_hand)
-    return records, code
+    if isinstance(in_hand, Source):
+        return records, code
+    columns = {name: KeptColumn((in_hand[name],)) for name in domain.raw}
+    lengths = {len(in_hand[name]) for name in columns if hasattr(in_hand[name], "__len__")}
+    need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
+    if on_invalid == "refuse":
+        require_fit(domain, columns)
+    if isinstance(records, TableSource):
+        return attrs.evolve(records, table=columns), code
+    return columns, code
 
 
 def _names(table: Any) -> list[Any] | None:
@@ -145,4 +156,41 @@ def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
     }
     if missing_fields := sorted(required_fields - {*fields}):
         raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
-    return cast(AnyLearner, cls(**fields))
+    # Of a field that holds several values, one is a list of itself: a column, a quantile.
+    arguments = {
+        field: (value,)
+        if str(attributes[field].type).startswith("tuple[")
+        and (isinstance(value, str) or not isinstance(value, Iterable | None))
+        else value
+        for field, value in fields.items()
+    }
+    try:
+        return cast(AnyLearner, cls(**arguments))
+    except TypeError as error:
+        raise SpecError(f"{name} does not take these values: {error}") from None
+
+
+def question_method(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:
+    """A method of `Session` that asks a learner of the statistics plugin.
+
+    Args:
+        keys: Fields that may come without their names, in this order.
+        tables: Whether it returns all tables by name, also where there is only one.
+    """
+
+    def ask(session: Any, *values: Any, epsilon: float, **fields: Any) -> Any:
+        need(len(values) <= len(keys), SpecError, f"{learner_name} takes its fields by name")
+        arguments = dict(zip(keys, values, strict=False)) | fields
+        published = session.release(session.learner(learner_name, arguments), epsilon=epsilon)
+        return published if tables else only_table(published)
+
+    ask.__name__ = learner_name.partition(".")[2]
+    first = f", {' and '.join(keys)} first" if keys else ""
+    ask.__doc__ = f"Ask `{learner_name}` by its fields{first}, for this epsilon."
+    return ask
+
+
+def only_table(published: Published) -> Any:
+    """The table of what publishes one, else the object itself."""
+    tables = [*published.tables.values()] if isinstance(published, Statistics) else []
+    return tables[0] if len(tables) == 1 else published

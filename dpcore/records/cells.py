@@ -161,7 +161,7 @@ def numbers(column: Any) -> NDArray[np.float64]:
     # A faster way to the same numbers; None where a text needs the grammar.
     if (plain_numbers := _plain_numbers(listed)) is not None:
         return plain_numbers
-    return np.array(_read_cells(listed, number), dtype=np.float64)
+    return np.array(read_cells(listed, number), dtype=np.float64)
 
 
 def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
@@ -179,7 +179,7 @@ def days(column: Any) -> NDArray[np.float64]:
     if (array := cells(column)).dtype.kind in "fiub":
         return np.full(array.shape, math.nan)
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(_read_cells(listed, day), dtype=np.float64)
+    return np.array(read_cells(listed, day), dtype=np.float64)
 
 
 def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
@@ -193,7 +193,7 @@ def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np
         codes = [code.get(key(value), unknown) for value in values]
         return np.array(codes, dtype=np.intp)[places.reshape(-1)]
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(_read_cells(listed, lambda cell: code.get(key(cell), unknown)), dtype=np.intp)
+    return np.array(read_cells(listed, lambda cell: code.get(key(cell), unknown)), dtype=np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
@@ -206,7 +206,7 @@ def empty(column: Any) -> NDArray[np.bool_]:
         return np.isnat(array)
     if array.dtype.kind in "fiub":
         return np.isnan(array) if array.dtype.kind == "f" else np.zeros(array.shape, np.bool_)
-    return np.array(_read_cells(array.tolist(), _holds_nothing), dtype=np.bool_)
+    return np.array(read_cells(array.tolist(), _holds_nothing), dtype=np.bool_)
 
 
 def _holds_nothing(cell: object) -> bool:
@@ -386,8 +386,8 @@ def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
         return None
 
 
-def _read_cells(listed: list[Any], function: Callable[[object], Value]) -> list[Value]:
-    """`read` of every cell, once for each different text."""
+def read_cells(listed: list[Any], function: Callable[[object], Value]) -> list[Value]:
+    """`function` of every cell, called once for each different text."""
     readings: dict[str, Value] = {}
     values = []
     for cell in listed:

@@ -7,7 +7,7 @@ once, or its different cells are few, so that each of them is looked at once.
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import attrs
@@ -15,6 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError
+
+
+def unwritable(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers as an array that can never be made to write to them."""
+    buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    # numpy's own flag can be set back; a read-only buffer cannot.
+    return np.asarray(memoryview(buffer).toreadonly())
 
 
 @attrs.frozen(eq=False)
@@ -33,6 +40,27 @@ class Pieces:
 
     def __len__(self) -> int:
         return sum(map(len, self.held))
+
+
+@attrs.frozen(eq=False)
+class KeptColumn(Pieces):
+    """A column that keeps what a declared rule has read of its cells, read-only.
+
+    Rules know it (`read_once`); to everybody else it is a column of pieces.
+    """
+
+    readings: dict[int, tuple[object, NDArray[Any]]] = attrs.field(factory=dict, init=False)
+
+
+def read_once(rule: object, column: Any, read: Callable[[Any], NDArray[Any]]) -> NDArray[Any]:
+    """What `read` makes of a column's cells for the very object `rule`: of kept ones, once."""
+    if not isinstance(column, KeptColumn):
+        return read(column)
+    # With the rule, so that no other object has its id. Read-only, as every question to come rests
+    # on it.
+    if id(rule) not in column.readings:
+        column.readings[id(rule)] = rule, unwritable(read(column.held[0]))
+    return column.readings[id(rule)][1]
 
 
 def pieces_of(column: Any) -> tuple[Any, ...] | None:

@@ -1,7 +1,8 @@
 """Records: what a private function sees, after projection into the domain."""
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Protocol, TypeVar
 
 import attrs
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.exact import Exact
+from dpcore.records.pieces import unwritable
 
 Folded = tuple[Exact, ...]
 """What one fold adds up."""
@@ -17,15 +19,35 @@ Folded = tuple[Exact, ...]
 Derived = TypeVar("Derived")
 
 
-def unwritable(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers as an array that can never be made to write to them."""
-    buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
-    # numpy's own flag can be set back; a read-only buffer cannot.
-    return np.asarray(memoryview(buffer).toreadonly())
+@attrs.frozen(eq=False, repr=False)
+class LaterFeatures:
+    """PRIVATE: encoded features of which a column is made when it is first used, read-only.
+
+    Args:
+        shape: The number of records, and of encoded columns.
+        makers: What makes each span of columns; that of all of them is the last.
+    """
+
+    shape: tuple[int, int]
+    makers: Mapping[tuple[int, int], Callable[[], NDArray[np.float64]]]
+    _made: dict[tuple[int, int], NDArray[np.float64]] = attrs.field(factory=dict, init=False)
+
+    def columns(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Columns from `start` on, before `stop`: of the first span that has them."""
+        span = next(pair for pair in self.makers if pair[0] <= start and stop <= pair[1])
+        if span not in self._made:
+            self._made[span] = unwritable(self.makers[span]())
+        return self._made[span][:, start - span[0] : stop - span[0]]
+
+    def __getitem__(self, rows: Any) -> "LaterFeatures":
+        # What is made serves every part of the records.
+        makers = {s: partial(lambda span: self.columns(*span)[rows], s) for s in self.makers}
+        return LaterFeatures((len(np.arange(self.shape[0])[rows]), self.shape[1]), makers)
 
 
-def _read_only(array: NDArray[np.float64]) -> NDArray[np.float64]:
-    return unwritable(np.asarray(array, dtype=np.float64))
+def _read_only(array: Any) -> Any:
+    is_later = isinstance(array, LaterFeatures)
+    return array if is_later else unwritable(np.asarray(array, dtype=np.float64))
 
 
 def same_key(old: tuple[object, ...], new: tuple[object, ...]) -> bool:
@@ -82,7 +104,7 @@ class Records:
         persons: Whose each record is, as a number, where a person is the unit. Shape (n_records,).
     """
 
-    features: NDArray[np.float64] = attrs.field(converter=_read_only)
+    _features: NDArray[np.float64] | LaterFeatures = attrs.field(converter=_read_only)
     labels: NDArray[np.float64] = attrs.field(converter=_read_only)
     order: NDArray[np.intp] | None = attrs.field(
         default=None, converter=attrs.converters.optional(unwritable)
@@ -95,8 +117,9 @@ class Records:
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
+        shape = self._features.shape
         need(
-            self.features.ndim == 2 and self.labels.shape == self.features.shape[:1],
+            len(shape) == 2 and self.labels.shape == shape[:1],
             ValueError,
             "features must be (n, p) and labels (n,)",
         )
@@ -107,10 +130,21 @@ class Records:
     def __repr__(self) -> str:
         return "Records(private)"
 
+    @property
+    def features(self) -> NDArray[np.float64]:
+        """Every encoded column. Shape (n_records, n_features)."""
+        return self.columns(0, self._features.shape[1])
+
+    def columns(self, start: int, stop: int) -> NDArray[np.float64]:
+        """Encoded columns from `start` on, before `stop`: a session makes no others for it."""
+        if isinstance(self._features, LaterFeatures):
+            return self._features.columns(start, stop)
+        return self._features[:, start:stop]
+
     def take(self, rows: NDArray[np.intp]) -> "Records":
         """The records at `rows`, in that order."""
         persons = None if self.persons is None else self.persons[rows]
-        return Records(features=self.features[rows], labels=self.labels[rows], persons=persons)
+        return Records(features=self._features[rows], labels=self.labels[rows], persons=persons)
 
     def blocks(self, rows: int) -> tuple["Records", ...]:
         """The records in pieces of at most `rows`, none if there are none; views, not copies.
@@ -123,7 +157,7 @@ class Records:
         if rows not in self._pieces:
             self._pieces[rows] = tuple(
                 Records(
-                    features=self.features[start : start + rows],
+                    features=self._features[start : start + rows],
                     labels=self.labels[start : start + rows],
                 )
                 for start in range(0, len(self), rows)

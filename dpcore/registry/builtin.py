@@ -5,14 +5,16 @@ They are named here and imported when they are asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from dpcore.events import HOMES
 from dpcore.registry.hookspecs import hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
 
 if TYPE_CHECKING:
+    import click
+
     from dpcore.accountant import Accountant
     from dpcore.bound import SensitivityBound
     from dpcore.engines.choice import EngineChoice
@@ -134,7 +136,7 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
 
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, click.Command]:
     """The commands of the core: what a run, its replay, its ledger and its plugins need."""
     # From the one table that help prints too, so that no command is missing in either.
     from dpcore.registry.commands import COMMANDS

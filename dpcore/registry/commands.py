@@ -29,7 +29,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 """Where each is defined below `dpcore.cli`, and the first line of its own help."""
 
 ORDER = (
-    "check", "run", "replay", "report", "reproduce", "examples", "theory", "schema",
-    "describe", "test", "falsify", "audit", "account", "plugins", "ledger",
+    "init", "check", "run", "replay", "report", "export", "reproduce", "examples", "theory",
+    "schema", "describe", "test", "falsify", "audit", "account", "plugins", "ledger",
 )  # fmt: skip
 """As help lists them; what other plugins bring comes after these."""

@@ -24,11 +24,11 @@ from dpcore.registry.loading import load
 from dpcore.registry.installations import import_plugin
 from dpcore.errors import RegistryError
 try:
-    found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1])
+    found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1]).consented(sys.argv[1])
 except RegistryError as error:
     print(json.dumps({"error": error.message}))
 else:
-    print(json.dumps({"provides": found.consented()}))
+    print(json.dumps({"provides": found}))
 """
 
 

@@ -24,6 +24,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    import click
+
     from dpcore.accountant import Accountant
     from dpcore.bound import SensitivityBound
     from dpcore.engines.choice import EngineChoice
@@ -113,8 +115,8 @@ def dpcore_theory() -> Mapping[str, Statement]:  # type: ignore[empty-body]  # s
 
 
 @hookspec
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]  # same
-    """Commands, by the word after `dpcore`: functions for typer, or a `typer.Typer` each."""
+def dpcore_commands() -> Mapping[str, click.Command]:  # type: ignore[empty-body]  # same
+    """Commands, by the word after `dpcore`: a `click.Command` each, which may be a group."""
 
 
 @hookspec

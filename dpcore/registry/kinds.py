@@ -13,19 +13,18 @@ class Kind:
     Args:
         name: Singular, as messages say it.
         plural: The key under `provides`, and the hook's name after `dpcore_`.
-        home: Module and name of the abstract class that every component of this kind extends; None
-            of commands, which are functions for typer or a `typer.Typer`.
+        home: Module and name of the abstract class that every component of this kind extends.
+        way: How a component is made, if it is an instance and no class, as commands are.
     """
 
     name: str
     plural: str
-    home: tuple[str, str] | None
+    home: tuple[str, str]
+    way: str = ""
 
     @property
-    def base(self) -> type[Any] | None:
+    def base(self) -> type[Any]:
         """That class, imported where a component is held against it: a run needs few of them."""
-        if self.home is None:
-            return None
         base: type[Any] = getattr(import_module(self.home[0]), self.home[1])
         return base
 
@@ -36,12 +35,12 @@ class Kind:
 
     def accepts(self, component: object) -> bool:
         """Whether something can be a component of this kind."""
-        if self.home is None:
-            return callable(component)
+        if self.way:
+            return isinstance(component, self.base)
         # A number or a text, as most fields hold, is none: no class is imported to see that.
         if not isinstance(component, type) or component.__module__ == "builtins":
             return False
-        return issubclass(component, self.base or object)
+        return issubclass(component, self.base)
 
     @property
     def definition(self) -> str:
@@ -59,7 +58,9 @@ KERNEL = Kind("kernel", "kernels", ("dpcore.functions.kernels.base", "Kernel"))
 SOURCE = Kind("source", "sources", ("dpcore.records.location", "Location"))
 ENGINE = Kind("engine", "engines", ("dpcore.engines.choice", "EngineChoice"))
 METRIC = Kind("metric", "metrics", ("dpcore.learning.metrics.base", "Metric"))
-COMMAND = Kind("command", "commands", None)
+COMMAND = Kind(
+    "command", "commands", ("click", "Command"), way="write @click.command() above the function"
+)
 EVIDENCE = Kind("evidence", "evidence", ("dpcore.registry.evidence", "Evidence"))
 ESTIMATOR = Kind("estimator", "estimators", ("dpcore.learning.estimator", "Estimator"))
 

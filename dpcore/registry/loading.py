@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -20,12 +20,6 @@ if TYPE_CHECKING:
 
 Names = dict[str, list[str] | dict[str, str]]
 """What a plugin provides: names by kind; of commands, each with a line of help."""
-
-
-def help_line(command: Any) -> str:
-    """The first line of a command's help: of a function's docstring, or of a `typer.Typer`'s."""
-    text = command.__doc__ if isinstance(command, FunctionType) else command.info.help
-    return text.strip().splitlines()[0] if isinstance(text, str) and text.strip() else ""
 
 
 @attrs.frozen(eq=False)
@@ -48,10 +42,16 @@ class Loaded:
             kind: sorted(components) for kind, components in self.components.items() if components
         }
 
-    def consented(self) -> Names:
-        """What `provides` returns, and a line of help for each command, imported for it."""
-        commands = self.of(COMMAND)
-        lines = {name: help_line(commands[name]) for name in sorted(commands)}
+    def consented(self, plugin: str) -> Names:
+        """What `provides` returns, and a line of help for each command, imported for it.
+
+        Raises:
+            RegistryError: a command is none.
+        """
+        lines = {}
+        for name, command in sorted(self.of(COMMAND).items()):
+            require_kind(COMMAND, name, command, plugin)
+            lines[name] = next(iter((command.help or "").strip().splitlines()), "")
         return {**self.provides(), **({COMMAND.plural: lines} if lines else {})}
 
 
@@ -114,13 +114,22 @@ def _ask(manager: pluggy.PluginManager, kind: Kind, plugin: str) -> Mapping[str,
             f"plugin {plugin}: {kind.hook} must map names, has a {type(name)}",
         )
         # The class is checked now, so that a wrong one is a fault of the plugin and not of a spec.
-        requirement = f"a subclass of {kind.base.__name__}" if kind.base else "a function"
-        need(
-            kind.accepts(component),
-            RegistryError,
-            f"plugin {plugin}: {name!r} is no {kind.name}: {requirement} was needed",
-        )
+        require_kind(kind, name, component, plugin)
     return dict(answer)
+
+
+def require_kind(kind: Kind, name: str, component: object, plugin: str) -> None:
+    """Refuse what a plugin hands over as a component and is none, with what was needed.
+
+    Raises:
+        RegistryError: it is none.
+    """
+    if not kind.accepts(component):
+        base = ".".join(kind.home) if kind.way else f"subclass of {kind.home[1]}"
+        way = f": {kind.way}" if kind.way else ""
+        raise RegistryError(
+            f"plugin {plugin}: {name!r} is no {kind.name}: a {base} was needed{way}"
+        )
 
 
 def _first_line(error: Exception) -> str:

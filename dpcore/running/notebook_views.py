@@ -13,6 +13,7 @@ from dpcore.learning.models.predictions import Predictions
 from dpcore.mechanism import AnyMechanism
 from dpcore.notebook_view import Listing, Sheet
 from dpcore.plan.ask import Ask
+from dpcore.randomness import PublicCoins
 from dpcore.running.schedule import Schedule
 from dpcore.sensitivity import Sensitivity
 
@@ -20,13 +21,20 @@ _HEADINGS = ("release", "query", "numbers", "times", "distance", "sensitivity", 
 
 
 def plan_sheet(schedule: Schedule, guarantee: Guarantee) -> Sheet:
-    """The guarantee in short, and every query with its noise."""
+    """The guarantee in short, every query with its noise, and how wide bars will be."""
     rows = [
         (scheduled.name, *_cells(ask))
         for scheduled in schedule.releases
         for ask in scheduled.asks.values()
     ] + [("evaluation", *_cells(ask)) for ask in schedule.look]
-    return Sheet(title=f"Plan: {guarantee.short}", tables=(Listing.of(_HEADINGS, rows),))
+    bars = tuple(
+        f"expected of {scheduled.name}: {line}."
+        for scheduled in schedule.releases
+        for line in scheduled.forecast(PublicCoins(0))
+    )
+    return Sheet(
+        title=f"Plan: {guarantee.short}", tables=(Listing.of(_HEADINGS, rows),), sentences=bars
+    )
 
 
 def _cells(ask: Ask) -> tuple[object, ...]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
-from dpcore.domain.domain import Domain, Table
+from dpcore.domain.domain import Domain, Table, kind_of_cells
 from dpcore.domain.fit import require_fit, require_fit_of_batch
 from dpcore.domain.people import People
 from dpcore.engines.base import Engine
@@ -34,7 +34,7 @@ from dpcore.records.source import HANDED_OVER, Columns, Part, Source, TableSourc
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied
-from dpcore.sources.opening import Unopened, kind_of_cells
+from dpcore.sources.opening import Unopened
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
 
@@ -83,7 +83,7 @@ def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
 
 def _require_types(domain: Domain, table: Table) -> Table:
     columns = _require_columns(domain, table)
-    for name, rule in domain.read.items():
+    for name, rule in domain.raw.items():
         require_type(name, columns[name], _declared(rule))
     return columns
 
@@ -131,7 +131,7 @@ class Encoding:
             MisfitError: a record does not fit.
             SourceError: a column is missing.
         """
-        table = _require_columns(self.domain, batch)
+        table = self.domain.derive(_require_columns(self.domain, batch))
         # Checked and projected from the same numbers.
         parsed = self.domain.parse(table)
         if self.refuse:
@@ -146,20 +146,19 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         SourceError: a column is missing, the number of records is not the declared one, or a
             record does not fit and the request refuses that.
     """
-    domain, table = request.domain, _require_columns(request.domain, table)
+    domain = request.domain
+    table = domain.derive(_require_columns(domain, table))
     parsed = domain.parse(table)
     if request.on_invalid == "refuse":
         require_fit(domain, table, parsed)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
-    persons, coins = None, None
+    # Projection maps each record into the domain by itself; every later bound relies on that.
+    records, persons, coins, rows = domain.project(parsed), None, None, np.arange(0)
     if domain.people is not None:
         usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
-        persons, coins = usage.codes[usage.rows], usage.persons
-        table = {name: cells(table[name])[usage.rows] for name in domain.rules}
-        parsed = {name: cells(parsed[name])[usage.rows] for name in domain.rules}
-    # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = attrs.evolve(domain.project(parsed), persons=persons)
+        persons, coins, rows = usage.codes[usage.rows], usage.persons, usage.rows
+        records = attrs.evolve(records.take(rows), persons=persons)
     count = len(records)
     _require_count(domain, count)
     # A secret order: learners that read in file order, or blocks, get no information from places.
@@ -177,11 +176,13 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
-    labels = records.labels[holdout]
-    held = HoldOutInMemory(
-        {name: cells(table[name])[holdout] for name in domain.rules},
-        domain.uncentre(labels) if domain.labelled else labels,
-    )
+    held, labels = _NONE, records.labels[holdout]
+    if request.holdout:
+        places = holdout if persons is None else rows[holdout]
+        held = HoldOutInMemory(
+            {name: cells(table[name])[places] for name in domain.rules},
+            domain.uncentre(labels) if domain.labelled else labels,
+        )
     return Opened(train=records.take(train), held=held)
 
 
@@ -198,7 +199,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     if request.holdout:
         # Records are read twice, to load and to hold out, so a stream must be copied at the first
         # pass. Without a hold-out nothing is copied.
-        names, folder = tuple(domain.read), engine.spool
+        names, folder = tuple(domain.raw), engine.spool
         source_parts = [p if p.readable_again else KeptPart(p, names, folder) for p in source_parts]
     # A source that is longer than declared stops while it is read, not after it filled the disk.
     parts = _bound_parts(source_parts, domain)
@@ -264,7 +265,7 @@ def in_memory(source: Source, domain: Domain) -> Table:
     """
     table = _gather(_bound_parts(source.parts(), domain))
     # A source without records has no batch that could name its columns, and is a dataset too.
-    return table or {name: [] for name in domain.read}
+    return table or {name: [] for name in domain.raw}
 
 
 def _gather(parts: Sequence[Part]) -> Table:
@@ -350,7 +351,7 @@ def _require_columns(domain: Domain, table: Columns) -> Table:
         SourceError,
         "needs columns by name, or what `dpcore.read_csv(path)` returns, for a table",
     )
-    absent = [name for name in domain.read if name not in columns]
+    absent = [name for name in domain.raw if name not in columns]
     if absent:
         raise SourceError(f"column {absent[0]!r} is missing: declare what the table holds")
     return columns
@@ -401,13 +402,14 @@ def _read_holdout(
     for first, batch, rows in _locate_batches(parts, counts, _counting_column(domain)):
         # Only held-out rows reach the spool, and only the declared columns of them.
         indices = np.flatnonzero(selection.kept(first, rows))
-        holdout.add({name: cells(batch[name])[indices] for name in domain.rules}, indices.size)
+        table = domain.derive(batch)
+        holdout.add({name: cells(table[name])[indices] for name in domain.rules}, indices.size)
     return holdout
 
 
 def _counting_column(domain: Domain) -> str:
     """A declared column, by whose cells records are counted."""
-    return list(domain.rules)[-1]
+    return list(domain.raw)[-1]
 
 
 def _locate_batches(

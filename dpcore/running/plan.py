@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
@@ -60,6 +61,7 @@ class Plan(Shown):
     guarantee: Guarantee
     coins: PublicCoins | None
     resources: Resources = attrs.field(factory=Resources)
+    __str__ = Shown.text
 
     def sheet(self) -> Sheet:
         """The guarantee in short, and every query with its noise."""
@@ -189,6 +191,8 @@ class Plan(Shown):
             RequestError: a learner needs all records in one memory, and the engine holds them in
                 several; the engine is not ready; or it tells its progress, and the run is sealed.
         """
+        is_engine, way = isinstance(engine, Engine), "LocalEngine() or one of dpcore_engines"
+        need(is_engine, "a run", f"an engine: {way}", "engine", describe_type(engine))
         for number, entry in enumerate(self.schedule.releases):
             if entry.release.of is not None:
                 continue  # the hold-out is in this memory
@@ -367,6 +371,8 @@ class Plan(Shown):
             BudgetExceededError: the ledger refuses.
             LedgerError: it cannot be written.
         """
+        is_ledger, way = hasattr(ledger, "reserve"), "a ledger: Ledger.open(NAME)"
+        need(is_ledger, "a run", way, "ledger", describe_type(ledger))
         return ledger.reserve(self.charge(), what, uncovered)
 
     def _begin(self, reservation: Reservation, secret: SecretCoins, door: Door) -> None:

@@ -17,8 +17,9 @@ from dpcore.engines.records import EngineRecords
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.pieces import KeptColumn
 from dpcore.records.records import Records
-from dpcore.records.source import Source
+from dpcore.records.source import Source, TableSource
 from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, through_mechanism
@@ -41,8 +42,12 @@ def open_records(
     forbid_core_dumps()
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
+    # What a session keeps in memory goes to no disk.
+    is_kept = isinstance(records, TableSource) and all(
+        isinstance(column, KeptColumn) for column in records.table.values()
+    )
     # One learner that needs all rows decides for the run, since all releases share one split.
-    if engine is None or not schedule.reads.in_blocks:
+    if engine is None or is_kept or not schedule.reads.in_blocks:
         return open_table(schedule.request, in_memory(records, schedule.request.domain), secret)
     return open_source(schedule.request, records, secret, engine)
 

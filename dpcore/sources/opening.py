@@ -6,11 +6,9 @@ from typing import ClassVar, Literal
 import attrs
 
 from dpcore.checks import describe_type
-from dpcore.domain.columns import Dates, Range
-from dpcore.domain.domain import Domain
-from dpcore.domain.people import People
+from dpcore.domain.domain import Domain, kind_of_cells
 from dpcore.errors import need
-from dpcore.records.location import Holds, Layout, Location, Reading
+from dpcore.records.location import Layout, Location, Reading
 from dpcore.records.source import Source
 from dpcore.sources.csv_file import CsvFile
 
@@ -45,7 +43,7 @@ def reading(
 ) -> Reading:
     """What a reader of records must know of their domain."""
     return Reading(
-        columns={name: kind_of_cells(rule) for name, rule in domain.read.items()},
+        columns={name: kind_of_cells(rule) for name, rule in domain.raw.items()},
         folder=folder,
         exact=domain.exact,
         limit=domain.limit,
@@ -54,13 +52,6 @@ def reading(
         delimiter=layout.delimiter,
         decimal=layout.decimal,
     )
-
-
-def kind_of_cells(rule: object) -> Holds:
-    """What a column's cells hold under a declared rule."""
-    if isinstance(rule, Dates | People):
-        return Holds.DATES if isinstance(rule, Dates) else Holds.IDENTIFIERS
-    return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES
 
 
 def open_source(

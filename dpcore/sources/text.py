@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import attrs
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
@@ -19,13 +20,16 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
         SourceError: missing, unreadable, or holding a point outside the declared columns.
     """
     # Points are public, so that a misfit may be named, and is refused.
-    declared = reading(domain, folder, layout, refuse=True).of_points(domain.columns)
+    declared = reading(domain, folder, layout, refuse=True).of_points(
+        attrs.evolve(domain, target=None, labels=None, groups={}, people=None).raw
+    )
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)
     need(len(table[declared.names[-1]]), SourceError, f"{place.name}: a header and no records")
+    prepared = domain.derive(table)
     for name, column in domain.columns.items():
-        for misfit in np.flatnonzero(column.misfits(table[name])):
+        for misfit in np.flatnonzero(column.misfits(prepared[name])):
             raise SourceError(
                 f"{place.name}: column {name!r}, point {misfit + 1}: needs {column.describe()}"
             )
-    return table
+    return prepared

@@ -1,6 +1,5 @@
 """What a spec declares: columns, counts, adjacency and budget, from located YAML to objects."""
 
-import math
 from collections.abc import Sequence
 from typing import Literal
 
@@ -8,26 +7,23 @@ import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import RELATIONS, Adjacency, replace_features
+from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, map_below, need, shown
 from dpcore.plan.parts import part_domain
-from dpcore.records.cells import day
+from dpcore.specs.columns import declared_column, derivation
 from dpcore.specs.grammar import (
     AtMost,
     BudgetText,
-    CategoriesColumn,
     DataText,
-    DatesColumn,
     DomainText,
-    RangeColumn,
     ReplaceFeatures,
     SampledOf,
     SpecText,
-    TextsColumn,
 )
 from dpcore.specs.sweep import Point, points
 from dpcore.strict_yaml.conversion import convert
@@ -140,7 +136,7 @@ def _domain(here: Node, data: DataText) -> Domain:
         key=data.target,
     )
     labels = _target_labels(here, data)
-    features = map_below(_column, columns.mapping.items(), "columns")
+    features = map_below(declared_column, columns.mapping.items(), "columns")
     group_columns = _groups(here, [*features, data.target])
     records = domain.records
     return Domain(
@@ -154,6 +150,12 @@ def _domain(here: Node, data: DataText) -> Domain:
         people=_people(domain, [*features, *group_columns, data.target]),
         groups=group_columns,
         sampled=domain.sampled.of if isinstance(domain.sampled, SampledOf) else domain.sampled,
+        derived={
+            name: derived
+            for node in (columns, *filter(None, [here.mapping.get("groups")]))
+            for name, column in node.mapping.items()
+            if (derived := derivation(column)) is not None
+        },
     )
 
 
@@ -174,7 +176,7 @@ def _groups(here: Node, reserved_names: Sequence[str | None]) -> dict[str, Colum
                 SpecError,
                 f"{shown(name)} is a feature or the target: it is there already",
             )
-            groups[name] = _column(column)
+            groups[name] = declared_column(column)
     return groups
 
 
@@ -215,7 +217,9 @@ def _target_labels(here: Node, data: DataText) -> Range | Classes | None:
 def _labels(node: Node) -> Range | Classes:
     """`data.domain.target`, in the forms of a column: a range, or categories as classes."""
     with below("target"):
-        column = _column(node)
+        column = declared_column(node)
+        is_made = isinstance(column, Binned) or derivation(node) is not None
+        need(not is_made, SpecError, "needs a column as it stands: no bins, and not derived")
         if isinstance(column, Dates | Texts):
             raise SpecError("needs numbers or classes: dates and texts are features only")
         need(
@@ -224,62 +228,9 @@ def _labels(node: Node) -> Range | Classes:
             "needs a label in every record: a target may not be missing",
             "missing",
         )
-        return column if isinstance(column, Range) else Classes(column.values, column.default)
-
-
-def _column(node: Node) -> Column:
-    value = node.value
-    # The key decides the form, so an error names that form's keys and not all forms at once.
-    if isinstance(value, dict) and "categories" in value:
-        text = convert(node, CategoriesColumn)
-        return Categories(tuple(text.categories), text.default)
-    if isinstance(value, dict) and "texts" in value:
-        return Texts(convert(node, TextsColumn).texts)
-    if isinstance(value, dict) and "dates" in value:
-        return _dates(convert(node, DatesColumn))
-    if isinstance(value, dict):
-        range_text = convert(node, RangeColumn)
-        return Range(*range_text.range, range_text.default, range_text.missing)
-    if isinstance(value, list):
-        texts = [entry.value for entry in value if isinstance(entry.value, str)]
-        numbers = [
-            entry.value
-            for entry in value
-            if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
-        ]
-        # A list is short for categories if it holds texts alone, and for a range if it holds two
-        # numbers; a bool is no number here although Python says so.
-        if value and len(texts) == len(value):
-            return Categories(tuple(texts))
-        if len(numbers) == len(value) == 2:
-            return Range(numbers[0], numbers[1])
-    raise SpecError(
-        "needs [low, high], a list of texts, {range: [low, high]}, {dates: [first, last]}, "
-        "{categories: [...]} (of true and false {categories: [0, 1]}), {categories_from: FILE} or "
-        "{texts: BYTES}"
-    )
-
-
-def _dates(text: DatesColumn) -> Dates:
-    """Raises SpecError at an end that is no date."""
-    ends = [day(end) for end in text.dates]
-    for number, end in enumerate(ends):
-        need(
-            not math.isnan(end),
-            SpecError,
-            "needs a date such as 2020-01-31",
-            ("dates", str(number)),
-        )
-    # Dates are days as numbers, so they compare and scale like the ends of a range.
-    need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
-    default = None if text.default is None else day(text.default)
-    need(
-        default is None or ends[0] <= default <= ends[1],
-        SpecError,
-        "needs a date between the two",
-        "default",
-    )
-    return Dates(ends[0], ends[1], default, text.missing)
+        if isinstance(column, Range):
+            return column
+        return Classes(column.values, column.default, column.spellings)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:

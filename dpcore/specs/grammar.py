@@ -9,9 +9,11 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dpcore.specs.column_schema import COLUMN_SCHEMA
+from dpcore.specs.column_grammar import COLUMN_SCHEMA, Text
 
-Text = Annotated[str, Meta(min_length=1, extra={"needs": "text"})]
+Premise = Annotated[
+    str, Meta(min_length=1, max_length=400, pattern="^[ -~]+$", extra={"needs": "one line of text"})
+]
 
 _WORD = {"needs": "letters, digits, - and _"}
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)]
@@ -24,56 +26,6 @@ BoundText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/bound"})]
 SourceText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/source"})]
 MetricText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/metric"})]
 AccountantText = Annotated[Any, Meta(extra_json_schema={"$ref": "#/$defs/accountant"})]
-
-
-class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{range: [low, high], default: number}`.
-
-    Args:
-        range: Public ends of the values, low < high.
-        default: Stands for what is not a number; the middle of the range if left out.
-        missing: Whether what is not a number stays missing, instead of a default.
-    """
-
-    range: tuple[float, float]
-    default: float | None = None
-    missing: bool = False
-
-
-class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{categories: [...], default: one of them}`.
-
-    Args:
-        categories: The public list of values, two or more.
-        default: Stands for every other value; without it such a value is encoded as none.
-    """
-
-    categories: list[str | int | float]
-    default: str | int | float | None = None
-
-
-class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{dates: [first, last], default: date}`.
-
-    Args:
-        dates: Public ends, such as 2020-01-31.
-        default: Stands for what is no date; the middle if left out.
-        missing: Whether what is no date stays missing, instead of a default.
-    """
-
-    dates: tuple[str, str]
-    default: str | None = None
-    missing: bool = False
-
-
-class TextsColumn(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{texts: INT}`: values that nobody listed.
-
-    Args:
-        texts: How many bytes of a value are kept, in UTF-8; a longer one does not fit.
-    """
-
-    texts: Annotated[int, Meta(ge=1, le=384)]
 
 
 class AtMost(Struct, frozen=True, forbid_unknown_fields=True):
@@ -329,6 +281,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
             (project).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         sweep: A release for every combination of listed values.
+        premises: What the operator takes for granted besides; it stands in the guarantee.
         ledger: Name of the budget that this and other runs on the same records share, or the path
             of its file, which ends in `.ledger`.
     """
@@ -346,6 +299,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
+    premises: list[Premise] = []
     ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | None = None
 
 

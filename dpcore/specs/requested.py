@@ -62,6 +62,7 @@ def requested(
         sealed=text.sealed,
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
+        premises=text.premises,
         public={
             name: Unopened(
                 location=location(path),

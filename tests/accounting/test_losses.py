@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore.accounting.losses.masses import Extent, Masses, extended_curve, masses_both, reach
+from dpcore.accounting.losses.masses import Extent, Masses, masses_both, reach
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Direction, Event, extended_curve
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent

@@ -199,6 +199,44 @@ def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, law,
     base = RandomizedResponseEvent(epsilon=1.0, classes=2, adjacency=ADD_REMOVE)
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
     keep = math.e / (1 + math.e)
+    epsilons = np.array([0.0, 0.2, 0.7, 1.5, 2.4])
+    bound = event.curve(epsilons, REMOVE)
+
+    def best(high):  # the better answer is published if any run gives it
+        none = float((1 - high) ** k @ chance)
+        return np.array([1 - none, none])
+
+    p, q = best(keep), best(1 - keep)
+    for one, other in ((p, q), (q, p)):
+        true = np.maximum(one[:, None] - other[:, None] * np.exp(epsilons), 0).sum(axis=0)
+        assert np.all(true <= bound + 1e-12)
+    assert event.delta(8.0, REMOVE) < 0.05
+
+
+def test_a_poisson_number_of_runs_costs_at_most_the_bound():
+    mean, base = 6.0, GaussianEvent(mu=0.3, adjacency=ADD_REMOVE)
+    epsilons = np.array([0.0, 0.3, 1.0, 2.0])
+    bound = RandomStoppingEvent(event=base, mean=mean).curve(epsilons, REMOVE)
+    x = np.linspace(-12, 12, 48001)
+
+    def best(shift):  # the largest of K draws; nothing where K = 0, equally often
+        return mean * stats.norm.pdf(x, shift) * np.exp(-mean * stats.norm.sf(x, shift))
+
+    for one, other in ((0.3, 0.0), (0.0, 0.3)):
+        p, q = best(one), best(other)
+        for epsilon, most in zip(epsilons, bound, strict=True):
+            true = integrate.trapezoid(np.maximum(p - math.exp(epsilon) * q, 0), x)
+            assert true <= most + 1e-9
+
+
+@pytest.mark.parametrize(("shape", "law"), [(1.0, _geometric), (0.0, _logarithmic)])
+@pytest.mark.parametrize("gamma", [0.05, 0.4])
+def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(shape, law, gamma):
+    k, chance = law(gamma)
+    mean = float(k @ chance)
+    base = RandomizedResponseEvent(epsilon=1.0, classes=2, adjacency=ADD_REMOVE)
+    event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
+    keep = math.e / (1 + math.e)
     orders = np.array([1.5, 2.0, 5.0, 20.0])
     bound = event.renyi(orders)
 
@@ -213,7 +251,7 @@ def test_the_best_of_a_random_number_of_runs_costs_at_most_the_bound(shape, law,
     assert event.delta(8.0, REMOVE) < 0.05
 
 
-def test_a_poisson_number_of_runs_costs_at_most_the_bound():
+def test_a_poisson_number_of_runs_diverges_by_at_most_the_bound():
     base = GaussianEvent(mu=0.3, adjacency=ADD_REMOVE)
     orders = np.array([1.2, 2.0, 8.0])
     mean = 6.0

@@ -23,6 +23,7 @@ COMMANDS = [
     "audit",
     "check",
     "examples",
+    "export",
     "falsify",
     "ledger",
     "plugins",
@@ -37,6 +38,7 @@ COMMANDS = [
 OF_TOOLS = {
     "account": "report",
     "audit": "attacks",
+    "export": "report",
     "falsify": "attacks",
     "test": "attacks",
     "report": "report",

@@ -36,6 +36,7 @@ LEARNERS = {
     "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
     "linear.clipped_gradient": {"features": FEATURES, "steps": 5, "clip": 0.5},
+    "linear.ols": {},
     "linear.output_perturbation": {
         "features": FEATURES,
         "total_regularization": 50.0,
@@ -69,9 +70,11 @@ LEARNERS = {
         "steps": 50,
     },
     "statistics.count": {"where": {"a": {"from": 0}}},
+    "statistics.covariance": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 4}, "column": "b"},
     "statistics.histogram": {"column": "a", "bins": 4},
+    "statistics.marginals": {"columns": ("a", "b"), "bins": {"a": 2, "b": 2}},
     "statistics.mean": {"column": "a"},
     "statistics.quantiles": {"column": "a", "points": 5},
     "statistics.running": {"column": "a", "edges": (-1.0, 0.0, 1.0)},
@@ -84,17 +87,19 @@ LEARNERS = {
 APART = {
     "best_of",
     "linear.chosen_ridge",
+    "linear.logistic",
     "ntk.printed",
     "ntk.regression",
     "statistics.bounded_mean",
     "statistics.group_errors",
     "statistics.group_parity",
     "statistics.group_rates",
+    "statistics.prediction_interval",
     "statistics.private_groups",
     "statistics.private_keys",
 }
-"""Take mechanisms of different kinds, one for each query, or read another release's predictions;
-they have tests of their own."""
+"""Take mechanisms of different kinds, one for each query, read another release's predictions, or
+need a target of two classes; they have tests of their own."""
 MECHANISMS = {
     "gaussian_sampling": {"lam0": 1.0},
     "per_query": {"questions": 3},
@@ -134,9 +139,11 @@ Notes:
   for each of their queries, and are not in the tables. [Their page](ntk.md) says what is accepted
   of the last two. `statistics.bounded_mean`, `statistics.private_groups` and
   `statistics.private_keys` have a mechanism of their own ([statistics](statistics.md)).
-  `statistics.group_errors`, `statistics.group_parity` and
+  `statistics.group_errors`, `statistics.group_parity`, `statistics.prediction_interval` and
   `statistics.group_rates` read another release's predictions ([fairness](fairness.md#publish)), and
   accept what the other statistics accept.
+* `linear.logistic` needs a target of two classes ([regression tables](regression.md)), and accepts
+  what `linear.clipped_gradient` accepts of the logistic loss.
 * Noise on every coordinate takes a bound in l1, l2 or linf, converted where it must be. So the
   Laplace mechanisms fit statistics in l2, with more noise than Gaussian ones in many coordinates.
 * [Learners and mechanisms](matrix.md) says of every pair whether it has a price.

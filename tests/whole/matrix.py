@@ -39,12 +39,14 @@ RECORDS = 200
 NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
     "linear.chosen_ridge": {"features": CosSin(count=4)},
+    "linear.logistic": {},
     "ntk.printed": {**NTK, "eta_min": 0.1},
     "ntk.regression": NTK,
     "statistics.bounded_mean": {"column": "a"},
     "statistics.group_errors": {"by": ("g",)},
     "statistics.group_parity": {"by": ("g",)},
     "statistics.group_rates": {"by": ("g",), "calibration": 4},
+    "statistics.prediction_interval": {"points": 8},
     "statistics.private_groups": {"column": "town", "mean_of": "a"},
     "statistics.private_keys": {"column": "town"},
 }
@@ -65,7 +67,13 @@ mechanism that fits some of a learner's queries answers those, and the usual one
 
 `tests/whole/matrix.py` writes this page, and a test compares it with the plan.
 """
-OF_A_MODEL = {"statistics.group_errors", "statistics.group_parity", "statistics.group_rates"}
+OF_CLASSES = {"linear.logistic", "statistics.group_rates"}
+OF_A_MODEL = {
+    "statistics.group_errors",
+    "statistics.group_parity",
+    "statistics.group_rates",
+    "statistics.prediction_interval",
+}
 
 
 def example(name, registry):
@@ -85,7 +93,7 @@ def domain(name, adjacency, records=RECORDS):
         columns["town"] = Texts(12)
     exact, limit = (None, records) if adjacency is ADD_REMOVE else (records, None)
     groups = {"g": Categories(("p", "q"))} if name in OF_A_MODEL else {}
-    labels = Classes(("no", "yes")) if name == "statistics.group_rates" else Range(-1, 1)
+    labels = Classes(("no", "yes")) if name in OF_CLASSES else Range(-1, 1)
     return Domain(
         columns=columns, target="y", labels=labels, exact=exact, limit=limit, groups=groups
     )

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
-from typer.testing import CliRunner
 
 from dpcore import (
     ADD_REMOVE,

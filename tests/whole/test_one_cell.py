@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Categories, Domain, PublicCoins, Range, Registry
+from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates
+from dpcore.domain.derived import MISSING, Derived
 from dpcore.learning.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER
 from dpcore_attacks.attacks.rows import Rows
@@ -29,6 +31,17 @@ MIXED = Domain(
 DOMAINS = {
     "numbers": domain(REPLACE_ONE),
     "mixed": MIXED,
+    "prepared": Domain(
+        columns={
+            "age": Binned.between(Range(0, 110, missing=True), [0, 18, 65, 111]),
+            "month": Binned.by_month(MIXED.columns["seen"]),
+            "truth": Categories(("false", "true"), spellings={"x": "true", "1": "true"}),
+            "gap": Categories(("false", "true")),
+        },
+        derived={"gap": Derived(MISSING, ("age",))},
+        target="kind",
+        labels=Classes(("x", "y"), spellings={"true": "y"}),
+    ),
     "classes": Domain(columns=MIXED.columns, target="kind", labels=Classes(("x", "y", "z"))),
 }
 

@@ -6,7 +6,7 @@ import secrets
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import (
     ADD_REMOVE,

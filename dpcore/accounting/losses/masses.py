@@ -34,7 +34,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import CompoundEvent, Direction, Event
+from dpcore.events.base import (
+    CompoundEvent,
+    Direction,
+    Event,
+    extended_curve,
+)
 from dpcore.rounding import down, gamma
 
 _PASSES = 40  # over all points; then points are dropped one by one
@@ -68,38 +73,13 @@ class Masses:
         return self.first + self.step * (len(self.mass) - 1)
 
 
-def _require_finite(event: Event, values: Array) -> Array:
-    need(
-        np.all(np.isfinite(values)),
-        NoClaimError,
-        f"{event.label}: the curve is not a number somewhere",
-    )
-    return values
-
-
-def extended_curve(event: Event, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
-    """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
-    method = event.curve_lower if lower else event.curve
-    split = int(np.searchsorted(epsilons, 0.0))
-    values = np.empty_like(epsilons)
-    if split:
-        # H(a) = 1 - a + a H_rev(1/a), for a < 1.
-        below = epsilons[:split]
-        values[:split] = (
-            -np.expm1(below) + np.exp(below) * method(-below[::-1], direction.reverse)[::-1]
-        )
-    if split < len(epsilons):
-        values[split:] = method(epsilons[split:], direction)
-    return np.clip(_require_finite(event, values), 0.0, 1.0)
-
-
 def reach(event: Event, direction: Direction, tail: float) -> float:
     """A loss > 0 beyond which the curve is at most `tail`, or has stopped falling."""
     if (anchor := event.anchor(direction)) is not None:
         return anchor
     # How far is only a question of time: what the curve keeps beyond counts as an infinite loss.
     powers = 2.0 ** np.arange(-44.0, 9.25, 0.25)
-    values = _require_finite(event, event.curve(powers, direction))
+    values = extended_curve(event, powers, direction, lower=False)
     candidates = np.nonzero(values <= max(tail, float(values[-1]) * (1 + 1e-9)))[0]
     if (index := int(candidates[0])) == 0:
         return float(powers[0])

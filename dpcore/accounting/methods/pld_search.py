@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.accounting.losses.choices import attaining, together
 from dpcore.accounting.losses.convolution import (
     Composed,
     Group,
@@ -102,7 +103,7 @@ class Search:
         # Lower ends add up only where one pair of datasets attains every curve.
         if all(event.attained for event in below):
             return interval
-        return Interval(min(self._lower(below, delta), interval.upper), interval.upper)
+        return Interval(min(self._lower(delta), interval.upper), interval.upper)
 
     def curve_above(
         self, direction: Direction, deltas: Sequence[float], step: float
@@ -131,25 +132,27 @@ class Search:
             heights.append(height[in_range])
         return np.concatenate(epsilons), np.minimum.accumulate(np.concatenate(heights))
 
-    def _lower(self, spent: Spent, delta: float) -> float:
-        """What the events that one pair attains cost without the others."""
-        attained = {event: count for event, count in spent.items() if event.attained}
-        if not attained or len(attained) == len(spent):
+    def _lower(self, delta: float) -> float:
+        """What the events, as one pair attains them, cost without those of which none is known."""
+        # Two events with one pair count once: leaving out events is post-processing.
+        spent = self.spent.items()
+        attained = {pair: n for event, n in spent if (pair := attaining(event)) is not None}
+        if not attained:
             return 0.0
         try:
-            # Leaving out events is post-processing, so that a lower end for some holds for all.
+            # A lower end for some holds for all.
             part = attrs.evolve(self, spent=attained, width=4 * self.width, results=self._results)
             return part.epsilon(delta).lower
         except NoClaimError:
             return 0.0
 
     def _merge_gaussians(self, sign: int) -> Spent:
-        """All Gaussian events as one, its mu moved by the rounding error of the sum."""
+        """All Gaussian events as one, its mu moved by the sum's rounding error; others together."""
         squares = 0.0
         merged: Spent = {}
         for event, count in self.spent.items():
             if (mu := event.gaussian_mu()) is None:
-                merged[event] = count
+                merged |= together(event, count)
             else:
                 squares += count * mu * mu
         if squares > 0:

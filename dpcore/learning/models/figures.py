@@ -63,6 +63,11 @@ class PopulationBars:
     covers: str
 
 
+UNBIASED = "unbiased"
+CUT = "0*"
+"""What is printed for a number that cannot be negative, where its estimate is."""
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """One published table: a mapping of its columns, each a tuple with one entry a row.
@@ -75,10 +80,12 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         joint: Whether all intervals of the table hold together at that level.
         covers: What an interval includes, in words.
         display: The same numbers made consistent (no negative count, the known total), for readers
-            alone: they are biased, so that further estimates start from `estimate`.
+            alone: they are biased, so that further estimates start from the unbiased numbers.
         population: Intervals that include sampling error too, where they were asked for.
         kind: What `low` and `high` are about: `noise`, `population` where that alone is told, or
             `test`, whose numbers have no intervals.
+        unbiased: The estimates before negative ones became 0 in `estimate`; None where no number
+            is cut.
     """
 
     about: Mapping[str, tuple[Any, ...]]
@@ -91,21 +98,26 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     display: NDArray[np.float64] | None = None
     population: PopulationBars | None = None
     kind: str = NOISE
+    unbiased: NDArray[np.float64] | None = None
 
     def __attrs_post_init__(self) -> None:
-        rows = {len(column) for column in self.columns.values()}
+        rows = {len(column) for column in self._entries.values()}
         need(len(rows) == 1, ContractError, "the columns of a published table must be equally long")
 
     @property
-    def columns(self) -> dict[str, tuple[Any, ...]]:
-        """All columns, by name and in order."""
+    def _entries(self) -> dict[str, Any]:
+        """All columns as they came, by name and in order."""
         entries = {**self.about, ESTIMATE: self.estimate, LOW: self.low, HIGH: self.high}
         if (population := self.population) is not None:
             low, high = list(_ENDS)[2:]
             entries |= {low: population.low, high: population.high}
-        if self.display is not None:
-            entries[DISPLAY] = self.display
-        return {name: tuple(map(_plain, column)) for name, column in entries.items()}
+        further = {DISPLAY: self.display, UNBIASED: self.unbiased}
+        return entries | {name: more for name, more in further.items() if more is not None}
+
+    @property
+    def columns(self) -> dict[str, tuple[Any, ...]]:
+        """All columns, by name and in order."""
+        return {name: tuple(map(_plain, column)) for name, column in self._entries.items()}
 
     def __getitem__(self, name: str) -> tuple[Any, ...]:
         return self.columns[name]
@@ -170,8 +182,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             for name in (LOW, HIGH)
             if f"{kind}{name}" in columns
         }
-        texts = [
-            [
+        texts = {
+            name: [
                 str(value) if isinstance(value, str | bool)
                 else nothing if name in unknown and unknown[name][row]
                 else number_cell(value, _ENDS.get(name, 0), digits)
@@ -181,8 +193,14 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             for nothing in (
                 NOT_STATED if name in (LOW, HIGH) and self.kind != POPULATION else NOTHING,
             )
-        ]  # fmt: skip
-        return list(zip(*texts, strict=True))
+        }  # fmt: skip
+        # The first number of a row is one that can be: the other one stands at its end.
+        pairs = zip(columns[ESTIMATE], columns.get(UNBIASED, columns[ESTIMATE]), strict=True)
+        cuts = [exact < 0 == value for value, exact in pairs]
+        texts[ESTIMATE] = [
+            CUT if is_cut else text for text, is_cut in zip(texts[ESTIMATE], cuts, strict=True)
+        ]
+        return list(zip(*texts.values(), strict=True))
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -234,7 +252,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def settled(self) -> Figures:
         """A copy that shares nothing with this one, and is made of plain values alone."""
-        display, bars = self.display, self.population
+        display, unbiased, bars = self.display, self.unbiased, self.population
         return Figures(
             about={str(name): tuple(map(_simple, cells)) for name, cells in self.about.items()},
             estimate=np.array(self.estimate, dtype=np.float64),
@@ -255,6 +273,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 covers="".join(bars.covers),
             ),
             kind="".join(self.kind),
+            unbiased=None if unbiased is None else np.array(unbiased, dtype=np.float64),
         )
 
     @property
@@ -267,7 +286,9 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             # Numbers of a kind of their own, such as a p value, have no interval and say why.
             clause = "" if self.kind == NOISE else f"; {self.covers}"
             return f"intervals are {NOT_STATED}{clause}"
-        bars = _bars_in_words(self, self.estimate.size)
+        is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
+        cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
+        bars = f"{_bars_in_words(self, self.estimate.size)}{cut}"
         if self.population is None:
             return bars
         # Two kinds of intervals: each says which columns it stands in.
@@ -285,6 +306,7 @@ class Statistics(Shown):
     """
 
     tables: Mapping[str, Figures]
+    __str__ = Shown.text
 
     def __attrs_post_init__(self) -> None:
         need(

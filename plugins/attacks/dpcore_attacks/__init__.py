@@ -3,7 +3,7 @@
 Nothing here opens a user's records: every dataset is made up inside a declared domain.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dpcore import hookimpl
@@ -12,7 +12,7 @@ from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, Any]:
     """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
     return LazyMapping(
         {

@@ -4,7 +4,7 @@ import importlib
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore_attacks
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Distance, Registry

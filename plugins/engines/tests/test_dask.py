@@ -33,6 +33,7 @@ from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
+from dpcore_statistics.marginals.learner import Marginals
 
 from doubles import domain, table
 
@@ -109,6 +110,7 @@ def huber():
 
 
 CHOSEN = PermuteAndFlip()
+MARGINALS = Marginals(columns=("a", "b"), bins={"a": 16, "b": 5})
 BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
 
 
@@ -123,8 +125,9 @@ BEST = BestOf(candidates=(clipped(), SufficientStatistics(features=Identity())))
         (BEST, {"fits": Gaussian(), "choice": CHOSEN}, {"adjacency": ADD_REMOVE}),
         (Ridge(features=Identity(), regularization=0.5), None, {}),
         (huber(), None, {"adjacency": ADD_REMOVE, "holdout": 0.3}),
+        (MARGINALS, None, {"adjacency": ADD_REMOVE}),
     ],
-    ids=["split", "coins", "staged", "products", "ridge", "best_of", "folds", "loops"],
+    ids=["split", "coins", "staged", "products", "ridge", "best_of", "folds", "loops", "tables"],
 )
 def test_learners_that_read_sums_folds_and_loops_release_the_bits_of_the_local_engine(
     client, learner, mechanism, fields

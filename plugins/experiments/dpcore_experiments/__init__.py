@@ -1,6 +1,6 @@
 """A paper's tables and figures as specs: run as printed, and compared cell by cell."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dpcore import hookimpl
@@ -8,7 +8,7 @@ from dpcore.registry.lazy_mapping import LazyMapping
 
 
 @hookimpl
-def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+def dpcore_commands() -> Mapping[str, Any]:
     """Run what a paper prints, and compute what it states."""
     return LazyMapping(
         {

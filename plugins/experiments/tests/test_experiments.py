@@ -10,8 +10,7 @@ import attrs
 import numpy as np
 import pytest
 import scipy
-import typer
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import hookimpl
 from dpcore.cli.schema import schema
@@ -258,9 +257,7 @@ def shell(folder, monkeypatch):
 
     def told(*arguments, text=TEXT):
         monkeypatch.setattr(reading, "load_experiment", lambda name: experiment(text))
-        app = typer.Typer()
-        app.command()(command.reproduce)
-        return CliRunner().invoke(app, [*arguments, "--runs", str(folder / "runs")])
+        return CliRunner().invoke(command.reproduce, [*arguments, "--runs", str(folder / "runs")])
 
     return told
 
@@ -302,9 +299,7 @@ def test_an_altered_file_ends_the_command_with_no_partial_table(shell, folder):
 
 def test_every_shipped_experiment_fits_the_schema_that_the_command_writes():
     jsonschema = pytest.importorskip("jsonschema")
-    app = typer.Typer()
-    app.command()(schema)
-    written = json.loads(CliRunner().invoke(app, ["--experiment"]).stdout)
+    written = json.loads(CliRunner().invoke(schema, ["--experiment"]).stdout)
     for path in reading.experiments().values():
         jsonschema.validate(read(path).plain(), written)
     with pytest.raises(jsonschema.ValidationError):

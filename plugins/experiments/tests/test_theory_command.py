@@ -5,7 +5,7 @@ import json
 import math
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.errors import DpcoreError
 from dpcore.registry.plugin_files import shipped

@@ -13,6 +13,8 @@ from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
+from dpcore_linear.logistic import LogisticTable
+from dpcore_linear.ols import OrdinaryLeastSquares, OrdinaryLeastSquaresBound
 from dpcore_linear.output_perturbation import (
     OutputPerturbation,
     OutputPerturbationBound,
@@ -28,6 +30,8 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
     return {
         "linear.chosen_ridge": ChosenRidge,
         "linear.clipped_gradient": ClippedGradient,
+        "linear.logistic": LogisticTable,
+        "linear.ols": OrdinaryLeastSquares,
         "linear.output_perturbation": OutputPerturbation,
         "linear.staged_gradient": StagedGradient,
         "linear.sufficient_statistics": SufficientStatistics,
@@ -41,6 +45,7 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
         "linear.chaudhuri_2011": PrintedBound,
         "linear.chosen_ridge": ChosenRidgeBound,
         "linear.clipped_gradient": ClippedGradientBound,
+        "linear.ols": OrdinaryLeastSquaresBound,
         "linear.output_perturbation": OutputPerturbationBound,
         "linear.staged_gradient": StagedGradientBound,
         "linear.sufficient_statistics": SufficientStatisticsBound,
@@ -61,6 +66,8 @@ def dpcore_examples() -> Mapping[str, Path]:
         "chosen_ridge",
         "classification",
         "clipped_gradient",
+        "logistic",
+        "ols",
         "output_perturbation",
         "staged_gradient",
         "sufficient_statistics",

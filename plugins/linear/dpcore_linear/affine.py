@@ -39,6 +39,10 @@ class _Affine(Features):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return self.inner.arrays()
 
+    def exported(self) -> tuple[Features, dict[str, Any]]:
+        """The other map, and what it takes to rescale its rows behind the constant."""
+        return self.inner, {"constant": self.weight, "scale": self.scale}
+
 
 @attrs.frozen(kw_only=True)
 class Affine(FeatureMap):

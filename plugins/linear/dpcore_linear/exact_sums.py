@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Exact
-from dpcore.rounding import up
+from dpcore.rounding import down, up
 from dpcore_linear.gram_sensitivity import (
     statistics_add_remove,
     statistics_replace_label,
@@ -113,11 +113,46 @@ class GramUnits:
         return self._scale(statistics_replace_one(*self._integer_bounds, *self._weights))
 
     @property
+    def gram_length(self) -> float:
+        """The longest matrix of one record: 29 alpha^2; rounded up."""
+        alpha, _ = self._integer_bounds
+        return self._scale(up(_DIAGONAL * alpha * alpha, roundings=4))
+
+    @property
     def replace_label(self) -> float:
         """2 Y alpha W; rounded up."""
         # The bounds are those of the rounded integers, so that rounding is in the claim already.
         alpha, label = self._integer_bounds
         return self._scale(statistics_replace_label(alpha, label, self._weights[1]))
+
+    @property
+    def largest_square(self) -> int:
+        """The largest y'^2, of integers of at most Y."""
+        return math.floor(self._integer_bounds[1]) ** 2
+
+    @property
+    def balance(self) -> float:
+        """The square of how many times longer moments may be than the matrix; rounded up."""
+        alpha, label = self._integer_bounds
+        return up((self.weight * label / (_DIAGONAL * alpha)) ** 2, roundings=6)
+
+    @property
+    def square_weight(self) -> int:
+        """How often `largest_square` - y'^2 is added at no cost: W alpha/Y, rounded down."""
+        alpha, label = self._integer_bounds
+        return math.floor(down(self.weight * alpha / label, roundings=4))
+
+    @property
+    def v(self) -> float:
+        """What is counted per square of a label is released over v, in squares of its unit."""
+        unit = 2 * (_above(self.label_bound) - self.label_places)
+        return math.ldexp(1 / self.square_weight, unit - self.exponent)
+
+    @property
+    def square_limit(self) -> float:
+        """`largest_square`, in squares of the label's unit."""
+        unit = 2 * (_above(self.label_bound) - self.label_places)
+        return math.ldexp(self.largest_square, unit)
 
     @property
     def _integer_bounds(self) -> tuple[float, float]:
@@ -176,6 +211,11 @@ class GramUnits:
         upper = gram[np.triu_indices(self.width, 1)]
         parts = [_DIAGONAL * np.diag(gram), _ABOVE * upper, self.weight * moments]
         return Exact.of(np.concatenate(parts), self.exponent)
+
+    def short_squares(self, labels: NDArray[np.float64]) -> NDArray[np.int64]:
+        """PRIVATE: `square_weight` times what y'^2 lacks to `largest_square`, shape (n,)."""
+        _, values = self.integers(np.zeros((len(labels), 1)), labels)
+        return self.square_weight * (self.largest_square - (values * values).astype(np.int64))
 
     def parted(self, vector: NDArray[np.float64]) -> Sums:
         """Matrix and moments of a vector."""

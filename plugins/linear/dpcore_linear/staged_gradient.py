@@ -12,6 +12,7 @@ The constants are one set for every table, chosen on synthetic and other public 
 
 import math
 from collections.abc import Mapping
+from types import ModuleType
 from typing import Any, ClassVar
 
 import attrs
@@ -42,6 +43,7 @@ from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
+from dpcore_linear import portable
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (
     BLOCK,
@@ -187,6 +189,17 @@ class StagedModel(ShownModel):
             lambda rows: self.features(rows) @ self.coefficients, encoded, self.coefficients.size
         )
         return np.asarray((2 * predictions - 1) * self.domain.label_bound)
+
+    def exported(self) -> tuple[ModuleType, dict[str, Any]]:
+        """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
+        layout = self.features.layout
+        return portable, {
+            "bound": self.domain.label_bound,
+            "coefficients": self.coefficients,
+            "numeric": layout.numeric,
+            "owner": layout.owner,
+            **self.features.arrays(),
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Coefficients, and what standardises and weighs the columns."""

@@ -3,8 +3,8 @@ import math
 import attrs
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import stats
-from typer.testing import CliRunner
 
 from dpcore import (
     ADD_REMOVE,

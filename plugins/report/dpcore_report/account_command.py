@@ -2,12 +2,13 @@
 
 import enum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from dpcore.cli.console import columns, guarded, out, show_json
 from dpcore.cli.named_commands import options
+from dpcore.cli.parameters import PATH, argument, command
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.events.catalogue import Catalogue
@@ -30,29 +31,40 @@ class Axis(enum.Enum):
     STEPS = "steps"
 
 
+@command()
+@argument("events", "YAML: adjacency, and a list of events.", type=PATH)
+@click.option("--delta", type=float, required=True, help="The delta at which epsilon is stated.")
+@click.option("--json", is_flag=True, help="Print every interval as JSON.")
+@click.option("--target-epsilon", type=float, help="The epsilon to meet, with --solve.")
+@click.option(
+    "--solve",
+    "solve_for",
+    type=click.Choice([unknown.value for unknown in Unknown]),
+    help="What EVENTS leaves out: find the best value of it.",
+)
+@click.option(
+    "--plot", type=PATH, help="Also draw a curve, as .svg, .png or .html (needs dpcore-report)."
+)
+@click.option(
+    "--over",
+    type=click.Choice([axis.value for axis in Axis]),
+    default=Axis.DELTA.value,
+    help="What the curve runs over; steps repeats the whole list.",
+)
+@click.option(
+    "--repetitions",
+    default=100,
+    help="With --over steps: how often the list is repeated at most.",
+)
 def account(
-    events: Annotated[
-        Path, typer.Argument(help="YAML: adjacency, and a list of events.", show_default=False)
-    ],
-    delta: Annotated[float, typer.Option(help="The delta at which epsilon is stated.")],
-    json: Annotated[bool, typer.Option("--json", help="Print every interval as JSON.")] = False,
-    target_epsilon: Annotated[
-        float | None, typer.Option(help="The epsilon to meet, with --solve.")
-    ] = None,
-    solve_for: Annotated[
-        Unknown | None,
-        typer.Option("--solve", help="What EVENTS leaves out: find the best value of it."),
-    ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(help="Also draw a curve, as .svg, .png or .html (needs dpcore-report)."),
-    ] = None,
-    over: Annotated[
-        Axis, typer.Option(help="What the curve runs over; steps repeats the whole list.")
-    ] = Axis.DELTA,
-    repetitions: Annotated[
-        int, typer.Option(help="With --over steps: how often the list is repeated at most.")
-    ] = 100,
+    events: Path,
+    delta: float,
+    json: bool,
+    target_epsilon: float | None,
+    solve_for: str | None,
+    plot: Path | None,
+    over: str,
+    repetitions: int,
 ) -> None:
     """State what events cost together: every method's interval, the best, and why."""
     with guarded():
@@ -65,8 +77,9 @@ def account(
         )
         if target_epsilon is not None and solve_for is not None:
             with SlowProgress(None, "solving"), options("delta"), locate_errors(node):
-                solution = solve(node.plain(), solve_for, target_epsilon, delta, catalogue)
-            _show_solved(solution, solve_for, delta, json)
+                unknown = Unknown(solve_for)
+                solution = solve(node.plain(), unknown, target_epsilon, delta, catalogue)
+            _show_solved(solution, unknown, delta, json)
             return
         with SlowProgress(None, "composing"), options("delta"), locate_errors(node):
             result = account_of(node.plain(), delta, catalogue)
@@ -80,7 +93,7 @@ def account(
                 options("delta", "repetitions"),
                 locate_errors(node),
             ):
-                _plot(node.plain(), delta, catalogue, plot, over, repetitions)
+                _plot(node.plain(), delta, catalogue, plot, Axis(over), repetitions)
 
 
 def _show(result: Account) -> None:

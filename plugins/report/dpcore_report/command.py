@@ -2,13 +2,15 @@
 
 import webbrowser
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
-from dpcore.cli.console import JsonOption, guarded, note, out, show_json
-from dpcore.cli.limit_options import MemoryOption, WorkOption, in_bytes, in_number
+from dpcore.cli.console import guarded, note, out, show_json
+from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.cli.parameters import PATH, argument, command, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import ReplayError, SpecError, near, need
 from dpcore.ledger.book import Ledger
@@ -19,41 +21,49 @@ from dpcore.publish.lock import Lock
 from dpcore.siblings import sibling
 
 
+@command()
+@argument("what", "A run folder, or a ledger by name or path.", metavar="RUN|LEDGER")
+@click.option("--output", type=PATH, help="The page. [default: RUN/report.html or ./LEDGER.html]")
+@click.option(
+    "--operator/--no-operator",
+    default=False,
+    help="Add what the operator alone may see, in RUN/operator: not covered by the guarantee.",
+)
+@click.option(
+    "--attacks",
+    multiple=True,
+    type=PATH,
+    metavar="FILE",
+    help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again for more.",
+)
+@click.option("--title", help="The page's title. [default: what was released]")
+@click.option(
+    "--published",
+    metavar="DAY",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="The day it was published, such as 2026-03-31: no part of what is published.",
+)
+@click.option(
+    "--record",
+    is_flag=True,
+    help="Write RUN/record.json instead: a deployment record, with what you are to state.",
+)
+@click.option("--open", "browser", is_flag=True, help="Open the page in the browser, too.")
+@memory_option
+@work_option
+@json_option
 def report(
-    what: Annotated[
-        str,
-        typer.Argument(
-            metavar="RUN|LEDGER",
-            help="A run folder, or a ledger by name or path.",
-            show_default=False,
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option(help="The page. [default: RUN/report.html or ./LEDGER.html]"),
-    ] = None,
-    operator: Annotated[
-        bool,
-        typer.Option(
-            help="Add what the operator alone may see, in RUN/operator: not covered by the "
-            "guarantee."
-        ),
-    ] = False,
-    attacks: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Add what was attacked: SPEC.audit.json, or what falsify --json printed. Again "
-            "for more.",
-            show_default=False,
-        ),
-    ] = None,
-    browser: Annotated[
-        bool, typer.Option("--open", help="Open the page in the browser, too.")
-    ] = False,
-    memory: MemoryOption = None,
-    work: WorkOption = None,
-    json: JsonOption = False,
+    what: str,
+    output: Path | None,
+    operator: bool,
+    attacks: tuple[Path, ...],
+    title: str | None,
+    published: datetime | None,
+    record: bool,
+    browser: bool,
+    memory: str | None,
+    work: str | None,
+    json: bool,
 ) -> None:
     """Write one HTML page of a run, from its public folder alone, or of a ledger."""
     with guarded():
@@ -66,6 +76,11 @@ def report(
                 not operator,
                 SpecError,
                 "--operator is for runs: a ledger's page is its keepers' anyhow",
+            )
+            need(
+                not record,
+                SpecError,
+                "--record is for runs: a ledger is no release",
             )
             need(
                 not attacks,
@@ -87,9 +102,12 @@ def report(
                 f"`dpcore run` writes the one, `dpcore ledger list` shows the others",
             )
             from dpcore_report import page  # imported when a page is written
+            from dpcore_report.record import deployment_record
 
             # What the operator alone may see goes to the operator's own folder.
             default_path = run / "operator" / "report.html" if operator else run / "report.html"
+            if record:
+                default_path = run / "record.json"
             path = default_path if output is None else output
             # A page there would be taken for published, and the folder would not replay.
             need(
@@ -97,13 +115,27 @@ def report(
                 SpecError,
                 f"--output: {PUBLIC}/ holds what replays, and nothing else",
             )
+            # An operator may have written into an older record.
+            need(
+                not (record and path.exists()),
+                SpecError,
+                f"{path} exists, and may hold what you stated: name another --output, or remove it",
+            )
+            day = published.date() if published else None
+            limits = {"memory": in_bytes(memory), "work": in_number(work)}
             with SlowProgress(None, "replaying and drawing"):
-                html = page.report(
-                    run,
-                    operator=operator,
-                    attacks=_reader(attacks),
-                    memory=in_bytes(memory),
-                    work=in_number(work),
+                html = (
+                    deployment_record(run, published=day, **limits)
+                    if record
+                    else page.report(
+                        run,
+                        operator=operator,
+                        attacks=_reader(attacks),
+                        title=title,
+                        name=run.resolve().name,
+                        published=day,
+                        **limits,
+                    )
                 )
             replace_file(path, html, private=operator)
         if json:
@@ -114,7 +146,7 @@ def report(
             note("no browser was found: open the file in one")
 
 
-def _reader(files: list[Path] | None) -> Callable[[Lock], Sequence[Any]] | None:
+def _reader(files: Sequence[Path]) -> Callable[[Lock], Sequence[Any]] | None:
     """What reads the lines about a locked plan; None where no file is given.
 
     Raises:

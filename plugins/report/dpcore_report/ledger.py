@@ -5,15 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+import numpy as np
+from markupsafe import Markup
+
 from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
+from dpcore.learning.models.description import Lines
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import ChargeShare, latest, taken
-from dpcore_report.pictures import PEN, drawn
-from dpcore_report.plots.ledgers import draw_spending
+from dpcore_report.pictures import Additions, drawn
+from dpcore_report.results import readable
 from dpcore_report.templates import filled
 
 _ENTRIES = 200  # of the latest that are listed
+_STEPS = 500  # charges that are drawn one by one
+_FEW = 4  # runs that are named one by one
 _SUMS = {
     "gaussian": "Shares are of the squares of mu, which add up.",
     "renyi": "Shares are of the divergence at the ledger's order, which adds up.",
@@ -37,7 +43,6 @@ def ledger_report(ledger: Ledger) -> bytes:
     # Shares are computed again from the entries, by the ledger's own notion of composition.
     total, charges = ledger.total, list(taken(ledger.total, ledger.iterate_rows()))
     shares = [charge.share for charge in charges]
-    picture = drawn(lambda axes: draw_spending(axes, shares, PEN), "spending") if charges else ""
     entries, entry_count = latest(ledger.iterate_rows(), _ENTRIES)
     return filled(
         "ledger.html",
@@ -45,11 +50,12 @@ def ledger_report(ledger: Ledger) -> bytes:
         charges=len(charges),
         delta=rounded_up(total.delta),
         end=verification.end,
-        entries=[entry.cells for entry in reversed(entries)],
+        day=readable(entries[-1].cells[1]) if entries else "",
+        entries=[(*map(readable, entry.cells),) for entry in reversed(entries)],
         epsilon=rounded_up(total.epsilon),
         left=ledger.left().describe(),
         name=ledger.name,
-        picture=picture,
+        picture=_draw_spending(shares) if charges else "",
         rows=verification.rows,
         shares=_shares(charges),
         sums=_SUMS[total.notion],
@@ -58,16 +64,40 @@ def ledger_report(ledger: Ledger) -> bytes:
     ).encode()
 
 
-def _shares(charges: Sequence[ChargeShare]) -> list[tuple[str, int, str]]:
-    """What was spent on what, the largest share first; runs of one spec together."""
+def _draw_spending(shares: Sequence[float]) -> Markup:
+    """The share of the budget that is spent after each charge; of very many, after some."""
+    spent = 100 * np.concatenate([[0.0], np.cumsum(shares)])
+    charges = np.unique(np.linspace(0, spent.size - 1, _STEPS).astype(int))
+    # Twice each, so that the line climbs in steps.
+    steps, heights = np.repeat(charges, 2)[1:], np.repeat(spent[charges], 2)[:-1]
+    line = Lines(
+        title="Spending", at=tuple(steps), values=heights, across="charges", up="% of the budget"
+    )
+    end = float(charges[-1])
+    return drawn(line, Additions(reference=((0.0, 100.0), (end, 100.0))))
+
+
+def _shares(charges: Sequence[ChargeShare]) -> list[tuple[str, int, str, str]]:
+    """What was spent on what, the largest share first; runs of one spec together, and named."""
     by_purpose: dict[str, tuple[int, float]] = {}
+    runs: dict[str, list[str]] = {}
     for charge in charges:
         # Runs of one spec have its name with a number: count them as one purpose.
         purpose = re.sub(r"-\d+\Z", "", charge.what) or "not named"
         count, share = by_purpose.get(purpose, (0, 0.0))
         by_purpose[purpose] = count + 1, share + charge.share
+        runs.setdefault(purpose, []).append(charge.what)
     ordered = sorted(by_purpose.items(), key=lambda item: -item[1][1])
-    return [(purpose, count, _percent(share)) for purpose, (count, share) in ordered]
+    return [
+        (purpose, count, _percent(share), _name_runs(runs[purpose]))
+        for purpose, (count, share) in ordered
+    ]
+
+
+def _name_runs(names: Sequence[str]) -> str:
+    """All names of few runs, the first and the last of many."""
+    distinct = [*dict.fromkeys(names)]
+    return ", ".join(distinct) if len(distinct) < _FEW else f"{distinct[0]} to {distinct[-1]}"
 
 
 def _percent(share: float) -> str:

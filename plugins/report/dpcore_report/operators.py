@@ -12,11 +12,11 @@ from markupsafe import Markup
 
 from dpcore.errors import ReplayError
 from dpcore.learning.metrics.base import Curve
+from dpcore.learning.models.description import Lines
 from dpcore.publish.bounded_reading import folder_inside, read_json
 from dpcore.publish.evaluation import CONSTANT, PRIVATE, WITHOUT_NOISE
 from dpcore.publish.folder import UNCOVERED
-from dpcore_report.pictures import PEN, drawn
-from dpcore_report.plots.models import draw_evaluation
+from dpcore_report.pictures import Additions, drawn
 
 FILE = Path("operator") / "run.json"
 
@@ -103,7 +103,9 @@ def operators(folder: Path) -> Looked:
 def _draw_picture(title: str, record: _Points) -> Pictured:
     points = np.asarray(record.points, dtype=np.float64).reshape(-1, 2)
     curve = Curve(across=record.across, up=record.up, diagonal=record.diagonal, points=points)
-    picture = drawn(lambda axes: draw_evaluation(axes, curve, PEN), title)
+    across, up = points.T
+    line = Lines(title=title, at=tuple(across), values=up, across=curve.across, up=curve.up)
+    picture = drawn(line, Additions(reference=((0.0, 0.0), (1.0, 1.0))))
     return Pictured(title=title, picture=picture, curve=curve)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,9 @@ from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Noise, Status, rounded_up
 from dpcore.learner import Model
-from dpcore.learning.models.description import Description
+from dpcore.learning.models.description import Lines
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
-from dpcore.learning.models.figures import NOT_STATED, Figures, Statistics
+from dpcore.learning.models.figures import NOT_STATED, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.notebook_view import number_cell
@@ -35,15 +35,24 @@ from dpcore.rounding import up
 from dpcore.running.notebook_views import described
 from dpcore.running.plan import Plan
 from dpcore_report.operators import Looked, operators
-from dpcore_report.pictures import PEN, drawn
-from dpcore_report.plots.curves import draw_curve, draw_trade_off
-from dpcore_report.plots.described import draw_picture, is_cut
+from dpcore_report.pictures import Additions, drawn
+from dpcore_report.results import draw, readable, show_table
 from dpcore_report.shapes import shapes_of
 from dpcore_report.templates import filled
 
 _MOST_ROWS = 200  # of one table; its file holds all
-_MOST_PICTURES = 12  # of one release
+_MOST_NAMES = 4  # of releases in a title
 _SMALL = 0.01  # deltas above it are drawn, and no line of a table
+_CONTENTS = (
+    ("results", "Results"),
+    ("evaluation", "Evaluation"),
+    ("guarantee", "Guarantee"),
+    ("person", "One person"),
+    ("queries", "Queries and noise"),
+    ("assumptions", "Assumptions"),
+    ("attacks", "Attacks"),
+    ("limits", "Limits"),
+)
 _ACCUSED = (0.01, 0.05, 0.1)  # rates of false accusations that the page lists
 
 
@@ -52,17 +61,23 @@ def report(
     *,
     operator: bool = False,
     attacks: Callable[[Lock], Sequence[Any]] | None = None,
+    title: str | None = None,
+    name: str = "",
+    published: date | None = None,
     memory: int | None = None,
     work: int | None = None,
 ) -> bytes:
     """One self-contained HTML page of a published run.
 
-    Equal `public/` give equal bytes, unless the operator's part or attacks are added.
+    Equal `public/` give equal bytes, unless the operator's part, attacks or words are added.
 
     Args:
         operator: Add what the operator alone may see, marked as that: NOT covered by the guarantee.
         attacks: Lines about attacks on a locked plan, handed over beside the run, as
             `dpcore_attacks.attack_files` reads them; none if None.
+        title: Of the page; what was released if None.
+        name, published: Of the run, and the day it was published: no part of `public/`, so that
+            whoever makes the page hands them over.
         memory, work: As for `replay`.
 
     Raises:
@@ -71,7 +86,32 @@ def report(
         NoClaimError: the run guarantees nothing.
         SourceError: the operator's file is missing or damaged.
     """
-    # Replay first: the page shows only what answers and the locked plan determine.
+    run = read_published(folder, memory=memory, work=work)
+    # The only private input, and only where the operator asks for it.
+    operator_view = operators(run.folder) if operator else None
+    attack_lines = tuple(attacks(run.lock)) if attacks else ()
+    day = f"published {readable(published.isoformat())}" if published else ""
+    facts = (f"Run {name}" if name else "", day, f"dpcore {run.lock.versions['dpcore']}")
+    return _fill_page(
+        run,
+        plan_of(run),
+        operator_view,
+        attack_lines,
+        title=title,
+        facts=", ".join(filter(None, facts)),
+    ).encode()
+
+
+def read_published(
+    folder: Path | str, *, memory: int | None = None, work: int | None = None
+) -> Run:
+    """A run that was published under a guarantee, replayed.
+
+    Raises:
+        ReplayError: the folder is damaged, of something else, or a rehearsal's.
+        NoClaimError: the run guarantees nothing.
+    """
+    # Replay first: what is shown is what answers and the locked plan determine.
     run = replay(folder, memory=memory, work=work)
     # A rehearsal replays too, and must never look like a publication.
     need(
@@ -84,14 +124,26 @@ def report(
         NoClaimError,
         f"{folder}: the run guarantees nothing, so there is nothing to report",
     )
-    # The only private input, and only where the operator asks for it.
-    operator_view = operators(run.folder) if operator else None
-    attack_lines = tuple(attacks(run.lock)) if attacks else ()
-    return _fill_page(run, plan_of(run), operator_view, attack_lines).encode()
+    return run
+
+
+def _title(run: Run) -> str:
+    """What was released, in a few words."""
+    names = [*run.models]
+    if run.spec.request.domain.labelled and any(isinstance(m, Model) for m in run.models.values()):
+        return f"A private model of {run.spec.request.domain.target}"
+    rest = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"Private statistics: {', '.join(names[:_MOST_NAMES])}{rest}"
 
 
 def _fill_page(
-    run: Run, priced: Plan, operator_view: Looked | None, attack_lines: tuple[Any, ...]
+    run: Run,
+    priced: Plan,
+    operator_view: Looked | None,
+    attack_lines: tuple[Any, ...],
+    *,
+    title: str | None = None,
+    facts: str = "",
 ) -> str:
     """The template with what it shows; every text is escaped there."""
     # The curve is that of the locked plan, priced again here.
@@ -101,7 +153,7 @@ def _fill_page(
         accused=[(f"{100 * entry:g} %", _percent(curve.found(entry))) for entry in _ACCUSED],
         attacks=attack_lines,
         described={
-            name: _draw_pictures(name, description)
+            name: draw(description.pictures)
             for name, description in run.descriptions.items()
             if description.pictures
         },
@@ -123,13 +175,7 @@ def _fill_page(
         floats=any(ask.noise is Noise.FLOATS for ask in claim.asks),
         guarantee=claim,
         operator=operator_view,
-        pictures=[
-            drawn(
-                lambda axes: draw_curve(axes, curve, claim.epsilon, claim.delta, PEN),
-                "privacy curve",
-            ),
-            drawn(lambda axes: draw_trade_off(axes, curve, PEN), "trade-off"),
-        ],
+        pictures=[_draw_curve(curve, claim.epsilon, claim.delta), _draw_trade_off(curve)],
         queries=[
             (name, *_query(query))
             for name, release_queries in plan["releases"].items()
@@ -141,8 +187,38 @@ def _fill_page(
         right=_percent(curve.right),
         run=run,
         shapes=shapes_of(run.models, _classes(run)),
-        tables={name: _table(figures) for name, figures in run.tables.items()},
+        tables={
+            name: show_table(name, figures, _MOST_ROWS) for name, figures in run.tables.items()
+        },
+        contents=[pair for pair in _CONTENTS if operator_view or pair[0] != "evaluation"],
+        title=title or _title(run),
+        facts=facts,
     )
+
+
+def _draw_curve(curve: Curve, epsilon: float, delta: float) -> Markup:
+    """Epsilon over delta, with the stated pair."""
+    lines = Lines(
+        title="The certified privacy curve",
+        at=tuple(map(float, curve.deltas)),
+        values=curve.epsilons,
+        across="delta",
+        up="epsilon at most",
+    )
+    return drawn(lines, Additions(log=True, dot=(delta, epsilon) if delta > 0 else None))
+
+
+def _draw_trade_off(curve: Curve) -> Markup:
+    """The share that an attacker may recognise over the share that he accuses wrongly."""
+    alphas = np.linspace(0.0, 1.0, 101)
+    lines = Lines(
+        title="The trade-off",
+        at=tuple(map(float, alphas)),
+        values=[curve.found(float(alpha)) for alpha in alphas],
+        across="wrongly accused",
+        up="recognised at most",
+    )
+    return drawn(lines, Additions(reference=((0.0, 0.0), (1.0, 1.0))))
 
 
 def _classes(run: Run) -> tuple[str, ...]:
@@ -168,18 +244,6 @@ def _released(model: Any) -> str:
     return "the parameters of a model" if isinstance(model, Model) else described(model)
 
 
-def _draw_pictures(release: str, description: Description) -> list[tuple[str, Markup, bool]]:
-    """Titles and pictures of one release, and whether some of each is left out."""
-    return [
-        (
-            picture.title,
-            drawn(partial(draw_picture, picture=picture, pen=PEN), f"{release} described {number}"),
-            is_cut(picture),
-        )
-        for number, picture in enumerate(description.pictures[:_MOST_PICTURES])
-    ]
-
-
 def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
     """Cells of one query: name, numbers, how often, distance, sensitivity, noise."""
     return (
@@ -190,18 +254,6 @@ def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
         describe_sensitivity(query["sensitivity"]),
         describe_mechanism(query["mechanism"]),
     )
-
-
-def _table(figures: Figures) -> dict[str, Any]:
-    """A table's headings and first rows as texts, and which columns hold numbers."""
-    rows, no_end = figures.printed_rows(digits=6), {"inf": "no end", "-inf": "no end"}
-    return {
-        "headings": list(figures),
-        "rows": [[no_end.get(text, text) for text in row] for row in rows[:_MOST_ROWS]],
-        "numeric": [not any(isinstance(v, str) for v in column) for column in figures.values()],
-        "all": len(rows),
-        "bars": figures.bars,
-    }
 
 
 def _sample_curve(curve: Curve) -> list[tuple[float, float]]:

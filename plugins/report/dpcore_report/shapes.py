@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
+import numpy as np
 from markupsafe import Markup
+from numpy.typing import NDArray
 
 from dpcore.learner import Published
+from dpcore.learning.models.description import Bars, Lines, Matrix
 from dpcore.learning.models.shapes import Shape, Shaped
-from dpcore_report.pictures import PEN, drawn
-from dpcore_report.plots.models import draw_shape
+from dpcore_report.pictures import MOST_NAMES, Additions, drawn, number_text
 
 _MOST = 12  # pictures of one model
+_ADDS = "adds to the score"
 
 
 @attrs.frozen(kw_only=True)
@@ -42,10 +46,10 @@ def shapes_of(models: Mapping[str, Published], classes: tuple[str, ...]) -> dict
     shapes_by_model = {
         name: model.shapes() for name, model in models.items() if isinstance(model, Shaped)
     }
-    return {name: _draw_shapes(name, shapes, classes) for name, shapes in shapes_by_model.items()}
+    return {name: _draw_shapes(shapes, classes) for name, shapes in shapes_by_model.items()}
 
 
-def _draw_shapes(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
+def _draw_shapes(shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
     # Shapes come by importance; those below the noise's own floor are only named.
     prominent = [shape for shape in shapes if shape.found][:_MOST]
     others = [
@@ -57,11 +61,11 @@ def _draw_shapes(model: str, shapes: tuple[Shape, ...], classes: tuple[str, ...]
         found=tuple(
             DrawnShape(
                 title=_title(drawn_shape),
-                picture=picture(drawn_shape, classes, f"{model} {number}"),
+                picture=picture(drawn_shape, classes),
                 importance=_short(drawn_shape.importance),
                 floor=_short(drawn_shape.floor),
             )
-            for number, drawn_shape in enumerate(prominent)
+            for drawn_shape in prominent
         ),
         others=f"Not drawn, for they do not stand out of the noise or are less important: "
         f"{', '.join(others)}."
@@ -79,10 +83,58 @@ def _title(shape: Shape) -> str:
     return " and ".join(shape.columns)
 
 
-def picture(shape: Shape, classes: tuple[str, ...], salt: str) -> Markup:
-    """An `<svg>` element of one shape.
+def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
+    """An `<svg>` element of one shape: a line with its band, bars, or the map of a pair.
 
     Args:
-        classes: Names of the lines where there is one a class. salt: As for `drawn`.
+        classes: Names of the lines where there is one a class.
     """
-    return drawn(lambda axes: draw_shape(axes, shape, classes, PEN), salt)
+    if len(shape.columns) == 2:
+        return drawn(_map(shape))
+    lines = np.atleast_2d(shape.values.T)
+    is_number = shape.at[0].dtype.kind == "f"
+    kind = Lines if is_number else Bars
+    across, up = (shape.columns[0], _ADDS) if is_number else ("", _ADDS)
+    return drawn(
+        kind(
+            title=_title(shape),
+            at=tuple(shape.at[0].tolist() if is_number else map(str, shape.at[0])),
+            values=lines,
+            low=lines - shape.band,
+            high=lines + shape.band,
+            names=tuple(_name_class(classes, number, len(lines)) for number in range(len(lines))),
+            across=across,
+            up=up,
+        ),
+        # Dotted where records are rare.
+        Additions(faint=shape.rare if is_number else None),
+    )
+
+
+def _map(shape: Shape) -> Matrix:
+    """A pair's values, numbers upwards; of several classes the first, at about forty places."""
+    values = shape.values if shape.values.ndim == 2 else shape.values[..., 0]
+    strides = [1 + (len(grid) - 1) // MOST_NAMES for grid in shape.at]
+    across, up = (grid[::stride] for grid, stride in zip(shape.at, strides, strict=True))
+    cells = values[:: strides[0], :: strides[1]].T
+    if up.dtype.kind == "f":
+        up, cells = up[::-1], cells[::-1]
+    return Matrix(
+        title=_title(shape),
+        at=_names(across),
+        names=_names(up),
+        values=cells,
+        across=shape.columns[0],
+        up=shape.columns[1],
+        unit=_ADDS,
+    )
+
+
+def _names(grid: NDArray[Any]) -> tuple[str, ...]:
+    return tuple(number_text(v, 3) if isinstance(v, float) else str(v) for v in grid.tolist())
+
+
+def _name_class(classes: tuple[str, ...], number: int, lines: int) -> str:
+    if lines == 1:
+        return ""
+    return classes[number] if lines == len(classes) else f"class {number + 1}"

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app
@@ -135,8 +135,8 @@ def test_shapes_in_the_noise_are_named_and_not_drawn():
     ],
 )  # fmt: skip
 def test_every_kind_of_shape_is_drawn_with_its_names(one, classes, words):
-    drawn = shapes.picture(one, classes, "salt")
-    assert drawn == shapes.picture(one, classes, "salt")
+    drawn = shapes.picture(one, classes)
+    assert drawn == shapes.picture(one, classes)
     assert drawn.startswith("<svg")
     assert "<image" not in drawn
     for word in words:
@@ -170,10 +170,14 @@ def test_a_ledgers_page_escapes_and_adds_up(book):
     text = ledger_page.ledger_report(book).decode()
     assert "<b>wards" not in text
     assert "<i>" not in text
-    assert '&lt;b&gt;wards</td><td class="n">2</td>' in text  # runs of one spec together
+    assert '&lt;b&gt;wards</th><td class="n">2</td>' in text  # runs of one spec together
+    assert "&lt;b&gt;wards-0001, &lt;b&gt;wards-0002</td>" in text
+    places = [text.index(f">{h}</h2>") for h in ("What is left", "Who spent it", "Entries")]
+    assert places == sorted(places)
     entries, found = latest(book.iterate_rows(), 1)
     assert (found, len(entries)) == (3, 1)
-    assert text.index("a look") < text.index("wards-0002") < text.index("wards-0001")
+    rows = text[places[-1] :]
+    assert rows.index("a look") < rows.index("wards-0002") < rows.index("wards-0001")
 
 
 def test_a_damaged_ledger_gets_no_page(book, monkeypatch):

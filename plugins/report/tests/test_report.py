@@ -3,14 +3,15 @@
 import json
 import re
 import shutil
+from datetime import date
 from html.parser import HTMLParser
 
 import attrs
 import numpy as np
 import pytest
 import yaml
+from click.testing import CliRunner
 from scipy.stats import norm
-from typer.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app
@@ -20,10 +21,10 @@ from dpcore.learning.models.error_bars import EvenNoise
 from dpcore.plan.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
 
-matplotlib = pytest.importorskip("matplotlib")
+pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-from dpcore_report import page  # noqa: E402
+from dpcore_report import page
 
 EVIL = "<script>alert('1')</script>"
 LOADING = {"script", "link", "img", "iframe", "object", "embed", "base", "form", "video", "image"}
@@ -136,8 +137,26 @@ def test_equal_public_folders_give_equal_bytes(run, text, tmp_path, monkeypatch)
     (other / "operator" / "run.json").write_text('{"seconds": 12}')
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
-    with matplotlib.rc_context({"font.size": 30, "axes.grid": True, "svg.hashsalt": None}):
-        assert page.report(other).decode() == text
+    assert page.report(other).decode() == text
+
+
+def test_results_come_before_the_guarantee_is_explained(text):
+    places = [text.index(words) for words in (
+        "<h1>", "epsilon = 1, delta = 1e-06", "<nav", "What was released<", "<table", "<svg",
+        "The guarantee in plain words", "Queries and their noise<", "The guarantee in full",
+    )]  # fmt: skip
+    assert places == sorted(places)
+    anchors = re.findall(r'<a href="#(\w+)"', text)
+    assert anchors == [name for name in re.findall(r'<h2 id="(\w+)"', text) if name in anchors]
+
+
+def test_the_day_and_the_name_are_told_by_whoever_makes_the_page(run, text):
+    told = page.report(
+        run.folder, name="r<1>", published=date(2026, 3, 5), title="Ward <b>"
+    ).decode()
+    assert "Run r&lt;1&gt;, published 5 Mar 2026, dpcore" in told
+    assert "<h1>Ward &lt;b&gt;</h1>" in told
+    assert "5 Mar 2026" not in text
 
 
 PAID = """\
@@ -291,14 +310,15 @@ def test_the_command_writes_the_page_beside_public_and_the_run_still_replays(run
     done = CliRunner().invoke(app, ["report", str(folder)])
     assert done.exit_code == 0, done.output
     assert done.stdout.strip() == str(folder / "report.html")
-    assert (folder / "report.html").read_text() == text
+    assert (folder / "report.html").read_text() == page.report(folder, name="run").decode()
     dpcore.replay(folder)
 
 
 def test_the_page_goes_where_the_user_says_but_not_into_public(run, text, tmp_path):
     other = ["report", str(run.folder), "--output", str(tmp_path / "p.html")]
     assert CliRunner().invoke(app, other).exit_code == 0
-    assert (tmp_path / "p.html").read_text() == text
+    named = page.report(run.folder, name=run.folder.name).decode()
+    assert (tmp_path / "p.html").read_text() == named
     assert not (run.folder / "report.html").exists()
     inside = ["report", str(run.folder), "--output", str(run.kept / "p.html")]
     assert CliRunner().invoke(app, inside).exit_code == 2

@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app

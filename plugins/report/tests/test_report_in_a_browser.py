@@ -115,3 +115,22 @@ def test_a_page_is_accessible_quiet_and_loads_nothing(pages, chromium, name, wid
     assert seen.requests == [file.as_uri()]
     assert not seen.wide
     assert file.stat().st_size < 1_500_000
+    assert chromium.told(OVERLAPS) == []
+
+
+OVERLAPS = """[...document.querySelectorAll('svg')].flatMap(svg => {
+  const boxes = [...svg.querySelectorAll('text')].map(text => [text, text.getBoundingClientRect()])
+  return boxes.flatMap(([text, a], place) => boxes.slice(0, place).filter(([_, b]) =>
+    a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 3 && b.top < a.bottom - 3
+  ).map(([other]) => `${text.textContent} on ${other.textContent}`))
+})"""
+"""Texts of one picture that cover each other by more than the room around their letters."""
+
+
+@pytest.mark.parametrize("name", ["tables", "paid", "ledger"])
+def test_the_first_table_ends_within_the_first_screens(pages, chromium, name):
+    chromium.visit(pages / f"{name}.html", browser.needed()[1], width=1280, dark=False)
+    table = "document.querySelector('table').getBoundingClientRect()"
+    assert chromium.told(f"{table}.top") < 900
+    if name == "tables":
+        assert chromium.told("document.querySelector('svg').getBoundingClientRect().bottom") < 900

@@ -6,9 +6,9 @@ alone, and `dpcore check` tells its width before any record is read.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from dpcore import Event, Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.registry.lazy_mapping import LazyMapping
@@ -28,13 +28,19 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         {
             "statistics.bounded_mean": ("dpcore_statistics.bounds", "BoundedMean"),
             "statistics.count": ("dpcore_statistics.count", "Count"),
+            "statistics.covariance": ("dpcore_statistics.pairs.covariance", "Covariance"),
             "statistics.distinct": ("dpcore_statistics.distinct", "Distinct"),
             "statistics.group_by": ("dpcore_statistics.groups", "GroupBy"),
             "statistics.group_errors": ("dpcore_statistics.group_errors", "GroupErrors"),
             "statistics.group_parity": ("dpcore_statistics.group_parity", "GroupParity"),
             "statistics.group_rates": ("dpcore_statistics.group_rates", "GroupRates"),
             "statistics.histogram": ("dpcore_statistics.histogram", "Histogram"),
+            "statistics.marginals": ("dpcore_statistics.marginals.learner", "Marginals"),
             "statistics.mean": ("dpcore_statistics.mean", "Mean"),
+            "statistics.prediction_interval": (
+                "dpcore_statistics.ranks.prediction_interval",
+                "PredictionInterval",
+            ),
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
@@ -104,6 +110,12 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
 
 
 @hookimpl
+def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
+    """Write a spec to fill in, from the names of a file's columns."""
+    return LazyMapping({"init": ("dpcore_statistics.start.command", "init")})
+
+
+@hookimpl
 def dpcore_examples() -> Mapping[str, Path]:
     """The smallest specs that use them."""
     folder = Path(__file__).parent / "examples"
@@ -114,6 +126,7 @@ def dpcore_examples() -> Mapping[str, Path]:
         "fairness",
         "groups",
         "keys",
+        "marginals",
         "odds",
         "persons",
         "quantiles",

@@ -46,14 +46,14 @@ class NumberColumn:
         """Which records have a number. Shape (n,)."""
         if self.start is None or not self.column.missing:
             return np.ones(len(records), dtype=np.bool_)
-        return records.features[:, self.start + 1] < 0.5
+        return records.columns(self.start + 1, self.start + 2)[:, 0] < 0.5
 
     def scaled(self, records: Records) -> NDArray[np.float64]:
         """Positions, shape (n,); 0 where there is no number."""
         # Labels are centred numbers, features are scaled already; both are clipped once more.
         if self.start is None:
             return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
-        return np.clip(records.features[:, self.start], -1.0, 1.0)
+        return np.clip(records.columns(self.start, self.start + 1)[:, 0], -1.0, 1.0)
 
     def position(self, values: Sequence[Any]) -> NDArray[np.float64]:
         """Where values of the file's units stand, by the records' own arithmetic: it never falls.
@@ -103,10 +103,10 @@ class CategoryColumn:
             column = records.labels
         else:
             # One column a value; a row of zeros is an unknown value.
-            wide = records.features[:, self.start : self.start + len(self.values)]
             if len(self.values) > 2:
+                wide = records.columns(self.start, self.start + len(self.values))
                 return np.where(wide.max(axis=1) > 0.5, wide.argmax(axis=1), -1)
-            column = records.features[:, self.start]
+            column = records.columns(self.start, self.start + 1)[:, 0]
         # 0 is unknown, -1 the first value and 1 the second.
         return np.where(column == 0, -1, column > 0).astype(np.intp)
 

@@ -10,7 +10,8 @@ Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
 
 import math
 from abc import abstractmethod
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -28,7 +29,13 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.by_group import groups_of
 from dpcore_statistics.columns import Marginal, number_column, one_hot
-from dpcore_statistics.histogram import ONE_CELL_NORMS, counted
+from dpcore_statistics.histogram import (
+    ONE_CELL_NORMS,
+    counted,
+    fitted,
+    joint_half_width,
+    public_total,
+)
 from dpcore_statistics.mean import column_ends, in_units, with_count
 from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
 from dpcore_statistics.population.pairs import INDEPENDENCE, compared, require_comparable, tested
@@ -111,11 +118,18 @@ class GroupBy(Paired):
             `independence`: a test of whether one tells of the other in the population.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
+        strategy: `basis` publishes least squares estimates of counts: of a public number of
+            records, they add up to it; `cells` each noisy count as it is.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str | None = None
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
+    )
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
     )
     compare: Literal["difference", "ratio", "independence"] | None = attrs.field(
         default=None,
@@ -209,8 +223,7 @@ class GroupBy(Paired):
         """`count` and `mean`: the intervals of each table hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
         if self.column is None:
-            figures = counted(groups.about, value, answer.spread, self.level, public.domain)
-            figures = self._sampled_counts(figures, answer.spread, public)
+            figures = self._counts(groups, value, answer.spread, public)
             if self.compare != INDEPENDENCE:
                 return Statistics.of(figures)
             shape = tuple(len(cells.labels) for cells in groups.columns)
@@ -224,10 +237,7 @@ class GroupBy(Paired):
             return Statistics(tables=means)
         w = self.count_weight(public)
         # The released count is w n: divide it, and its noise, by w.
-        counts = counted(
-            groups.about, value[:, 0] / w, _narrowed(answer.spread, w), self.level, public.domain
-        )
-        counts = self._sampled_counts(counts, _narrowed(answer.spread, w), public)
+        counts = self._counts(groups, value[:, 0] / w, _narrowed(answer.spread, w), public)
         return Statistics(tables={"count": counts, **means})
 
     def _sampled_counts(self, figures: Figures, spread: NoiseLaw | None, public: Public) -> Figures:
@@ -236,12 +246,32 @@ class GroupBy(Paired):
         finite = public.domain.sampled != "independent" and public.domain.exact is None
         if finite or not self.samples(public):
             return figures
-        domain, counts = public.domain, figures.estimate
+        domain, unbiased = public.domain, figures.unbiased
+        counts = figures.estimate if unbiased is None else unbiased
         law = sampling_of(spread, apart(self.miss, counts.size), domain)
         out_of = None if domain.exact is None else float(domain.exact)
         ends = spread_over(counts_in(domain, counts, law, out_of=out_of), counts.shape)
         bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
         return attrs.evolve(figures, population=bars)
+
+    def _counts(
+        self, groups: Marginal, counts: NDArray[np.float64], spread: NoiseLaw | None, public: Public
+    ) -> Figures:
+        """The number of records in every group, whose intervals hold together."""
+        if self.strategy == "cells":
+            figures = counted(groups.about, counts, spread, self.level, public.domain)
+        else:
+            total = self._total(groups, public)
+            figures = fitted(groups.about, counts, spread, self.level, public.domain, total)
+        return self._sampled_counts(figures, spread, public)
+
+    def _total(self, groups: Marginal, public: Public) -> int | None:
+        """What all counts add up to, if every record counts and their number is public."""
+        counts_all = all(cells.partition for cells in groups.columns) and not self.where
+        # Beside a value, a count leaves out records that lack it; its noise is another's too.
+        if self.column is not None or not counts_all or self.strategy == "cells":
+            return None
+        return public_total(self, public)
 
     def _means(self, groups: Marginal, answer: Answer, public: Public) -> Figures:
         """Of every group, clipped to the range."""
@@ -276,7 +306,8 @@ class GroupBy(Paired):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every count, and about that of a mean."""
         count = self.groups(public).size
-        half = spread.within(apart(self.miss, count))
+        total = self._total(self.groups(public), public)
+        _, half = joint_half_width(spread, self.miss, count, total)
         if self.column is None:
             return (f"each of {count} counts +- {half:.4g}, all together",)
         column = number_column(public.domain, self.column).column

@@ -1,6 +1,10 @@
 """Histogram: how many records fall into each of a list of cells."""
 
-from typing import Any, Literal
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -9,15 +13,18 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
-from dpcore.interval import NoiseLaw, apart
+from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.rounding import up
+from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
+from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByGroup
 from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
 from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
-from dpcore_statistics.statistic import ROOT_TWO
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 ONE_CELL_NORMS = (Distance.L1, Distance.L2)
 """Of counts in disjoint cells: one cell of a record is as long in either norm."""
@@ -28,7 +35,7 @@ def counts_moved(norm: Distance) -> ByRelation:
     return ByRelation(add_remove=1.0, replace_one=2.0 if norm is Distance.L1 else ROOT_TWO)
 
 
-def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[np.float64]:
+def shown_counts(estimates: NDArray[np.float64], total: float | None) -> NDArray[np.float64]:
     """Counts that are not negative and, of a public total, add up to it (Euclidean projection)."""
     if total is None:
         return np.maximum(estimates, 0.0)
@@ -37,6 +44,89 @@ def shown_counts(estimates: NDArray[np.float64], total: int | None) -> NDArray[n
     shifts = (np.cumsum(ordered) - total) / np.arange(1, ordered.size + 1)
     shift = shifts[np.flatnonzero(ordered > shifts)[-1]]
     return np.asarray(np.maximum(estimates - shift, 0.0))
+
+
+def least_squares(
+    about: dict[str, tuple[Any, ...]],
+    estimates: NDArray[np.float64],
+    half: float,
+    level: float,
+    domain: Domain,
+    display: NDArray[np.float64] | None = None,
+    centre: NDArray[np.float64] | None = None,
+) -> Figures:
+    """A table of counts whose cells and margins agree: one below 0 is printed as 0, and marked.
+
+    Args:
+        estimates: Unbiased: what further estimates and sums start from.
+        half: The half-width of every cell, such that all hold together.
+        centre: What the intervals lie around, where that is not the estimates.
+    """
+    # The part of each interval that a number of the domain's records may be in.
+    most = math.inf if domain.at_most is None else float(domain.at_most)
+    centre = estimates if centre is None else centre
+    # A number outside of its interval would be refused: the interval is extended to it.
+    low, high = np.minimum(centre - half, estimates), np.maximum(centre + half, estimates)
+    return Figures(
+        about=about,
+        estimate=np.maximum(estimates, 0.0),
+        low=np.clip(low, 0.0, most),
+        high=np.clip(high, 0.0, most),
+        level=level,
+        joint=True,
+        covers="noise only: where the exact counts lie; sums are taken from `unbiased`"
+        + (": `display` is biased and has no bar" if display is not None else ""),
+        display=display,
+        unbiased=estimates,
+    )
+
+
+def public_total(learner: Statistic, public: Public) -> int | None:
+    """What the counts of disjoint cells that hold all records add up to, if it is public."""
+    # Under a clip of persons, not every record adds 1.
+    is_of_records = learner.clip == "record" and public.domain.people is None
+    return public.domain.exact if is_of_records else None
+
+
+def joint_half_width(
+    spread: NoiseLaw, miss: float, count: int, total: int | None
+) -> tuple[bool, float]:
+    """The half-width of counts, all together, and whether it is that of counts fitted to a total.
+
+    It is where that is no wider: always of noise that is normal but for a fine grid.
+    """
+    half = spread.within(apart(miss, count))
+    if total is None or count == 1:
+        return False, half
+    # One column and a public total: the residual basis, with the noise of each cell as it is.
+    residuals = plan(Workload(sizes=(count,), tables=((0,),), total_known=True)).residuals
+    law, share = of_unit_width(spread), 1 - 1 / count
+    unit = joint_width(residuals, law, miss)
+    if law == NormalSpread(width=1.0):
+        unit = min(unit, law.quantile(apart(miss, count)))
+    fitted_half = up(unit * spread.std * share**0.5 + 2 * share * spread.rounding, roundings=16)
+    return fitted_half <= half, min(half, fitted_half)
+
+
+def fitted(
+    about: dict[str, tuple[Any, ...]],
+    counts: NDArray[np.float64],
+    spread: NoiseLaw | None,
+    level: float,
+    domain: Domain,
+    total: int | None = None,
+) -> Figures:
+    """Least squares estimates of disjoint counts: the mean excess over the total is taken off."""
+    is_fitted, half = False, math.inf
+    if spread is not None:
+        is_fitted, half = joint_half_width(spread, 1 - level, counts.size, total)
+    estimates = counts
+    if total is not None:
+        estimates = counts + (total - counts.sum()) / counts.size
+    # Bars of the noisy counts themselves hold as well, where they are the narrower ones.
+    centre = estimates if is_fitted else counts
+    display = shown_counts(estimates, total)
+    return least_squares(about, estimates, half, level, domain, display, centre)
 
 
 @attrs.frozen(kw_only=True)
@@ -52,13 +142,20 @@ class Histogram(ByGroup):
         of: What is counted: records, or persons, each of whom counts once in every cell that any of
             their records is in. For domains with `people`.
         shares: Whether shares of the records in all cells are published in place of their counts.
+        strategy: `basis` publishes least squares estimates: of a public number of records, they add
+            up to it; `cells` each noisy count as it is.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
+    )
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
     )
     shares: bool = False
 
@@ -123,19 +220,18 @@ class Histogram(ByGroup):
         return Exact.of(np.bincount(record_cells, minlength=query.real_size), 0)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """One row a cell, whose intervals hold together."""
-        cells, value = self.cells(public), np.asarray(answer.value, dtype=np.float64)
-        # Only then is the total public, so that shown counts may be made to add up to it.
-        is_partition = cells.partition and not self.where
-        about, domain = {self.column: cells.labels}, public.domain
-        total, spread = domain.exact if is_partition else None, answer.spread
-        figures = (
-            shares_of(about, value, spread, self.level, total)
-            if self.shares
-            else counted(about, value, spread, self.level, domain, total)
-        )
+        """One row a cell, whose intervals hold together; by group after the group's keys."""
+        table, value = self._table(public), np.asarray(answer.value, dtype=np.float64).ravel()
+        total, spread, domain = self._total(table, public), answer.spread, public.domain
+        if self.shares:
+            figures = shares_of(table.about, value, spread, self.level, total)
+        else:
+            counts = counted if self.strategy == "cells" else fitted
+            figures = counts(table.about, value, spread, self.level, domain, total=total)
         if not self.samples(public):
             return Statistics.of(figures)
+        # Least squares estimates have no more noise than the cells, whose law is taken for them.
+        value = value if figures.unbiased is None else figures.unbiased
         # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
         law = sampling_of(spread, apart(self.miss, value.size), domain)
         if law is None or not self.shares:
@@ -151,13 +247,41 @@ class Histogram(ByGroup):
         )
         return Statistics.of(attrs.evolve(figures, population=bars))
 
+    def published(self, answer: Answer, public: Public) -> Statistics:
+        """All groups in one table, as they add up to a public number of records together."""
+        apart_by_group = self._is_apart(public)
+        return super().published(answer, public) if apart_by_group else self.tables(answer, public)
+
+    def _is_apart(self, public: Public) -> bool:
+        """Whether every group has a table of its own: of shares, and of samples."""
+        is_own = self.strategy == "cells" or self.shares or self.samples(public)
+        return bool(self.by) and is_own
+
+    def _table(self, public: Public) -> Marginal:
+        """The cells, in every group."""
+        return Marginal(name="", columns=(*self.groups(public).columns, self.cells(public)))
+
+    def _total(self, table: Marginal, public: Public) -> int | None:
+        """What all counts add up to, if every record is in one and their number is public."""
+        is_partition = all(cells.partition for cells in table.columns) and not self.where
+        return public_total(self, public) if is_partition else None
+
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every cell, the same whatever the records."""
-        count = len(self.cells(public).labels)
-        half = spread.within(apart(self.miss, count))
+        table = self._table(public)
         if self.shares:
-            return (f"each of {count} shares about +- {half:.4g}/n for n records, all together",)
-        return (f"each of {count} counts +- {half:.4g}, all together",)
+            half = spread.within(apart(self.miss, table.size))
+            share = f"each of {table.size} shares about +- {half:.4g}/n for n records"
+            return (f"{share}, all together",)
+        total = self._total(table, public) if self.strategy == "basis" else None
+        _, half = joint_half_width(spread, self.miss, table.size, total)
+        return (f"each of {table.size} counts +- {half:.4g}, all together",)
+
+    def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """The same of all groups."""
+        if self._is_apart(public):
+            return super().widths(public, spread)
+        return self.expected(public, spread)
 
 
 def shares_of(

@@ -123,7 +123,7 @@ class PrivateGroups(PrivateKeys):
         if keys.shape != (self.most, text.width):
             raise ContractError("the keys of a sum are those that were published")
         column = number_column(public.domain, self.mean_of)
-        block_keys = block.features[:, start : start + text.width]
+        block_keys = block.columns(start, start + text.width)
         # A record has one key, so it adds to one pair: this is what the sensitivity rests on.
         place = _places(block_keys, keys, fallback=self.most)
         mask = selected(public.domain, self.where, block) & column.present(block) & (place >= 0)

@@ -101,7 +101,7 @@ class PrivateKeys(Conversation):
     ) -> NDArray[np.float64]:
         """PRIVATE: a row for each key that occurs, its count last; no key is no row."""
         column, start = self.texts(public)
-        encoded = records.features[:, start : start + column.width]
+        encoded = records.columns(start, start + column.width)
         # An empty text is no key: such a record is in no row.
         rows = encoded[selected(public.domain, self.where, records) & (encoded != 0).any(axis=1)]
         if not len(rows):

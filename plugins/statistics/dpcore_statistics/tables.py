@@ -11,22 +11,27 @@ The default weights have the least total squared error: :math:`w_j\propto c_j^{1
 """
 
 import math
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
+from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
 from dpcore_statistics.histogram import counted, counts_moved
-from dpcore_statistics.statistic import Statistic
+from dpcore_statistics.marginals.by_cells import ByCells
+from dpcore_statistics.marginals.measured import SUM, Measured
+from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 _PLACES = 2.0**30  # weights are multiples of 2^-30, so that sums of them are exact
 
@@ -43,12 +48,19 @@ class Table(Statistic):
         bins: In place of edges, by column: so many equal parts of the range.
         weights: Of the tables, by name: a table with more weight gets less noise; if left out, the
             total squared error is least.
+        strategy: `basis` measures residuals in l2, as `statistics.marginals` does, where that makes
+            no table's bars wider: tables then agree with one another. `cells` measures cells.
     """
+
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     marginals: dict[str, tuple[str, ...]]
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     weights: dict[str, float] = attrs.field(factory=dict)
+    strategy: Literal["basis", "cells"] = attrs.field(
+        default="basis", validator=one_of("basis", "cells")
+    )
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
@@ -112,8 +124,62 @@ class Table(Statistic):
             for table, weight in zip(tables, scaled, strict=True)
         )
 
+    def measured(self, public: Public) -> Measured | None:
+        """The residual basis; None where cells are measured.
+
+        That is so in l1, without a delta, and where a bar of the basis would be wider.
+        """
+        is_normal = self.norm(public) is Distance.L2 and public.mu is not None
+        if self.strategy == "cells" or not is_normal:
+            return None
+        tables = self.tables_of(public)
+        # Of one table the basis says what its cells say.
+        if len(tables) == 1:
+            return None
+        # All residuals of a table of many columns are many more numbers than its cells.
+        residuals = sum(math.prod(len(c.labels) + 2 for c in t.columns) for t in tables)
+        if residuals > MOST_CELLS:
+            return None
+        counts_all = not self.where and self.clip == "record"
+        targets = tuple(1 / (table.weight * table.weight) for table in tables)
+        # The least total, unless a weight is set; else the least largest ratio to the cells' own.
+        objectives: list[tuple[Objective, tuple[float, ...] | None]]
+        objectives = [("total", None), ("each", targets)]
+        for objective, weights in objectives[bool(self.weights) :]:
+            measured = Measured.of(tables, public, counts_all, objective, weights)
+            if measured.size and self._is_narrower(measured, tables, public):
+                return measured
+        return None
+
+    def _is_narrower(
+        self, measured: Measured, tables: tuple[Marginal, ...], public: Public
+    ) -> bool:
+        """Whether no table's cells have more noise than cells that are measured themselves."""
+        length, distance = measured.plan.length, measured.plan.distance
+        lengths = (1.0, ROOT_TWO)
+        if self.clip == "person":
+            # Clipped sums of cells are not negative, so that they stay nearer to one another.
+            length, distance = 1.0, 2.0
+        of_cells = np.array([1 / table.weight for table in tables])
+        # Laplace noise in l2 is as wide as the root of how many numbers there are.
+        more = max(1.0, measured.size / sum(table.size for table in tables))
+        of_basis = measured.plan.deviations(more**0.5)
+        # Of persons both relations are possible; else a public number says which one it is.
+        replaced = [public.domain.exact is not None]
+        if public.domain.people is not None:
+            replaced = [False, True]
+        return all(
+            bool((of_basis * (length, distance)[i] <= of_cells * lengths[i]).all())
+            for i in replaced
+        )
+
     def query(self, public: Public) -> SumQuery:
-        """The weighted cells of all tables, one after the other."""
+        """The weighted cells of all tables, one after the other; or their residuals."""
+        measured = self.measured(public)
+        if measured is not None:
+            return SumQuery(
+                name="cells", shape=(measured.size,), distance=self.norm(public), sum=SUM
+            )
         size = sum(table.size for table in self.tables_of(public))
         return SumQuery(
             name="cells",
@@ -123,11 +189,14 @@ class Table(Statistic):
         )
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement."""
-        return counts_moved(query.distance)
+        """1 under add/remove; sqrt(2) (l2) or 2 (l1) under replacement; of residuals, their own."""
+        measured = self.measured(public)
+        return counts_moved(query.distance) if measured is None else measured.moved()
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: each table's weight in the record's cell."""
+        """PRIVATE: each table's weight in the record's cell; or centred indicators."""
+        if measured := self.measured(public):
+            return measured.contributions(block, self.chosen(block, public))
         vectors = np.zeros((len(block), query.real_size))
         mask, start = self.chosen(block, public), 0
         for table in self.tables_of(public):
@@ -139,6 +208,8 @@ class Table(Statistic):
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: weights are whole numbers of units."""
+        if measured := self.measured(public):
+            return measured.partial(block, self.chosen(block, public))
         mask, parts = self.chosen(block, public), []
         for table in self.tables_of(public):
             cell = table.index(block)
@@ -149,24 +220,42 @@ class Table(Statistic):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table of each, whose intervals hold together with those of the others."""
-        value, start, figures_by_name = np.asarray(answer.value, dtype=np.float64), 0, {}
-        for table in self.tables_of(public):
-            # Back to records; the miss is shared by the cells of all tables.
-            counts = value[start : start + table.size] / table.weight
-            low, high = _ends(table, counts, answer, apart(self.miss, value.size), public)
-            figures = counted(table.about, counts, None, self.level, public.domain)
-            figures_by_name[table.name] = attrs.evolve(figures, low=low, high=high)
+        if measured := self.measured(public):
+            return measured.figures(answer, self.level, public.domain)
+        value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []
+        tables = self.tables_of(public)
+        for table in tables:
+            # Back to records.
+            counts.append(value[start : start + table.size] / table.weight)
             start += table.size
+        if self.strategy == "basis":
+            by_cells = self._by_cells(public)
+            return by_cells.figures(counts, answer.spread, self.level, public.domain)
+        figures_by_name = {}
+        for table, cells in zip(tables, counts, strict=True):
+            # The miss is shared by the cells of all tables.
+            low, high = _ends(table, cells, answer, apart(self.miss, value.size), public)
+            figures = counted(table.about, cells, None, self.level, public.domain)
+            figures_by_name[table.name] = attrs.evolve(figures, low=low, high=high)
         return Statistics(tables=figures_by_name)
+
+    def _by_cells(self, public: Public) -> ByCells:
+        """Cells that are measured themselves, and what all tables together say of each."""
+        counts_all = not self.where and self.clip == "record" and public.domain.people is None
+        return ByCells.of(self.tables_of(public), public.domain.exact if counts_all else None)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """The half-width of every table's cells."""
         tables = self.tables_of(public)
         half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        widths = [half / table.weight for table in tables]
+        if measured := self.measured(public):
+            widths = measured.half_widths(spread, self.miss).tolist()
+        elif self.strategy == "basis":
+            widths = self._by_cells(public).half_widths(spread, self.miss)[1].tolist()
         return tuple(
-            f"each of {table.size} counts of {table.name} +- {half / table.weight:.4g}, all "
-            "together"
-            for table in tables
+            f"each of {table.size} counts of {table.name} +- {width:.4g}, all together"
+            for table, width in zip(tables, widths, strict=True)
         )
 
 

@@ -53,8 +53,8 @@ class Workload(Statistic):
         matrix: In place of `ask_for`: one row of weights a query, one weight a cell.
         edges: Of the cells of a range, increasing.
         bins: In place of edges: so many equal parts of the range.
-        bars: `joint`: by the joint law of the noise. `single`: from each number's own law, and
-            without delta from the cells, as before version 0.2.
+        bars: `joint`: by the joint law of the noise, and a count below 0 is printed as 0. `single`:
+            from each number's own law, and without delta from the cells, as before version 0.2.
     """
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"bars": "single"}}
@@ -170,18 +170,22 @@ class Workload(Statistic):
         half = self.half_widths(answer.spread, public)
         low, high = values - half, values + half
         # Counts cannot be negative; weighted sums may be anything.
+        is_cut = self.matrix is None and self.bars == "joint"
         if self.matrix is None:  # counts
             ends = [cut_count((a, b), public.domain) for a, b in zip(low, high, strict=True)]
             low, high = (np.array(side) for side in zip(*ends, strict=True))
         return Statistics.of(
             Figures(
                 about={self.column: self._labels(self.cells(public).labels)},
-                estimate=values,
+                # As published before 0.2.0: a count below 0 stood in its row as it was.
+                estimate=np.maximum(values, 0.0) if is_cut else values,
                 low=low,
                 high=high,
                 level=self.level,
                 joint=True,
-                covers="noise only: where the exact answers lie",
+                covers="noise only: where the exact answers lie"
+                + ("; sums are taken from `unbiased`" if is_cut else ""),
+                unbiased=values if is_cut else None,
             )
         )
 

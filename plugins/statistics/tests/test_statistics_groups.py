@@ -97,7 +97,7 @@ def test_an_empty_group_is_published_with_its_noise():
         .tables.values()
     )
     assert figures["g"] == ("a", "b", "c")
-    assert figures.estimate[2] != 0
+    assert figures.unbiased[2] != 0
 
 
 @pytest.mark.parametrize("adjacency", [ADD_REMOVE, REPLACE_ONE])

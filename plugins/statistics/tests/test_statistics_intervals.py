@@ -177,7 +177,7 @@ def test_an_interval_outside_what_is_possible_is_the_nearest_end():
     assert cut((-5.0, 2.0), 0.0, 1.0) == (0.0, 1.0)
 
 
-def test_displayed_counts_are_consistent_and_estimates_are_left_as_they_are():
+def test_displayed_counts_are_consistent_and_unbiased_numbers_are_left_as_they_are():
     facts = domain(60, kind=Categories(("a", "b", "c", "d"), "d"))
     rng = np.random.default_rng(0)
     data = {"x": rng.uniform(0, 10, 60), "kind": rng.choice(["a", "b"], 60)}
@@ -185,9 +185,11 @@ def test_displayed_counts_are_consistent_and_estimates_are_left_as_they_are():
     (figures,) = Lab.of(priced, data).published(3).tables.values()
     assert figures.display.min() >= 0
     assert figures.display.sum() == pytest.approx(60)
-    assert figures.estimate.min() < 0
+    assert figures.unbiased.min() < 0
+    assert figures.unbiased.sum() == pytest.approx(60)
+    assert np.array_equal(figures.estimate, np.maximum(figures.unbiased, 0))
     assert figures["kind"] == ("a", "b", "c", "d")
     private = plan(Histogram(column="kind"), Gaussian(), domain(None, kind=facts.columns["kind"]))
     (figures,) = Lab.of(private, data).published(3).tables.values()
-    assert np.array_equal(figures.display, np.maximum(figures.estimate, 0))
+    assert np.array_equal(figures.display, np.maximum(figures.unbiased, 0))
     assert private.request.adjacency == ADD_REMOVE

@@ -1,5 +1,6 @@
 """ShapeModel: what a release of shape functions publishes, and what people look at."""
 
+from types import ModuleType
 from typing import Any
 
 import attrs
@@ -12,6 +13,7 @@ from dpcore.domain.domain import Table
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
+from dpcore_tables import portable
 from dpcore_tables.classes import softmax, unclipped
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
@@ -89,6 +91,20 @@ class ShapeModel(ShownModel):
         """What the model says of every column and pair, the most important first."""
         unit = 2 * self.domain.label_bound if self.kind == "number" else 1.0
         return shapes_of(self.domain, self.dictionary, self.weights, self.spread, unit)
+
+    def exported(self) -> tuple[ModuleType, dict[str, Any]]:
+        """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
+        layout, fixed = self.dictionary.layout, self.dictionary.arrays()
+        names = ("terms", "sizes", "means", "widths", "waves", "shares")
+        return portable, {
+            "kind": self.kind,
+            "bound": self.domain.label_bound if self.kind == "number" else 1.0,
+            "levels": layout.levels,
+            "starts": layout.starts,
+            "weights": self.weights,
+            "offset": self.offset,
+            **{name: fixed[name] for name in names},
+        }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights."""

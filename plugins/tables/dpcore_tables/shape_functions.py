@@ -99,7 +99,7 @@ class ShapeFunctions(SummingLearner):
         width = max(220, Layout.of(domain).simple)
         # Kept rows in four bytes each, and one d x d map for every step of both rounds.
         memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
-        return memory + 40 * width * BLOCK, records * width * (width + 40)
+        return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
         """The state before the first answer, from the plan alone."""

@@ -1,7 +1,7 @@
 """`dpcore examples` reaches every spec that an admitted plugin ships."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.examples import examples
 from dpcore.registry.plugin_files import shipped

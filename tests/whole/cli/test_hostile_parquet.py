@@ -8,7 +8,7 @@ import sys
 from itertools import islice
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 

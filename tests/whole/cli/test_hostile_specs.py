@@ -4,8 +4,8 @@ import copy
 import re
 
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings, strategies as st
-from typer.testing import CliRunner
 
 from dpcore.cli.app import app
 

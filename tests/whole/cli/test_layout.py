@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Charge, Ledger
 from dpcore.cli.app import app

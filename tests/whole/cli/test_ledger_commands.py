@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import ADD_REMOVE, Charge, Ledger
 from dpcore.accounting.filters import BudgetExceededError

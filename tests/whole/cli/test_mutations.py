@@ -8,7 +8,7 @@ import sys
 from itertools import chain, islice
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 from dpcore.errors import LONGEST_MESSAGE

@@ -1,7 +1,7 @@
 """No message holds content of a file of records, wherever such a file was given by mistake."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 

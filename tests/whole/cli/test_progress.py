@@ -1,7 +1,7 @@
 """A bar says what is left where that is known, and shows no place holders where it is not."""
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import load_spec
 from dpcore.cli import progress

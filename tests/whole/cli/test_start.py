@@ -7,11 +7,12 @@ import sys
 from pathlib import Path
 
 import pytest
-import typer
+from click.testing import CliRunner
 
 import dpcore
 from dpcore.cli.app import app, command
 from dpcore.cli.offers import offers
+from dpcore.cli.parameters import Argument
 from dpcore.registry.commands import COMMANDS, ORDER
 
 SPEC = """\
@@ -66,17 +67,48 @@ def test_completing_a_command_imports_nothing_and_an_option_its_command_alone(tm
     def completed(*words):
         return imported(
             tmp_path,
-            _DPCORE_COMPLETE="complete_bash",
+            _DPCORE_COMPLETE="bash_complete",
             COMP_WORDS=" ".join(words),
             COMP_CWORD=str(len(words) - 1),
         )
 
     _, told, modules = completed("dpcore", "f")
-    assert told.split() == ["falsify"]
+    assert told.split() == ["plain,falsify"]
     assert not modules & NONE
     _, told, modules = completed("dpcore", "check", "--j")
-    assert told.split() == ["--json"]
+    assert told.split() == ["plain,--json"]
     assert not modules & HEAVY
+
+
+@pytest.mark.parametrize(
+    ("shell", "start"),
+    [
+        ("/usr/bin/bash", ".bashrc"),
+        ("/bin/zsh", ".zshrc"),
+        ("fish", ".config/fish/completions/dpcore.fish"),
+    ],
+)
+def test_completion_is_shown_and_installed_once_for_the_shell(tmp_path, shell, start):
+    (tmp_path / ".bashrc").write_text("alias ll='ls -l'")
+    environment = {"HOME": str(tmp_path), "SHELL": shell}
+    runner = CliRunner(env=environment)
+    shown = runner.invoke(app, ["--show-completion"])
+    assert shown.exit_code == 0
+    assert "_DPCORE_COMPLETE" in shown.stdout
+    for _ in range(2):
+        assert runner.invoke(app, ["--install-completion"]).exit_code == 0
+    assert (
+        (tmp_path / ".bashrc").read_text().startswith("alias ll='ls -l'\n" * (start == ".bashrc"))
+    )
+    lines = (tmp_path / start).read_text().splitlines()
+    assert [f"{Path(shell).name}_source dpcore" in line for line in lines].count(True) == 1
+
+
+def test_completion_for_an_unknown_shell_says_what_to_set():
+    for shell in ("/bin/csh", ""):
+        done = CliRunner(env={"SHELL": shell}).invoke(app, ["--install-completion"])
+        assert done.exit_code == 1
+        assert "bash, zsh, fish: set SHELL" in done.output
 
 
 @pytest.mark.parametrize(
@@ -118,7 +150,7 @@ def commands(group, path):
             yield from commands(found, f"{path} {name}")
 
 
-GROUP = typer.main.get_command(app)
+GROUP = app
 
 
 def test_every_command_and_every_option_has_a_help_text():
@@ -128,7 +160,8 @@ def test_every_command_and_every_option_has_a_help_text():
         assert one.help, path
         for param in one.params:
             if not getattr(param, "hidden", False):
-                assert getattr(param, "help", None), f"{path} {param.name}"
+                text = param.help_record[1] if isinstance(param, Argument) else param.help
+                assert text, f"{path} {param.name}"
 
 
 def test_no_module_imports_a_part_of_scipy_before_it_is_used():

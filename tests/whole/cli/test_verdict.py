@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from rich.cells import cell_len
-from typer.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Ledger
 from dpcore.cli.app import app

@@ -140,7 +140,7 @@ COMMANDS = (
     ),
     spec("low < high", ("[18, 100]", "[100, 18]")),
     spec("columns.age.*(low, high|\\[low|range)", ("[18, 100]", "18")),
-    spec("categories: \\[0, 1\\]", ('["no", "yes"]', "boolean")),
+    spec("\\[false, true\\]", ('["no", "yes"]', "boolean")),
     spec("list of texts", ('["no", "yes"]', "[1]")),
     spec("people: {column", ("add_remove", "{person: {adjacency: add_remove, records: 3}}")),
     spec("private|at_most", ("private", "many")),

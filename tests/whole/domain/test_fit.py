@@ -4,7 +4,7 @@ import datetime as dt
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import Categories, Domain, Range
 from dpcore.cli.app import app

@@ -6,7 +6,7 @@ import math
 import attrs
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, PrivacyBudget, Release, SecretCoins, Status, price
 from dpcore.cli.app import app

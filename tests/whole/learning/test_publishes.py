@@ -29,6 +29,8 @@ KINDS = {
     "kernel_ridge.ridge": Model,
     "linear.chosen_ridge": ScoringModel,
     "linear.clipped_gradient": ScoringModel,
+    "linear.logistic": ScoringProbabilityModel,
+    "linear.ols": ScoringModel,
     "linear.output_perturbation": LinearScoreModel,
     "linear.staged_gradient": ScoringModel,
     "linear.sufficient_statistics": ScoringModel,

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 import subprocess
 import sys
 import textwrap
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import Mechanism, Registry, hookimpl
 from dpcore.cli.app import app
@@ -490,10 +491,13 @@ def test_the_gate_refuses_siblings_of_other_versions(monkeypatch, line, told):
 
 
 TOOL = """
+    import click
     from dpcore import hookimpl
     from dpcore.registry.evidence import Evidence
 
-    def greet(name: str = "you") -> None:
+    @click.command()
+    @click.option("--name", default="you")
+    def greet(name: str) -> None:
         \"\"\"Greet somebody, politely.
 
         Nobody else is greeted.
@@ -534,6 +538,31 @@ def test_a_strangers_command_runs_once_it_is_admitted_and_help_imports_nothing(p
     assert (done.exit_code, done.output) == (0, "Good day, Ada.\n")
     withdraw("polite")
     assert CliRunner().invoke(app, ["greet"]).exit_code == 2
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+@pytest.mark.parametrize(
+    "text", ["def greet(): pass", "class Typer: info = None\n    greet = Typer()"]
+)
+def test_what_is_no_click_command_is_refused_by_name_with_the_way_out(plant, text, is_lazy):
+    """A function or a `typer.Typer`, at consent and when it is called."""
+    words = "plugin polite: 'greet' is no command: a click.Command was needed: write @click.command"
+    old = TOOL[TOOL.index("    @click.command") : TOOL.index("    class Rumour")]
+    module = TOOL.replace(old, f"    {text}\n\n")
+    if is_lazy:
+        home = "from dpcore.registry.lazy_mapping import LazyMapping\n        return LazyMapping"
+        mapping = '({"greet": ("polite_module", "greet")})'
+        module = module.replace('return {"greet": greet}', home + mapping)
+    plant("polite", module)
+    plugin = candidate("polite")
+    with pytest.raises(RegistryError, match=re.escape(words)):
+        inspect(plugin)
+    admit(plugin, {"commands": {"greet": "Greet."}, "evidence": ["rumour"]})
+    sys.modules.pop("polite_module", None)
+    done = CliRunner().invoke(app, ["greet"])
+    assert (done.exit_code, done.output.count("\n")) == (2, 1)
+    assert done.output.startswith(words)
+    sys.modules.pop("polite_module", None)
 
 
 def test_what_a_stranger_knows_of_a_plan_stands_in_check(plant, tmp_path):

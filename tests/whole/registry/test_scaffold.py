@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import attrs
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore_attacks
 import dpcore_report

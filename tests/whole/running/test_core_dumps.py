@@ -25,7 +25,7 @@ resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 print(limits() == (hard, hard))
 """
 DOORS = {
-    "command": "from dpcore.cli.app import options; options(False, False, False)",
+    "command": "from dpcore.cli.app import app; app.callback(False, False)",
     "session": 'dpcore.Session(budget, people, {"x": [0.5]})',
     "plan": (
         "from dpcore_statistics.count import Count\n"

@@ -4,7 +4,7 @@ import copy
 import json
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 from dpcore.domain.columns import Range

@@ -3,36 +3,42 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from dpcore.cli.console import guarded
+from dpcore.cli.parameters import PATH, command, spec_argument
 from dpcore.specs.spec import load_spec
-from dpcore_attacks.commands.effort_option import EffortOption
+from dpcore_attacks.commands.effort_option import effort_option
 from dpcore_attacks.effort import FEWEST
 
 
+@command()
+@spec_argument
+@effort_option
+@click.option(
+    "--samples",
+    type=click.IntRange(min=FEWEST),
+    help="Runs of either neighbour; 10000 times the effort if left out, fewer where a run "
+    "answers much.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.999999999),
+    default=0.95,
+    help="That no stated bound is too large.",
+)
+@click.option("--seed", default=0, help="Of the search and the sampled coins.")
+@click.option("--pair", type=PATH, help="Sample this saved counterexample instead of searching.")
+@click.option("--json", is_flag=True, help="Print everything as JSON.")
 def audit_spec(
-    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    effort: EffortOption = 1.0,
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            min=FEWEST,
-            help="Runs of either neighbour; 10000 times the effort if left out, fewer where a run "
-            "answers much.",
-            show_default=False,
-        ),
-    ] = None,
-    confidence: Annotated[
-        float, typer.Option(min=0.5, max=0.999999999, help="That no stated bound is too large.")
-    ] = 0.95,
-    seed: Annotated[int, typer.Option(help="Of the search and the sampled coins.")] = 0,
-    pair: Annotated[
-        Path | None, typer.Option(help="Sample this saved counterexample instead of searching.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
+    spec: Path,
+    effort: float,
+    samples: int | None,
+    confidence: float,
+    seed: int,
+    pair: Path | None,
+    json: bool,
 ) -> None:
     """Lower confidence bounds on epsilon, from sampled runs: exit code 1 if a claim is refuted.
 
@@ -47,4 +53,4 @@ def audit_spec(
         )
 
         if audited_spec(loaded, spec, effort, samples, confidence, seed, pair, json=json):
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import click
 
-import typer
-
-from dpcore.cli.console import JsonOption, guarded, out, show_json
+from dpcore.cli.console import guarded, out, show_json
+from dpcore.cli.parameters import argument, command, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore_attacks.component_sheet import ComponentSheet, sheets
 
 
-def describe_component(
-    component: Annotated[
-        str,
-        typer.Argument(help="The name of a component, as specs write it.", show_default=False),
-    ],
-    kind: Annotated[
-        str | None,
-        typer.Option(help="Of this kind alone: learner, mechanism, event, ...", show_default=False),
-    ] = None,
-    json: JsonOption = False,
-) -> None:
+@command()
+@argument("component", "The name of a component, as specs write it.")
+@click.option("--kind", help="Of this kind alone: learner, mechanism, event, ...")
+@json_option
+def describe_component(component: str, kind: str | None, json: bool) -> None:
     """Show what a component takes and claims, what it fits with, and an example. No data is opened.
 
     What fits is what the plan answers to a small example of the two, at epsilon 3 and delta 1e-5 or

@@ -1,9 +1,10 @@
 """The option --effort of what attacks: counts of pairs and draws, never seconds."""
 
-from typing import Annotated
+import click
 
-import typer
-
-EffortOption = Annotated[
-    float, typer.Option(min=0.001, max=1e6, help="How hard to try: a multiple of the usual counts.")
-]
+effort_option = click.option(
+    "--effort",
+    type=click.FloatRange(0.001, 1e6),
+    default=1.0,
+    help="How hard to try: a multiple of the usual counts.",
+)

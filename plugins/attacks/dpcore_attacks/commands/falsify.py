@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
 from dpcore.cli.console import guarded
+from dpcore.cli.parameters import PATH, command, spec_argument
 from dpcore.specs.spec import load_spec
-from dpcore_attacks.commands.effort_option import EffortOption
+from dpcore_attacks.commands.effort_option import effort_option
 
 
+@command()
+@spec_argument
+@effort_option
+@click.option("--seed", default=0, help="Of the search.")
+@click.option("--json", is_flag=True, help="Print everything as JSON.")
+@click.option(
+    "--save", type=PATH, help="Where counterexamples go; the user's data folder if left out."
+)
+@click.option(
+    "--replay", type=PATH, help="Evaluate this saved counterexample instead of searching."
+)
 def falsify_spec(
-    spec: Annotated[Path, typer.Argument(help="A spec file (YAML).", show_default=False)],
-    effort: EffortOption = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="Where counterexamples go; the user's data folder if left out."),
-    ] = None,
-    replay: Annotated[
-        Path | None, typer.Option(help="Evaluate this saved counterexample instead of searching.")
-    ] = None,
+    spec: Path, effort: float, seed: int, json: bool, save: Path | None, replay: Path | None
 ) -> None:
     """Search for neighbours that break the bounds of a spec: exit code 1 if any is found.
 
@@ -43,4 +44,4 @@ def falsify_spec(
         else:
             broken = attacking.attacked(loaded, effort, seed, save, json=json)
         if broken:
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)

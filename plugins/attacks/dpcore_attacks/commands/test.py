@@ -6,18 +6,19 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated
 
 import attrs
-import typer
+import click
+from click.exceptions import Exit
 
 from dpcore.cli.console import flush, guarded, out, show_json, tell
+from dpcore.cli.parameters import PATH, argument, command
 from dpcore.cli.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attacks.counterexample import saved
 from dpcore_attacks.commands.child_process import PATIENCE, apart
-from dpcore_attacks.commands.effort_option import EffortOption
+from dpcore_attacks.commands.effort_option import effort_option
 from dpcore_attacks.commands.plugin_folder import module_in
 from dpcore_attacks.commands.verdicts_view import (
     COUNTEREXAMPLES,
@@ -33,39 +34,40 @@ from dpcore_attacks.kit import examine
 _SECONDS = 900  # of processor time at effort 1
 
 
+@command()
+@argument(
+    "plugin", "An admitted plugin, dpcore itself, or the folder of one that is not installed."
+)
+@effort_option
+@click.option("--seed", default=0, help="Of the search.")
+@click.option("--json", is_flag=True, help="Print everything as JSON.")
+@click.option("--all", "every", is_flag=True, help="A line for every verdict.")
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="LAW|COMPONENT",
+    help="Only this law, or the laws of this component. May be given several times.",
+)
+@click.option("--until-broken", is_flag=True, help="Stop at the first law that is not passed.")
+@click.option(
+    "--save", type=PATH, help="Where counterexamples go; the user's data folder if left out."
+)
+@click.option(
+    "--patience",
+    type=click.IntRange(min=1),
+    default=PATIENCE,
+    help="Seconds for which its code may sleep before it is given up as not tested.",
+)
 def examine_plugin(
-    plugin: Annotated[
-        str,
-        typer.Argument(
-            help="An admitted plugin, dpcore itself, or the folder of one that is not installed.",
-            show_default=False,
-        ),
-    ],
-    effort: EffortOption = 1.0,
-    seed: Annotated[int, typer.Option(help="Of the search.")] = 0,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="A line for every verdict.")] = False,
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="LAW|COMPONENT",
-            help="Only this law, or the laws of this component. May be given several times.",
-            show_default=False,
-        ),
-    ] = None,
-    until_broken: Annotated[
-        bool, typer.Option("--until-broken", help="Stop at the first law that is not passed.")
-    ] = False,
-    save: Annotated[
-        Path | None,
-        typer.Option(help="Where counterexamples go; the user's data folder if left out."),
-    ] = None,
-    patience: Annotated[
-        int,
-        typer.Option(
-            min=1, help="Seconds for which its code may sleep before it is given up as not tested."
-        ),
-    ] = PATIENCE,
+    plugin: str,
+    effort: float,
+    seed: int,
+    json: bool,
+    every: bool,
+    only: tuple[str, ...],
+    until_broken: bool,
+    save: Path | None,
+    patience: int,
 ) -> None:
     """Put a plugin to the test: exit code 0 if no law is broken, else 1. No data is opened.
 
@@ -83,9 +85,9 @@ def examine_plugin(
         try:
             with guarded():
                 return _examine(
-                    plugin, effort, seed, json, every, save, only=only or (), until=until_broken
+                    plugin, effort, seed, json, every, save, only=only, until=until_broken
                 )
-        except typer.Exit as end:
+        except Exit as end:
             return end.exit_code
 
     with contextlib.ExitStack() as stack:
@@ -97,19 +99,19 @@ def examine_plugin(
 
         def write(text: str) -> None:
             stack.close()  # while a bar is there, it takes what is written to itself
-            typer.echo(text, nl=False)
+            click.echo(text, nl=False)
             flush()
 
         limit = round(_SECONDS * max(1.0, effort))
         show = None if json else write
         outcome = apart(work, limit, patience, waiting=waiting, show=show)
-    typer.echo(outcome.output, nl=False)
-    typer.echo(outcome.errors, nl=False, err=True)
+    click.echo(outcome.output, nl=False)
+    click.echo(outcome.errors, nl=False, err=True)
     if outcome.code is None or outcome.told:
         tell(f"{plugin} is not tested: {outcome.told}")
-        raise typer.Exit(1)
+        raise Exit(1)
     if outcome.code:
-        raise typer.Exit(outcome.code)
+        raise Exit(outcome.code)
 
 
 def beside(registry: Registry, module: ModuleType) -> Registry:

@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore_attacks
 from dpcore import (

@@ -7,7 +7,7 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore.cli.app import app
 from dpcore_attacks.commands import child_process as child

@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore
 from dpcore import REPLACE_ONE

@@ -7,7 +7,7 @@ import attrs
 import mpmath
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
 from dpcore.cli.app import app

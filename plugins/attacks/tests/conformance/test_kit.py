@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import attrs
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import dpcore_attacks
 from dpcore import (

@@ -47,10 +47,10 @@ def table_domain(plan: Plan) -> OpenDPDomain:
         columns: Any = named(table)
         if not (isinstance(columns, Mapping) or hasattr(columns, "columns")):
             return False
-        if any(name not in columns for name in declared.rules):
+        if any(name not in columns for name in declared.raw):
             return False
         # under `project` any cells are a member's: the run moves them into the domain
-        return not (strict and declared.misfits(columns))
+        return not (strict and declared.misfits(declared.derive(columns)))
 
     treatment = "refused" if strict else "projected"
     return user_domain(f"dpcore.Table({declared!r}, what does not fit is {treatment})", member)

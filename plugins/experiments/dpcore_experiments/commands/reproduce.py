@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 import attrs
-import typer
+import click
 
-from dpcore.cli.console import JsonOption, columns, guarded, out, show_json, show_list
+from dpcore.cli.console import columns, guarded, out, show_json, show_list
+from dpcore.cli.parameters import PATH, argument, command, json_option
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import SpecError
 from dpcore.siblings import INSTALL
@@ -16,38 +16,41 @@ from dpcore.siblings import INSTALL
 AUDITED = 4  # labels changed in a full run: for the slowest fits, half of the run's own time
 
 
+@command()
+@argument("what", "A spec file (YAML), or PAPER/ITEM of --list.", required=False)
+@click.option("--source", help="Use this file or LOADER:NAME instead of the spec's source.")
+@click.option("--runs", type=PATH, default=Path("runs"), help="Where run folders are made.")
+@click.option("--list", "listed", is_flag=True, help="List the papers' tables and figures.")
+@click.option("--quick", is_flag=True, help="Few splits, first and last value of the sweep.")
+@click.option(
+    "--data",
+    type=PATH,
+    envvar="DPCORE_DATA",
+    show_envvar=True,
+    help="Folder with the CSV files of a PAPER/ITEM.",
+)
+@click.option(
+    "--key",
+    type=click.IntRange(min=0),
+    help="Of all that a PAPER/ITEM draws; its own if left out.",
+)
+@click.option(
+    "--audit",
+    type=click.IntRange(min=0),
+    help="Labels that an audit of every series changes: what is really lost."
+    f" [default: {AUDITED}; 0 under --quick]",
+)
+@json_option
 def reproduce(
-    what: Annotated[
-        str | None,
-        typer.Argument(help="A spec file (YAML), or PAPER/ITEM of --list.", show_default=False),
-    ] = None,
-    source: Annotated[
-        str | None, typer.Option(help="Use this file or LOADER:NAME instead of the spec's source.")
-    ] = None,
-    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
-    listed: Annotated[
-        bool, typer.Option("--list", help="List the papers' tables and figures.")
-    ] = False,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Few splits, first and last value of the sweep.")
-    ] = False,
-    data: Annotated[
-        Path | None,
-        typer.Option(envvar="DPCORE_DATA", help="Folder with the CSV files of a PAPER/ITEM."),
-    ] = None,
-    key: Annotated[
-        int | None, typer.Option(min=0, help="Of all that a PAPER/ITEM draws; its own if left out.")
-    ] = None,
-    audit: Annotated[
-        int | None,
-        typer.Option(
-            min=0,
-            help="Labels that an audit of every series changes: what is really lost."
-            f" [default: {AUDITED}; 0 under --quick]",
-            show_default=False,
-        ),
-    ] = None,
-    json: JsonOption = False,
+    what: str | None,
+    source: str | None,
+    runs: Path,
+    listed: bool,
+    quick: bool,
+    data: Path | None,
+    key: int | None,
+    audit: int | None,
+    json: bool,
 ) -> None:
     """Run a refuted or conditional spec, or a paper's table, as printed. NOT private: keep it.
 
@@ -62,7 +65,7 @@ def reproduce(
         elif what.endswith((".yaml", ".yml")) or Path(what).is_file():
             _spec(Path(what), source, runs, json=json)
         elif not _experiment(what, quick, data, key, audit, runs, json=json):
-            raise typer.Exit(1)
+            raise click.exceptions.Exit(1)
 
 
 def _list(*, json: bool) -> None:

@@ -5,32 +5,24 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 
 from dpcore.cli.console import columns, guarded, out, show_json, show_list
+from dpcore.cli.parameters import argument, command
 from dpcore.errors import SpecError, need, shown
 from dpcore.learning.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL
 
-theory = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-
-@theory.command(context_settings={"ignore_unknown_options": True})
-def compute(
-    statement: Annotated[
-        str | None,
-        typer.Argument(help="PAPER/STATEMENT; all are listed without it.", show_default=False),
-    ] = None,
-    values: Annotated[
-        list[str] | None,
-        typer.Argument(help="--NAME VALUE for every parameter.", show_default=False),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print everything as JSON.")] = False,
-) -> None:
+@command(context_settings={"ignore_unknown_options": True})
+@argument("statement", "PAPER/STATEMENT; all are listed without it.", required=False)
+@argument("values", "--NAME VALUE for every parameter.", nargs=-1)
+@click.option("--json", is_flag=True, help="Print everything as JSON.")
+def theory(statement: str | None, values: tuple[str, ...], json: bool) -> None:
     """Compute a statement of a paper from public facts, as printed and as corrected.
 
     Without parameters it says which ones a statement needs.
@@ -93,7 +85,7 @@ def _show(definition: Statement, name: str, *, json: bool) -> None:
         )
 
 
-def _parse_arguments(values: list[str]) -> Iterator[tuple[str, Any]]:
+def _parse_arguments(values: tuple[str, ...]) -> Iterator[tuple[str, Any]]:
     """NAME=VALUE, --NAME=VALUE or --NAME VALUE."""
     words = list(values)
     while words:

@@ -40,6 +40,10 @@ class _CosSin(Features):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"frequencies": self.frequencies}
 
+    def exported(self) -> tuple[None, dict[str, Any]]:
+        """No other map, and the exact angles that waves are computed from."""
+        return None, {"turns": self.turns.matrix, "phases": False}
+
 
 @attrs.frozen(kw_only=True)
 class CosSin(FeatureMap):

@@ -42,6 +42,10 @@ class _Cosines(Features):
     def arrays(self) -> dict[str, NDArray[Any]]:
         return {"frequencies": self.frequencies, "phases": self.phases}
 
+    def exported(self) -> tuple[None, dict[str, Any]]:
+        """No other map, and the exact angles that waves are computed from."""
+        return None, {"turns": self.turns.matrix, "phases": True}
+
 
 @attrs.frozen(kw_only=True)
 class Cosines(FeatureMap):

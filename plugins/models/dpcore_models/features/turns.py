@@ -101,6 +101,11 @@ class Turns:
         """N, the number of waves."""
         return int(self._turn_matrix.shape[1])
 
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """What `integer_rows` are multiplied by, exactly; shape (p + 1, N)."""
+        return self._turn_matrix
+
     def at(self, rows: NDArray[np.float64]) -> NDArray[np.float64]:
         """Turns of all waves at encoded rows, shape (n, N)."""
         return integer_rows(rows) @ self._turn_matrix

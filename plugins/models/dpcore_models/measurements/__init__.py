@@ -1,1 +1,1 @@
-"""Linear measurements of one vector of counts: strategies, and bars from the law of their noise."""
+"""Linear measurements of one vector of counts: residuals, strategies, bars from their noise."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.metrics.base import Curve
 from dpcore.learning.models.shapes import Shape
 from dpcore_report.plots.curves import PEN, Pen
 
@@ -41,18 +40,9 @@ def draw_coefficients(
     places = np.arange(len(values), dtype=float)
     axes.barh(places, values, color=pen.line, height=0.6)
     axes.axvline(0, color=pen.ink, linewidth=0.8)
-    axes.set_yticks(places, [plain_text(name) for name in names])
+    axes.set_yticks(places, [_plain_text(name) for name in names])
     axes.invert_yaxis()
     axes.set(xlabel="adds to the prediction, by one unit")
-
-
-def draw_evaluation(axes: Any, curve: Curve, pen: Pen = PEN) -> None:
-    """A curve of an evaluation, beside the diagonal: by chance, or right on average."""
-    across, up = curve.points.T
-    fewest = curve.points.shape[0] <= _MOST_CATEGORIES
-    axes.plot([0, 1], [0, 1], color=pen.ink, linewidth=1, linestyle="--")
-    axes.plot(across, up, color=pen.line, linewidth=1.8, marker="o" if fewest else "", ms=5)
-    axes.set(xlabel=curve.across, ylabel=curve.up, xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
 
 
 def _lines(shape: Shape) -> NDArray[np.float64]:
@@ -78,7 +68,7 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
             ls=style,
             label=name,
         )
-    axes.set(xlabel=plain_text(shape.columns[0]), ylabel="adds to the score")
+    axes.set(xlabel=_plain_text(shape.columns[0]), ylabel="adds to the score")
     axes.locator_params(axis="x", nbins=6)
     if len(lines) > 1:
         axes.legend(frameon=False, fontsize=9)
@@ -96,7 +86,7 @@ def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
             label=_name_class(classes, number, len(lines)),
         )  # fmt: skip
     axes.axvline(0, color=pen.ink, linewidth=0.8)
-    axes.set_yticks(places, [plain_text(str(name)) for name in names])
+    axes.set_yticks(places, [_plain_text(str(name)) for name in names])
     axes.invert_yaxis()
     axes.set(xlabel="adds to the score")
     if len(lines) > 1:
@@ -118,15 +108,15 @@ def _pair(axes: Any, shape: Shape) -> None:
         (axes.set_xticks, axes.set_yticks), shape.at, ticks, strict=True
     ):
         if grid.dtype.kind != "f":
-            set_ticks(place, [plain_text(str(name)) for name in grid])
-    axes.set(xlabel=plain_text(shape.columns[0]), ylabel=plain_text(shape.columns[1]))
+            set_ticks(place, [_plain_text(str(name)) for name in grid])
+    axes.set(xlabel=_plain_text(shape.columns[0]), ylabel=_plain_text(shape.columns[1]))
 
 
 def _name_class(classes: tuple[str, ...], number: int, lines: int) -> str:
-    return plain_text(classes[number]) if lines == len(classes) else f"class {number + 1}"
+    return _plain_text(classes[number]) if lines == len(classes) else f"class {number + 1}"
 
 
-def plain_text(text: str) -> str:
+def _plain_text(text: str) -> str:
     """Short, and nothing that the drawing would take for a formula."""
     short = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "\u2026"
     return short.replace("$", r"\$")

@@ -1,0 +1,155 @@
+"""Bins: categories that are intervals of numbers or of dates, such as months.
+
+The edges are public, and which bin a cell falls into follows from that cell alone. Learners see
+categories.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import date, timedelta
+from itertools import pairwise
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import describe_type, is_finite
+from dpcore.domain.columns import Categories, Dates, Range, summary
+from dpcore.errors import need
+from dpcore.records.cells import cells, coded, day, index
+
+MOST_BINS = 1 << 12
+
+_EPOCH = date(1970, 1, 1)
+
+
+@attrs.frozen
+class Binned(Categories):
+    """Categories, each of them a bin of a range; `between`, `by_year`, `by_month` and `by_week`.
+
+    A number or date of the range is in the bin whose lower edge is the last one not above it, the
+    upper end of the range in the last bin. Outside the range there is no bin. What is no number or
+    no date is the default's bin, or a bin of its own where the range keeps missing ones. A cell
+    that is the name of a bin is in that bin: so tables of bins can be read again.
+
+    Args:
+        range: What the cells hold.
+        edges: Increasing; one more than there are bins of the range.
+    """
+
+    range: Range = attrs.field(kw_only=True)
+    edges: tuple[float, ...] = attrs.field(kw_only=True)
+
+    @classmethod
+    def between(cls, numbers: Range, edges: Sequence[Any]) -> "Binned":
+        """Bins from each edge up to the next: numbers, or dates of any kind.
+
+        Raises:
+            ParameterError: the edges do not increase, or do not cover the range.
+        """
+        is_list = isinstance(edges, Sequence) and not isinstance(edges, str)
+        need(is_list, "bins", "a list of edges", "bins", describe_type(edges))
+        places = tuple(numbers.numbers(list(edges)).tolist())
+        increases = all(low < high for low, high in pairwise(places))
+        need(
+            1 < len(places) <= MOST_BINS + 1 and all(map(is_finite, places)) and increases,
+            "bins",
+            f"2 to {MOST_BINS + 1} edges, each a value of the column and above the one before",
+            "bins",
+            list(edges)[:8],
+        )
+        # A number of the range without a bin would be nowhere in a table.
+        need(
+            places[0] <= numbers.low and numbers.high <= places[-1],
+            "bins",
+            f"a first edge at or below {_text(numbers, numbers.low)} and a last one at or above "
+            f"{_text(numbers, numbers.high)}, so that the bins cover the range",
+            "bins",
+            list(edges)[:8],
+        )
+        texts = [_text(numbers, place) for place in places]
+        names = [f"[{low}, {high})" for low, high in pairwise(texts)]
+        if places[-1] == numbers.high:
+            names[-1] = f"{names[-1][:-1]}]"
+        return cls._of(numbers, places, names)
+
+    @classmethod
+    def by_year(cls, dates: Dates) -> "Binned":
+        """One bin a year, such as 2024."""
+        return cls._by(dates, lambda d: date(d.year, 1, 1), 366, lambda d: f"{d.year:04}")
+
+    @classmethod
+    def by_month(cls, dates: Dates) -> "Binned":
+        """One bin a month, such as 2024-01."""
+        return cls._by(dates, lambda d: d.replace(day=1), 31, lambda d: f"{d:%Y-%m}")
+
+    @classmethod
+    def by_week(cls, dates: Dates) -> "Binned":
+        """Weeks from Monday to Sunday, by their ISO names such as 2024-W01."""
+        return cls._by(dates, lambda d: d - timedelta(d.weekday()), 7, lambda d: f"{d:%G-W%V}")
+
+    @classmethod
+    def _by(
+        cls, dates: Dates, start: Callable[[date], date], longest: int, name: Callable[[date], str]
+    ) -> "Binned":
+        """Bins of a calendar, from that of the first date to that of the last.
+
+        Raises:
+            ParameterError: the range is none of dates, has too many bins or leaves the calendar.
+        """
+        is_dates = isinstance(dates, Dates)
+        need(is_dates, "bins", "dates, for bins of a calendar", "range", describe_type(dates))
+        starts: list[date] = []
+        try:
+            first, last = (_EPOCH + timedelta(int(end // 1)) for end in (dates.low, dates.high))
+            starts.append(start(first))
+            # A step of the longest bin lands in the next one, whose start is then taken.
+            while starts[-1] <= last and len(starts) <= MOST_BINS:
+                starts.append(start(starts[-1] + timedelta(longest)))
+        except (OverflowError, ValueError):
+            starts = []
+        fits = starts and starts[-1] > last
+        need(
+            fits,
+            "bins",
+            f"at most {MOST_BINS} bins, all before the year 9999",
+            "bins",
+            name(_EPOCH),
+        )
+        return cls._of(dates, tuple(day(s) for s in starts), [name(s) for s in starts[:-1]])
+
+    @classmethod
+    def _of(cls, numbers: Range, edges: tuple[float, ...], names: list[str]) -> "Binned":
+        need(
+            len(names) > 1, "bins", "two bins or more: finer ones, or a wider range", "bins", names
+        )
+        default = None
+        if numbers.default is not None:
+            place = int(np.searchsorted(edges, numbers.default, side="right")) - 1
+            default = names[min(place, len(names) - 1)]
+        if numbers.missing:
+            names, default = [*names, "missing"], "missing"
+        return cls(tuple(names), default, range=numbers, edges=edges)
+
+    def codes(self, values: Any) -> NDArray[np.intp]:
+        """Index of each entry's bin, -1 where it has none. Shape (n,)."""
+        counted = self.range.numbers(values)
+        # "right" less 1: a value on an edge belongs to the bin above it, the last one to the last.
+        bins = np.searchsorted(np.array(self.edges), counted, side="right") - 1
+        inside = (counted >= self.range.low) & (counted <= self.range.high)
+        codes = np.where(inside, np.minimum(bins, len(self.edges) - 2), -1).astype(np.intp)
+        if (absent := np.isnan(counted)).any():
+            names = index(self.values)
+            unknown = -1 if self.default is None else self.values.index(self.default)
+            codes[absent] = coded(cells(values)[absent], names, unknown)
+        return codes
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return f"{self.range.describe()}, in the bins {summary(self.values[: len(self.edges) - 1])}"
+
+
+def _text(numbers: Range, place: float) -> str:
+    """An edge as a reader knows it: dates as dates."""
+    (cell,) = numbers.written(np.array([place]))
+    return cell.removesuffix(" 00:00:00") if isinstance(cell, str) else f"{float(cell):.15g}"

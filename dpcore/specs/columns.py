@@ -1,0 +1,155 @@
+"""Columns: one column of a spec, from located YAML to the rule of its cells and how it is made."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from dpcore.domain.bins import Binned
+from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.derived import (
+    COPY,
+    DAYS_BETWEEN,
+    DIFFERENCE,
+    MISSING,
+    MONTH,
+    MONTHS,
+    RATIO,
+    TRUTHS,
+    WEEKDAY,
+    WEEKDAYS,
+    YEAR,
+    Derived,
+    Operation,
+)
+from dpcore.domain.domain import Column
+from dpcore.domain.texts import Texts
+from dpcore.errors import SpecError, below, need
+from dpcore.records.cells import day
+from dpcore.specs.column_grammar import (
+    CategoriesColumn,
+    DatesColumn,
+    ListedColumn,
+    RangeColumn,
+    TextsColumn,
+)
+from dpcore.strict_yaml.conversion import convert
+from dpcore.strict_yaml.located import Node
+
+_OPERATIONS: Mapping[str, Operation] = {
+    "of": COPY,
+    "difference": DIFFERENCE,
+    "ratio": RATIO,
+    "days_between": DAYS_BETWEEN,
+    "year_of": YEAR,
+    "month_of": MONTH,
+    "weekday_of": WEEKDAY,
+    "missing_in": MISSING,
+}
+_CALENDAR: Mapping[str, Callable[[Dates], Binned]] = {
+    "week": Binned.by_week,
+    "month": Binned.by_month,
+    "year": Binned.by_year,
+}
+_LISTED: Mapping[str, tuple[str, ...]] = {
+    "weekday_of": WEEKDAYS,
+    "month_of": MONTHS,
+    "missing_in": TRUTHS,
+}
+
+
+def declared_column(node: Node) -> Column:
+    """What the cells of one column must hold, once they are made.
+
+    Raises:
+        SpecError: it has none of the forms, or ends, edges or values that are impossible.
+    """
+    value = node.value
+    # The key decides the form, so an error names that form's keys and not all forms at once.
+    if isinstance(value, dict) and "categories" in value:
+        return _categories(convert(node, CategoriesColumn))
+    if isinstance(value, dict) and "texts" in value:
+        return Texts(convert(node, TextsColumn).texts)
+    if isinstance(value, dict) and "dates" in value:
+        dates_text = convert(node, DatesColumn)
+        return _binned(_dates(dates_text), dates_text.bins)
+    if isinstance(value, dict):
+        if listed := [values for name, values in _LISTED.items() if name in value]:
+            convert(node, ListedColumn)
+            return Categories(listed[0])
+        range_text = convert(node, RangeColumn)
+        numbers = Range(*range_text.range, range_text.default, range_text.missing)
+        return _binned(numbers, range_text.bins)
+    if isinstance(value, list):
+        texts = [_text(entry.value) for entry in value if isinstance(entry.value, str | bool)]
+        ends = [
+            entry.value
+            for entry in value
+            if isinstance(entry.value, int | float) and not isinstance(entry.value, bool)
+        ]
+        # A list is short for categories if it holds texts and truths alone, and for a range if it
+        # holds two numbers; a bool is no number here although Python says so.
+        if value and len(texts) == len(value):
+            return Categories(tuple(texts))
+        if len(ends) == len(value) == 2:
+            return Range(ends[0], ends[1])
+    raise SpecError(
+        "needs [low, high], a list of texts or [false, true], {range: [low, high]}, "
+        "{dates: [first, last]}, {categories: [...]}, {categories_from: FILE} or {texts: BYTES}"
+    )
+
+
+def derivation(node: Node) -> Derived | None:
+    """How a column is made of others; None where it stands in the file under its own name.
+
+    Raises:
+        SpecError: it says so in two ways.
+    """
+    keys = [key for key in _OPERATIONS if isinstance(node.value, dict) and key in node.value]
+    if not keys:
+        return None
+    need(len(keys) == 1, SpecError, f"needs one of {', '.join(keys)}, not two", key=keys[-1])
+    inputs = node.mapping[keys[0]].plain()
+    return Derived(_OPERATIONS[keys[0]], tuple([inputs] if isinstance(inputs, str) else inputs))
+
+
+def _text(value: Any) -> Any:
+    """A truth as its text; any other value as it is."""
+    return TRUTHS[value] if isinstance(value, bool) else value
+
+
+def _categories(text: CategoriesColumn) -> Categories:
+    spellings = {cell: _text(value) for cell, value in text.map.items()}
+    return Categories(tuple(map(_text, text.categories)), _text(text.default), spellings)
+
+
+def _binned(numbers: Range, bins: Any) -> Range | Binned:
+    """A range as it is, or in bins."""
+    if bins is None:
+        return numbers
+    with below("bins"):
+        by_calendar = _CALENDAR.get(bins) if isinstance(bins, str) else None
+        if by_calendar is not None and isinstance(numbers, Dates):
+            return by_calendar(numbers)
+        return Binned.between(numbers, bins)
+
+
+def _dates(text: DatesColumn) -> Dates:
+    """Raises SpecError at an end that is no date."""
+    ends = [day(end) for end in text.dates]
+    for number, end in enumerate(ends):
+        need(
+            not math.isnan(end),
+            SpecError,
+            "needs a date such as 2020-01-31",
+            ("dates", str(number)),
+        )
+    # Dates are days as numbers, so they compare and scale like the ends of a range.
+    need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
+    default = None if text.default is None else day(text.default)
+    need(
+        default is None or ends[0] <= default <= ends[1],
+        SpecError,
+        "needs a date between the two",
+        "default",
+    )
+    return Dates(ends[0], ends[1], default, text.missing)

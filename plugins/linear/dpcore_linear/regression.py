@@ -1,0 +1,282 @@
+r"""Regression: a published line with a table of its coefficients, as people know them.
+
+With :math:`\tilde\theta` released, H the matrix that was solved, N the covariance of the noise in
+its equations and M an estimate of the covariance that the draw of the records puts there,
+
+.. math:: \mathrm{Cov}=H^{-1}(M+N)H^{-1}
+
+is that of :math:`\tilde\theta` around the coefficients of the population, and
+:math:`H^{-1}NH^{-1}` that around the coefficients of the same records without noise. All of it is
+a function of answers and public facts.
+"""
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Described, Description, Domain, Figures, Public
+from dpcore.errors import ContractError, need
+from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore.learning.models.linear import LinearModel
+from dpcore.notebook_view import Listing, Sheet, in_digits
+from dpcore_linear.design import Design, bases, file_units
+
+TOO_FEW = "says nothing: too few records for this budget"
+"""What stands in place of every standard error where the public rule refuses."""
+
+_LIKELY = 35.0  # n mu / p^1.5 from which most tables say something
+
+NO_LAW = "says nothing: standard errors are stated for normal noise alone (mechanism gaussian)"
+"""What stands there where the noise has another law."""
+
+
+def silence(spread: NoiseLaw | None, is_hidden: bool) -> str:
+    """Why a release says nothing of its errors, from public facts and answers; else empty."""
+    if not isinstance(spread, NormalSpread):
+        return NO_LAW
+    return TOO_FEW if is_hidden else ""
+
+
+def few_records(public: Public, width: int) -> tuple[str, ...]:
+    """Below about how many records a table of so many coefficients says nothing."""
+    # Measured for columns that fill their ranges; the rule itself is one of answers.
+    if not public.mu:
+        return ()
+    count = float(f"{_LIKELY * width**1.5 / public.mu:.2g}")
+    return (f"below about {count:.0f} records the table of {width} coefficients says nothing",)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Covariances:
+    """Of released coefficients, in the units in which they are solved.
+
+    Args:
+        total: Around the population's coefficients. noise: Around those of the same records.
+    """
+
+    total: NDArray[np.float64]
+    noise: NDArray[np.float64]
+
+    @classmethod
+    def sandwich(
+        cls, inverse: NDArray[np.float64], noise: NDArray[np.float64], meat: NDArray[np.float64]
+    ) -> "Covariances":
+        """inverse (noise + meat) inverse, without and with the meat."""
+        around_records = inverse @ noise @ inverse
+        return cls(total=around_records + inverse @ meat @ inverse, noise=around_records)
+
+    def turned(self, turn: NDArray[np.float64]) -> "Covariances":
+        """Those of `turn` times the coefficients."""
+        return Covariances(total=turn @ self.total @ turn.T, noise=turn @ self.noise @ turn.T)
+
+
+def matrix_noise(std: float, vector: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The covariance of E v, for symmetric noise E of `std` on the diagonal and std/sqrt(2) beside
+    it."""
+    square = float(vector @ vector)
+    product: NDArray[np.float64] = square * np.eye(vector.size) + np.outer(vector, vector)
+    return std * std / 2 * product
+
+
+def positive_part(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The matrix without its negative eigenvalues, which only noise can make."""
+    values, vectors = np.linalg.eigh(matrix)
+    product: NDArray[np.float64] = (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return product
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Regression(LinearModel, Described):
+    """A line in the declared columns, with standard errors of its coefficients.
+
+    A coefficient is in the file's units: what one unit of a range adds, being of a category rather
+    than of the first one, or a missing entry rather than one in the middle of its range.
+
+    Args:
+        covariances: Of the coefficients, in the units of `coefficients`; None where the release
+            says nothing of them.
+        level: With what probability an interval holds.
+        reason: Why it says nothing.
+        method: What was fitted, and how errors are found, in a few words.
+        clipped: What was clipped, in a clause.
+    """
+
+    covariances: Covariances | None
+    level: float
+    reason: str = ""
+    method: str
+    clipped: str
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the coefficients, in order; the intercept is the first."""
+        return file_units(self.domain).names
+
+    @property
+    def params(self) -> NDArray[np.float64]:
+        """The coefficients in the file's units, shape (p,)."""
+        units = file_units(self.domain)
+        return np.asarray(units.turn @ self.coefficients + units.shift)
+
+    @property
+    def bse(self) -> NDArray[np.float64]:
+        """Standard errors around the population's coefficients, shape (p,).
+
+        They hold the error of sampling and the noise; not a number where the release says nothing.
+        """
+        return self._errors()[0]
+
+    @property
+    def noise_errors(self) -> NDArray[np.float64]:
+        """Standard errors from the noise alone, shape (p,); not a number as `bse` is."""
+        return self._errors()[1]
+
+    @property
+    def pvalues(self) -> NDArray[np.float64]:
+        """Of the test that a coefficient of the population is 0, each by itself; shape (p,)."""
+        sizes = np.abs(self.params / self.bse)
+        # Both tails of a normal law.
+        return np.array([math.erfc(size / math.sqrt(2)) for size in sizes])
+
+    def conf_int(self, level: float | None = None) -> NDArray[np.float64]:
+        """Ends of intervals of the population's coefficients, shape (p, 2); infinite where the
+        release says nothing.
+
+        Args:
+            level: With what probability each interval holds; that of the release if None.
+
+        Raises:
+            ContractError: the level is not between 0 and 1.
+        """
+        return _ends(self.params, self.bse, self.level if level is None else level)
+
+    def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        if self.covariances is None:
+            nothing = np.full(self.coefficients.size, math.nan)
+            return nothing, nothing
+        turned = self.covariances.turned(file_units(self.domain).turn)
+        return np.sqrt(np.diag(turned.total)), np.sqrt(np.diag(turned.noise))
+
+    def covers(self) -> tuple[str, str]:
+        """What the intervals of the noise, and those of the population include, in words."""
+        first = bases(self.domain)
+        compared = f"; categories compare with {', '.join(first)}" if first else ""
+        noise = f"noise only: the same fit to these records without noise{compared}"
+        # Nobody but the publisher can know how the records were chosen.
+        population = (
+            "population: sampling error and noise, for records that are independent draws from "
+            f"the population, and a question chosen beforehand; {self.method}; {self.clipped}; "
+            f"p values are of {len(self.names)} coefficients, not corrected for their number"
+        )
+        return noise, population
+
+    def description(self) -> Description:
+        """The table of coefficients, with both intervals of each."""
+        ends = self.conf_int()
+        edges = _ends(self.params, self.noise_errors, self.level)
+        noise, population = self.covers()
+        about: dict[str, tuple[Any, ...]] = {
+            "coefficient": self.names,
+            "standard_error": tuple(self.bse),
+            "p_value": tuple(self.pvalues),
+            "noise_share": tuple((self.noise_errors / self.bse) ** 2),
+            "population_low": tuple(ends[:, 0]),
+            "population_high": tuple(ends[:, 1]),
+        }
+        table = Figures(
+            about=about,
+            estimate=self.params,
+            low=edges[:, 0],
+            high=edges[:, 1],
+            level=self.level,
+            covers=f"{self.reason}; {population}" if self.reason else f"{noise}; {population}",
+        )
+        return Description(tables={"coefficients": table})
+
+    def sheet(self) -> Sheet:
+        """The table as `summary` prints it."""
+        table = Listing.of(self._headings(), self._rows())
+        return Sheet(title=self.method, tables=(table,), sentences=(self._sentence(),))
+
+    def summary(self) -> str:
+        """The table as text: coefficient, standard error, z, p value, interval of the population,
+        and which share of the variance is noise."""
+        cells = [self._headings(), *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        lines = [
+            "  ".join(
+                text.rjust(width) if place else text.ljust(width)
+                for place, (text, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in cells
+        ]
+        return "\n".join([f"{self.method}: {self.domain.target}", *lines, self._sentence()])
+
+    def _headings(self) -> tuple[str, ...]:
+        tail = (1 - self.level) / 2
+        edges = (f"[{tail:g}", f"{1 - tail:g}]")
+        return ("", "coef", "std err", "z", "P>|z|", *edges, "noise share")
+
+    def _rows(self) -> list[tuple[str, ...]]:
+        if self.covariances is None:
+            return [
+                (name, in_digits(value), *["-"] * 6)
+                for name, value in zip(self.names, self.params.tolist(), strict=True)
+            ]
+        numbers = zip(
+            self.names, self.params, self.bse, self.pvalues, self.conf_int(), self.noise_errors,
+            strict=True,
+        )  # fmt: skip
+        # Ends are rounded outwards, so that what is printed covers no less.
+        return [
+            (
+                name,
+                in_digits(value),
+                in_digits(error, direction=1),
+                f"{value / error:.2f}",
+                f"{p_value:.3f}" if p_value >= 0.001 else "<.001",
+                in_digits(low, direction=-1),
+                in_digits(high, direction=1),
+                f"{(noise / error) ** 2:.2f}",
+            )
+            for name, value, error, p_value, (low, high), noise in numbers
+        ]
+
+    def _sentence(self) -> str:
+        return f"{100 * self.level:g} % intervals; {self.covers()[1]}" if not self.reason else (
+            f"{self.reason[0].upper()}{self.reason[1:]}."
+        )  # fmt: skip
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The coefficients, and their covariances where there are some."""
+        arrays = {"coefficients": self.coefficients}
+        if self.covariances is not None:
+            # In the units of the coefficients, which are those of the encoded columns.
+            arrays |= {"covariance": self.covariances.total}
+            arrays |= {"noise_covariance": self.covariances.noise}
+        return arrays
+
+
+def noise_bars(domain: Domain, covariances: Covariances | None, reason: str) -> ErrorBars:
+    """Of predictions, from the noise alone."""
+    if covariances is None:
+        return NoBars(reason=reason)
+    values, vectors = np.linalg.eigh(covariances.noise)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return LinearisedNoise(root=root, longest=Design().norm(domain))
+
+
+def _ends(
+    values: NDArray[np.float64], errors: NDArray[np.float64], level: float
+) -> NDArray[np.float64]:
+    """values -+ z errors, shape (p, 2)."""
+    need(
+        0 < level < 1, ContractError, f"the level of an interval is between 0 and 1, got {level!r}"
+    )
+    half = NormalDist().inv_cdf((1 + level) / 2) * np.where(np.isnan(errors), math.inf, errors)
+    return np.column_stack([values - half, values + half])

@@ -1,0 +1,184 @@
+"""Exported models predict what the run predicts, to the last digit, with numpy alone."""
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from datetime import date
+
+import attrs
+import numpy as np
+import pytest
+import yaml
+from click.testing import CliRunner
+
+import dpcore
+from dpcore.cli.app import app
+from dpcore.errors import NoModelError, ReplayError
+from dpcore.specs.spec import spec_of_text
+from dpcore_report import exports, portable
+from dpcore_report.exports import Form, describe, export
+
+COLUMNS = {
+    "age": [0, 100],
+    "size": {"range": [-3, 2], "missing": True},
+    "sex": ["f", "m"],
+    "ward": {"categories": ["a", '"""b', "1"], "default": "a"},
+    "smokes": {"categories": ["true", "false"]},
+    "seen": {"dates": [date(2020, 1, 1), date(2024, 12, 31)]},
+}
+AFFINE = {"name": "linear.affine", "features": "identity"}
+WAVES = {"name": "cosines", "count": 40, "bandwidth": 0.7}
+MODELS = {
+    "identity": {"name": "linear.sufficient_statistics", "features": "identity"},
+    "affine": {"name": "linear.sufficient_statistics", "features": AFFINE},
+    "clipped": {"name": "linear.clipped_gradient", "features": AFFINE, "clip": 1.0},
+    "staged": {"name": "linear.staged_gradient"},
+    "cosines": {"name": "random_features.ridge", "features": WAVES, "regularization": 0.5},
+    "sines": {
+        "name": "random_features.ridge",
+        "features": {"name": "cos_sin", "count": 20},
+        "regularization": 0.5,
+    },
+    "shapes": {"name": "tables.shape_functions"},
+    "two": {"name": "tables.shape_functions"},
+    "several": {"name": "tables.shape_functions"},
+    "two-lines": {"name": "linear.sufficient_statistics", "features": AFFINE},
+}
+TARGETS = {"two": ["no", "yes"], "several": [1, 2, 3], "two-lines": ["no", "yes"]}
+
+
+def table(rng, n, target=None):
+    ward = rng.choice(["a", '"""b', " 1 ", "z", ""], n)
+    seen = np.datetime64("2019-06-01") + rng.integers(0, 2500, n)
+    size = rng.normal(0, 2, n)
+    found = {
+        "age": rng.uniform(-5, 105, n),
+        "size": [None if s > 2.5 else f" {s!r}" if s < 0 else float(s) for s in size.tolist()],
+        "sex": rng.choice(["f", "m", "?"], n).tolist(),
+        "ward": [1 if w == " 1 " else str(w) for w in ward],
+        "smokes": rng.choice(["true", "False", "TRUE"], n).tolist(),
+        "seen": [str(day) if k % 2 else f"{day}T12:30:00+01:00" for k, day in enumerate(seen)],
+    }
+    if target:
+        # A run takes columns of one type; predictions take cells as they come.
+        found |= {"size": np.where(size > 2.5, np.nan, size), "ward": ward.tolist(), "seen": seen}
+        score = (found["age"] + 40 * (found["sex"] == np.array("f")) + rng.normal(0, 9, n)) / 150
+        kinds = TARGETS.get(target)
+        found["y"] = (
+            np.clip(score, 0, 1)
+            if kinds is None
+            else np.array(kinds)[np.clip(score * len(kinds), 0, len(kinds) - 1).astype(int)]
+        )
+    return found
+
+
+def spec_of(name, **domain):
+    return {
+        "dpcore": 1,
+        "data": {
+            "source": "a.csv",
+            "target": "y",
+            "domain": {
+                "records": 4000,
+                "columns": COLUMNS,
+                "target": {"categories": TARGETS[name]} if name in TARGETS else [0, 1],
+                **domain,
+            },
+        },
+        "adjacency": "replace_one",
+        "on_invalid": "project",
+        "budget": {"epsilon": 8, "delta": 1e-6},
+        "release": {"learner": MODELS[name], "mechanism": "gaussian"},
+    }
+
+
+def same(found, expected):
+    assert found.dtype.kind == expected.dtype.kind
+    np.testing.assert_array_equal(found, expected)
+
+
+def fitted(name, **domain):
+    rng = np.random.default_rng(sum(map(ord, name)))
+    plan = spec_of_text(yaml.safe_dump(spec_of(name, **domain)), "a.yaml").price()
+    return plan.run(table(rng, 4000, name)).model, rng
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=() if name == "affine" else pytest.mark.slow) for name in MODELS],
+)
+def test_an_export_predicts_what_the_model_predicts(name):
+    model, rng = fitted(name, **({"norm": 1.2} if name in ("affine", "cosines") else {}))
+    module, data = describe(model)
+    text = exports.msgspec.json.encode(data, enc_hook=exports._plain)
+    read = json.loads(text)
+    rows = table(rng, 1000)
+    expected = model.predict(rows)
+    assert len({*expected.tolist()}) > 1
+    same(portable.predictions(read, module.score, rows), expected)
+    for cut in (1, 7):
+        part = {key: column[:cut] for key, column in rows.items()}
+        same(portable.predictions(read, module.score, part), model.predict(part))
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    (folder / "a.yaml").write_text(yaml.safe_dump(spec_of("affine"), sort_keys=False))
+    people = table(np.random.default_rng(0), 4000, "affine")
+    return dpcore.run(folder / "a.yaml", table=people, runs=folder / "runs")
+
+
+def test_one_file_needs_numpy_alone_and_reads_a_csv(run, tmp_path):
+    done = CliRunner().invoke(app, ["export", str(run.folder)])
+    assert done.exit_code == 0, done.output
+    assert done.stdout.strip() == str(run.folder / "model.py")
+    file = run.folder / "model.py"
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "import model\n"
+        "assert not any(name.startswith('dpcore') for name in sys.modules)\n"
+        "print(len(model.predict({c['name']: ['1'] for c in model.json.loads(model.MODEL)"
+        "['columns']})))"
+    )
+    alone = subprocess.run(
+        [sys.executable, "-c", code, str(run.folder)], capture_output=True, text=True, check=True
+    )
+    assert alone.stdout == "1\n"
+    rows = table(np.random.default_rng(1), 20)
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(rows)
+    writer.writerows(zip(*rows.values(), strict=True))
+    spoken = subprocess.run(
+        [sys.executable, str(file)], input=text.getvalue(), capture_output=True, text=True,
+        check=True,
+    )  # fmt: skip
+    assert [*map(float, spoken.stdout.split())] == run.predict(rows).tolist()
+    dpcore.replay(run.folder)
+
+
+def test_an_export_states_the_guarantee_and_never_less(run):
+    told = json.loads(export(run.folder, Form.JSON))
+    assert told["epsilon"] == run.guarantee.epsilon
+    assert told["digest of the lock"] == run.lock.digest
+    head = export(run.folder, Form.PYTHON).decode().partition("\n")[0]
+    stated = float(head.partition("(")[2].partition(",")[0])
+    assert stated >= run.guarantee.epsilon
+
+
+def test_what_has_no_export_is_refused_by_name(run, tmp_path):
+    class Mine:
+        domain = run.model.domain
+
+    with pytest.raises(NoModelError, match="a model of the class Mine has no export"):
+        describe(Mine())
+    other = attrs.evolve(run.model, features=Mine())
+    with pytest.raises(NoModelError, match="a feature map of the class Mine has no export"):
+        describe(other)
+    inside = ["export", str(run.folder), "--output", str(run.kept / "m.py")]
+    assert CliRunner().invoke(app, inside).exit_code == 2
+    with pytest.raises(ReplayError):
+        export(tmp_path, Form.JSON)

@@ -1,0 +1,1 @@
+"""Statistics of two columns of the same records."""

@@ -1,0 +1,58 @@
+"""`dpcore init DATA`: a spec to fill in, from the names of the columns; it ends with a check."""
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from dpcore.cli.console import guarded, out
+from dpcore.cli.parameters import PATH, argument, command
+from dpcore.errors import SourceError, need
+from dpcore_statistics.start.interview import interview
+from dpcore_statistics.start.names import names_of
+from dpcore_statistics.start.proposal import Answers, gaps, proposal
+from dpcore_statistics.start.question import FORMS, GAP, Question, read_question
+
+
+@command()
+@argument("data", "A CSV or Parquet file, or a folder.", type=PATH)
+@click.option("--question", help=f"What to publish: {FORMS}.")
+@click.option("--spec", type=PATH, help="The file to write; beside DATA if left out.")
+@click.option("--yes", is_flag=True, help="Ask nothing, and leave gaps.")
+def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None:
+    """Write a spec to fill in, from the names of columns alone."""
+    with guarded():
+        # A path of a spec is relative to it, so both stand in one folder unless told otherwise.
+        path = spec or data.with_name(f"{data.stem}.yaml")
+        need(not path.exists(), SourceError, f"{path} is there already: choose another --spec")
+        file = names_of(data)
+        what = read_question(question, [*file.columns]) if question else Question()
+        answers = Answers()
+        if not yes and is_terminal():
+            answers = interview(file, what, ask)
+        source = os.path.relpath(data, path.parent) + ("/" if data.is_dir() else "")
+        text = proposal(source, file, what, answers)
+        path.write_text(text, encoding="utf-8")
+        out().print(
+            f"Written: {path}, from the names of {len(file.columns)} columns.", markup=False
+        )
+        if lines := gaps(text):
+            listed = ", ".join(map(str, lines))
+            out().print(f"Fill in what {GAP} marks in lines {listed}.", markup=False)
+            out().print(f"Next: `dpcore check {path}`.", markup=False)
+            return
+    from dpcore.cli.app import app
+
+    if code := app(["check", str(path)], standalone_mode=False):
+        raise click.exceptions.Exit(code)
+
+
+def is_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
+def ask(text: str, default: str) -> str:
+    """One question on the terminal."""
+    return str(click.prompt(text, default=default, show_default=bool(default)))

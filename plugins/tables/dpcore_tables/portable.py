@@ -1,0 +1,86 @@
+"""Scores of exported models of shapes. Python and numpy alone: exported files hold its text.
+
+Functions are those of `dpcore_tables.dictionary`, with the same operations in the same order.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+_FARTHEST, _CELLS, _BINS, _PARTS, _HIGHEST, _INTERCEPT, _CLIP = 1.5, 768, 24, 64, 16, 0.5, 0.5
+
+
+def cells(z: Any) -> Any:
+    """Which of the equal cells every standardised number is in."""
+    indices = np.floor((z + _FARTHEST) * (_CELLS / (2 * _FARTHEST))).astype(np.intp)
+    return np.clip(indices, 0, _CELLS - 1)
+
+
+def parts(z: Any, shares: Any) -> Any:
+    """Which of 64 parts of equal rank standardised numbers of one column are in, shape (n,)."""
+    ends = np.concatenate([np.zeros(1), np.cumsum(shares)])
+    middles = (np.arange(_CELLS) + 0.5) * (_BINS / _CELLS)
+    bins = middles.astype(np.intp)
+    ranks = np.clip(ends[bins] + shares[bins] * (middles - bins), 0, 1)
+    return np.minimum(np.floor(ranks * _PARTS).astype(np.intp), _PARTS - 1)[cells(z)]
+
+
+def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> Any:
+    """One function of one declared column, shape (n,)."""
+    categories, start = values["levels"][column], values["starts"][column]
+    if categories:
+        indicator = rows[:, start + level]
+        root = math.sqrt(categories)
+        return indicator if categories == 2 else root * (indicator - 1 / categories)
+    place = sum(levels == 0 for levels in values["levels"][:column])
+    standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
+    z = np.clip(standard, -_FARTHEST, _FARTHEST)
+    if level == 0:
+        return 2 * z
+    if level > _HIGHEST:
+        step = level - _HIGHEST
+        above = 1 - step / _PARTS
+        shares = np.array(values["shares"][place])
+        return ((parts(z, shares) >= step) - above) / math.sqrt(above * (1 - above))
+    # cos(pi t) of the cell, and higher levels by their recurrence.
+    first = np.array(values["waves"][place])[cells(z)]
+    previous, wave = np.ones_like(first), first
+    for _ in range(level - 1):
+        previous, wave = wave, 2 * first * wave - previous
+    return math.sqrt(2) * wave
+
+
+def features(rows: Any, values: Mapping[str, Any]) -> Any:
+    """Columns at most 1 long, shape (d, n)."""
+    keys = {(c, k) for c, k, _, _ in values["terms"]}
+    keys |= {(c, k) for _, _, c, k in values["terms"] if c >= 0}
+    functions = {place: function(rows, values, *place) for place in keys}
+    found = np.empty((1 + len(values["terms"]), len(rows)))
+    found[0] = _INTERCEPT
+    squares = np.full(len(rows), _INTERCEPT**2)
+    for row, term, size in zip(found[1:], values["terms"], values["sizes"], strict=True):
+        column, level, second, second_level = term
+        value = functions[column, level]
+        if second >= 0:
+            value = value * functions[second, second_level]
+        np.multiply(value, size, out=row)
+        squares += row * row
+    found /= np.maximum(np.sqrt(squares), 1.0)
+    return found
+
+
+def score(rows: Any, values: Mapping[str, Any]) -> Any:
+    """Centred predictions of encoded rows, shape (n,); of several classes the class's code."""
+    weights, offset = np.array(values["weights"]), np.array(values["offset"])
+    scores = features(rows, values).T @ weights + offset
+    if values["kind"] == "several":
+        return np.argmax(scores, axis=1).astype(np.float64)
+    first = scores[:, 0]
+    if values["kind"] == "number":
+        return (2 * np.clip(first, 0.0, 1.0) - 1) * values["bound"]
+    # Clipped residuals biased the score of two classes in the fit: this inverts it.
+    found = 0.5 + 0.5 * np.tanh(first / 2)
+    up, down = np.minimum(found, _CLIP), np.minimum(1 - found, _CLIP)
+    return 2 * (up / (up + down)) - 1
