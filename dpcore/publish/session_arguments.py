@@ -185,6 +185,7 @@ def question_method(learner_name: str, *keys: str, tables: bool = False) -> Call
         return published if tables else only_table(published)
 
     ask.__name__ = learner_name.partition(".")[2]
+    ask.__qualname__ = f"Session.{ask.__name__}"  # as Python's own errors name it
     first = f", {' and '.join(keys)} first" if keys else ""
     ask.__doc__ = f"Ask `{learner_name}` by its fields{first}, for this epsilon."
     return ask

@@ -81,6 +81,10 @@ def classifier(**options):
     return PrivateClassifier(**{**given, "epsilon": 20.0, **options})
 
 
+TABLES = {"linear.logistic", "linear.ols"}
+"""Of one kind of target each; they publish a table of coefficients besides."""
+
+
 def test_every_learner_that_predicts_is_named_here():
     registry = Registry.default()
     predicting = set()
@@ -91,7 +95,7 @@ def test_every_learner_that_predicts_is_named_here():
             continue
         if promises(component, Model):
             predicting.add(name)
-    assert predicting <= {*MAPPINGS, *WITHOUT_CLAIM}
+    assert predicting <= {*MAPPINGS, *WITHOUT_CLAIM, *TABLES}
 
 
 @pytest.mark.parametrize(
@@ -468,3 +472,14 @@ def test_a_fit_that_fails_leaves_nothing_of_an_earlier_one():
     assert not {"model_", "guarantee_", "domain_"} & {*vars(found)}
     with pytest.raises(NotFittedError):
         found.predict(rows)
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_a_regression_table_fits_its_own_kind_of_target(name):
+    rows, y = numbers(2000)
+    if name == "linear.ols":
+        found = regressor(learner=name, epsilon=4.0).fit(rows, y)
+        assert np.corrcoef(found.predict(rows), y)[0, 1] > 0.5
+    else:
+        found = classifier(learner=name, epsilon=4.0).fit(rows, (y > 0).astype(int))
+        assert (found.predict(rows) == (y > 0)).mean() > 0.7

@@ -30,12 +30,12 @@ class FileUnits(NamedTuple):
 
 @attrs.frozen(eq=False)
 class _Rows(Features):
-    columns: NDArray[np.intp]
+    places: NDArray[np.intp]
     row_wise = True
     linear = True
 
     def __call__(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        return np.hstack([np.ones((encoded.shape[0], 1)), encoded[:, self.columns]])
+        return np.hstack([np.ones((encoded.shape[0], 1)), encoded[:, self.places]])
 
 
 @attrs.frozen(kw_only=True)

@@ -92,7 +92,7 @@ CALLS = (
     ("open_session().count(epsilon=-1)", "epsilon > 0"),
     ("open_session().count(epsilon=np.float64(0.1))", None),
     ("open_session().count()", "epsilon"),
-    ("open_session().count(0.1)", "positional"),
+    ("open_session().count(0.1)", r"Session.count\(\).*epsilon"),
     ("open_session().mean('incom', epsilon=0.1)", "'income'"),
     ("open_session().mean('smoker', epsilon=0.1)", "range.*(age|income)"),
     ("open_session().mean(['age'], epsilon=0.1)", "column.*(name|text)|one column"),

@@ -93,10 +93,10 @@ def test_a_query_says_how_it_is_read_by_what_it_is():
 def test_room_is_refused_before_queries_are_planned_only_if_no_way_of_reading_has_it():
     one = ProjectedMinNorm(features=Identity(), radius=0.5)
     unbounded = attrs.evolve(domain(), exact=None, limit=None)
-    facts = {"adjacency": ADD_REMOVE, "blocks": True, "memory": 116 * 10**6}
+    facts = {"adjacency": ADD_REMOVE, "blocks": True, "memory": 86 * 10**6}
     # Of no declared number, memory counts no records, and blocks count as many as one may hold.
-    assert plan(one, domain=unbounded, **facts).resources.memory < 116 * 10**6
-    with pytest.raises(ResourceError, match="of memory, the limit is 116 MB"):
+    assert plan(one, domain=unbounded, **facts).resources.memory < 86 * 10**6
+    with pytest.raises(ResourceError, match="of memory, the limit is 86 MB"):
         plan(huber(), domain=unbounded, **facts)
 
 

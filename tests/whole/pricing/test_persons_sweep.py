@@ -39,11 +39,13 @@ LEARNERS = {
     "statistics.count, some": {"where": {"a": {"from": 0}}},
     "statistics.count, of: persons": {"of": "persons"},
     "statistics.count, by": {"by": ("a",), "bins": {"a": 3}},
+    "statistics.covariance": {**COLUMN, "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 16}},
     "statistics.distinct, few": {"of": ("a",), "bins": {"a": 2}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 3}, "column": "b"},
     "statistics.histogram": {**COLUMN, "bins": 4},
     "statistics.histogram, of: persons": {**COLUMN, "bins": 4, "of": "persons"},
+    "statistics.marginals": {"columns": ("a", "b"), "bins": {"a": 2, "b": 3}},
     "statistics.mean": COLUMN,
     "statistics.mean, by": {**COLUMN, "by": ("b",), "bins": {"b": 3}},
     "statistics.mean, clip: person": {**COLUMN, "clip": "person", "counts_for": 2.0},
@@ -65,11 +67,14 @@ LEARNERS = {
 
 APART = {
     "best_of": "a choice among other learners, which are here",
+    "linear.logistic": "needs records that are independent draws",
+    "linear.ols": "needs records that are independent draws",
     "ntk.printed": "needs an assumption",
     "random_features.min_norm": "needs an assumption",
     "statistics.group_errors": "reads predictions of another release",
     "statistics.group_parity": "reads predictions of another release",
     "statistics.group_rates": "reads predictions of another release",
+    "statistics.prediction_interval": "reads predictions of another release",
     "statistics.private_groups": "its mechanism counts on one record",
     "statistics.private_keys": "its mechanism counts on one record",
 }
