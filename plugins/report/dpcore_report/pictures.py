@@ -22,7 +22,7 @@ from dpcore.learning.models.description import Bars, Lines, Matrix, Picture, Poi
 
 MOST_SERIES, MOST_PLACES, MOST_NAMES = 8, 1000, 40
 _WIDTH, _HEIGHT, _ROW = 420.0, 260.0, 18.0  # units of the picture, and of one line in it
-_LETTER = 7.4  # units: a letter of size 13 is seldom wider
+_LETTER = 8.3  # units: words of size 13 are seldom wider, wide letters among them
 _LONGEST = 24  # characters of a name beside a picture
 _WIDEST = 110.0  # units: of a label below an axis
 _TICKS = 5
