@@ -9,7 +9,7 @@ import dpcore
 PACKAGE = Path(dpcore.__file__).parent
 # 300 lines for refusals that say what to do, and checks of types; 550 for prepared columns, 300
 # for sessions.
-MOST_MODULES, MOST_LINES = 178, 24_500
+MOST_MODULES, MOST_LINES = 178, 24_600
 SPEC = """\
 dpcore: 1
 data:
