@@ -378,7 +378,9 @@ class Domain:
         if self.labelled and self.target not in table:
             raise SourceError(f"column {self.target!r} is missing")
         # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
-        is_kept = all(isinstance(table[name], KeptColumn) for name in self.columns if name in table)
+        is_kept = bool(self.columns) and all(
+            name in table and isinstance(table[name], KeptColumn) for name in self.columns
+        )
         features: Any = self._encode_later(table) if is_kept else self.encode(table)
         if not self.labelled:
             return Records(features=features, labels=np.zeros(features.shape[0]))
