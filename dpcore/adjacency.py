@@ -6,8 +6,10 @@ smaller one; anything else is an error. It lives after projection into the domai
 is an l2 distance in encoded coordinates, and datasets are multisets of records.
 
 Its unit is a record, or a person with all their records, of which at most `records` are used
-(`dpcore.records.bounding`). Or it is a place: a list has a known number of places, each of which
-holds a record or the blank one, which contributes nothing. No claim about one unit covers another.
+(`dpcore.records.bounding`). Or it is a row, which is replaced and may be left out before and after
+(`dpcore.domain.conditions`): a person of at most one record. Or it is a place: a list has a known
+number of places, each of which holds a record or the blank one, which contributes nothing. No claim
+about one unit covers another, but that one about rows covers the replacement of a record.
 """
 
 import math
@@ -28,15 +30,15 @@ class Adjacency:
         feature_radius: How far one record's encoded features may move in l2; 0 fixes them,
             `math.inf` lets them move anywhere in the domain.
         label: The label of that same record may change to any other in the domain.
-        unit: Whether all this is said of one record, of all used records of one person at once, or
-            of one place, whose record is there or blank.
+        unit: Whether all this is said of one record, of all used records of one person at once, of
+            one row that may be left out, or of one place, whose record is there or blank.
         records: How many records of one person are used at most; 1 where the unit is a record.
     """
 
     membership: bool
     feature_radius: float
     label: bool
-    unit: Literal["record", "person", "place"] = "record"
+    unit: Literal["record", "person", "row", "place"] = "record"
     records: int = 1
 
     def __attrs_post_init__(self) -> None:
@@ -73,6 +75,22 @@ class Adjacency:
         """
         return attrs.evolve(self, unit="person", records=records)
 
+    def of_rows(self) -> "Adjacency":
+        """The relation between tables of which some rows are left out, each by its own cells.
+
+        Raises:
+            ParameterError: it is neither add/remove nor replace-one: of others nothing is proved.
+        """
+        need(
+            self in (ADD_REMOVE, REPLACE_ONE, REPLACE_ROW),
+            "data.domain.only",
+            "add_remove or replace_one: which rows are left out may change with a row",
+            "adjacency",
+            str(self),
+            "adjacency",
+        )
+        return self if self.membership else REPLACE_ROW
+
     @property
     def of_person(self) -> bool:
         """Whether a person is the unit."""
@@ -80,7 +98,7 @@ class Adjacency:
 
     def __le__(self, other: "Adjacency") -> bool:
         """Whether every pair of neighbours under `self` are neighbours under `other`."""
-        return (
+        return (self == REPLACE_ONE and other == REPLACE_ROW) or (
             # A claim about five records of a person covers three, and never another unit.
             self.unit == other.unit
             and self.records <= other.records
@@ -103,7 +121,12 @@ class Adjacency:
     @property
     def replaces(self) -> bool:
         """Whether neighbours have equally many records, so that their number may be public."""
-        return not (self.membership or self.of_person)
+        return not (self.membership or self.varies)
+
+    @property
+    def varies(self) -> bool:
+        """Whether a unit has any number of records up to `records`, none of them too."""
+        return self.unit in ("person", "row")
 
     def require_presence(self, owner: str, requirement: str) -> None:
         """Raise `ParameterError` of `owner` unless neighbours are with the unit, and without it."""
@@ -196,6 +219,23 @@ class Person(Unit):
         )
 
 
+class Row(Unit):
+    """One row, replaced by any other: before and after, it may be one that is left out."""
+
+    holdout_secret: ClassVar[str] = "how many rows are left out is protected"
+
+    def validate(self) -> None:
+        is_any = attrs.astuple(self.relation) == (False, math.inf, True, "row", 1)
+        need(is_any, "adjacency", "replace_one for rows, one at a time", "unit", "row")
+
+    def words(self) -> tuple[str, str]:
+        return (
+            "replace_row",
+            "in one row, replaced by any other; either may be left out, so that a record is "
+            "replaced, comes or goes",
+        )
+
+
 class Place(Unit):
     """One place of a list, whose record is there or blank."""
 
@@ -210,14 +250,23 @@ class Place(Unit):
         )
 
 
-_UNITS: dict[str, type[Unit]] = {"record": Record, "person": Person, "place": Place}
+_UNITS: dict[str, type[Unit]] = {
+    "record": Record,
+    "person": Person,
+    "row": Row,
+    "place": Place,
+}
 ADD_REMOVE = Adjacency(membership=True, feature_radius=0.0, label=False)
 REPLACE_ONE = Adjacency(membership=False, feature_radius=math.inf, label=True)
+REPLACE_ROW = Adjacency(membership=False, feature_radius=math.inf, label=True, unit="row")
 BLANK_ONE = Adjacency(membership=True, feature_radius=0.0, label=False, unit="place")
 REPLACE_LABEL = Adjacency(membership=False, feature_radius=0.0, label=True)
 
-RELATIONS = {str(relation): relation for relation in (ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL)}
-"""Relations between records that a name says all of, as specs and lists of events write it."""
+UNFRAMED = (ADD_REMOVE, REPLACE_ONE, REPLACE_ROW)
+"""Relations that mean the same in every declared domain."""
+
+RELATIONS = {str(relation): relation for relation in (*UNFRAMED, REPLACE_LABEL)}
+"""Relations that a name says all of, as specs and lists of events write it."""
 
 
 def replace_features(radius: float, *, label: bool) -> Adjacency:

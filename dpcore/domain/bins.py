@@ -62,12 +62,12 @@ class Binned(Categories):
         need(
             places[0] <= numbers.low and numbers.high <= places[-1],
             "bins",
-            f"a first edge at or below {_text(numbers, numbers.low)} and a last one at or above "
-            f"{_text(numbers, numbers.high)}, so that the bins cover the range",
+            f"a first edge at or below {describe_edge(numbers, numbers.low)} and a last one at or "
+            f"above {describe_edge(numbers, numbers.high)}, so that the bins cover the range",
             "bins",
             list(edges)[:8],
         )
-        texts = [_text(numbers, place) for place in places]
+        texts = [describe_edge(numbers, place) for place in places]
         names = [f"[{low}, {high})" for low, high in pairwise(texts)]
         if places[-1] == numbers.high:
             names[-1] = f"{names[-1][:-1]}]"
@@ -149,7 +149,7 @@ class Binned(Categories):
         return f"{self.range.describe()}, in the bins {summary(self.values[: len(self.edges) - 1])}"
 
 
-def _text(numbers: Range, place: float) -> str:
+def describe_edge(numbers: Range, place: float) -> str:
     """An edge as a reader knows it: dates as dates."""
     (cell,) = numbers.written(np.array([place]))
     return cell.removesuffix(" 00:00:00") if isinstance(cell, str) else f"{float(cell):.15g}"

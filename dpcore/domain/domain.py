@@ -23,6 +23,7 @@ from dpcore.checks import describe_type, is_finite, is_integer, need_field, unbo
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.conditions import Condition, require_conditions
 from dpcore.domain.derived import Derived
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
@@ -81,6 +82,9 @@ class Domain:
         derived: How declared columns are made of other cells of the same record, by name. A table
             of records holds what they are made of; whatever else has a column of that name is
             taken to hold what was made.
+        only: What a cell of a declared column must be so that its row counts, by the column's name.
+            Rows that do not count are left out before anything is computed; `exact`, `limit` and
+            the records of one person are of all rows.
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
     """
@@ -95,6 +99,7 @@ class Domain:
     groups: Mapping[str, Column] = attrs.field(factory=dict)
     sampled: Literal["independent", "census"] | int | None = None
     derived: Mapping[str, Derived] = attrs.field(factory=dict)
+    only: Mapping[str, Condition] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         need(
@@ -147,6 +152,7 @@ class Domain:
         for name, derived in self.derived.items():
             is_derived = isinstance(derived, Derived) and name != self._target
             need(is_derived, "domain", "Derived columns, no targets", "derived", name)
+        require_conditions(self.only, self.rules)
         self.raw  # noqa: B018  # refuses inputs that are declared in two ways
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
         for name in ("exact", "limit"):
@@ -175,6 +181,14 @@ class Domain:
             "sampled",
             self.sampled,
         )
+        # A population's size says nothing of how many of it would count.
+        need(
+            not self.only or not is_integer(self.sampled),
+            "domain",
+            "independent or census where rows are left out",
+            "sampled",
+            self.sampled,
+        )
         need_field(
             self.norm is None or (is_finite(self.norm) and self.norm > 0),
             self,
@@ -191,7 +205,8 @@ class Domain:
         grouped = f", groups={self.groups!r}" if self.groups else ""
         drawn = "" if self.sampled is None else f", sampled={self.sampled!r}"
         made = f", derived={self.derived!r}" if self.derived else ""
-        return f"Domain({text}{whose}{grouped}{drawn}{made})"
+        left = f", only={self.only!r}" if self.only else ""
+        return f"Domain({text}{whose}{grouped}{drawn}{made}{left})"
 
     @property
     def labelled(self) -> bool:
@@ -219,12 +234,14 @@ class Domain:
         return self._labels
 
     def relation(self, adjacency: Adjacency) -> Adjacency:
-        """The same relation about whole persons where people are declared, else as it is.
+        """The same relation of persons or rows, where people or conditions are declared.
 
         Raises:
-            ParameterError: people are declared, and it is neither add/remove nor replace-one.
+            ParameterError: they are, and it is neither add/remove nor replace-one.
         """
-        return adjacency if self.people is None else self.people.relation(adjacency)
+        if self.people is not None:
+            return self.people.relation(adjacency)
+        return adjacency.of_rows() if self.only else adjacency
 
     @property
     def rules(self) -> dict[str, Column | Classes]:
@@ -397,16 +414,6 @@ class Domain:
         # A norm scales whole rows.
         makers[0, self.width] = partial(self.encode, table)
         return LaterFeatures((len(table[next(iter(self.columns))]), self.width), makers)
-
-    def misfits(self, table: Table) -> list[tuple[str, int, str]]:
-        """Columns that do not fit: (column, first such row, the rule). For the operator only."""
-        table = self._completed(named(table))
-        violations = []
-        for name, rule in self.rules.items():
-            # Which cells do not fit is private: this goes to the operator alone.
-            if (rows := np.flatnonzero(rule.misfits(table[name]))).size:
-                violations.append((name, int(rows[0]), rule.describe()))
-        return violations
 
     def of_part(self, records: int) -> "Domain":
         """The domain of a part with a public number of records."""

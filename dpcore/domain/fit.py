@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates, Range
+from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
 from dpcore.errors import MisfitError, SourceError
@@ -68,8 +69,11 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
         # What was parsed was derived before.
         table = domain.derive(table) if parsed is None else table
         numbers = domain.parse(table) if parsed is None else parsed
+        mask = rows_that_count(domain.only, domain.rules, table)
         for name, rule in rules.items():
-            for breach, places in _broken_rules(rule, table[name], numbers.get(name, table[name])):
+            for breach, places in _broken_rules(
+                rule, table[name], numbers.get(name, table[name]), mask
+            ):
                 new = Misfit(
                     column=name,
                     rule=breach,
@@ -91,13 +95,19 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     return Fit(records=records, misfits=tuple(listed))
 
 
-def _broken_rules(rule: Any, cells: Any, parsed: Any) -> Iterator[tuple[str, NDArray[np.intp]]]:
+def _broken_rules(
+    rule: Any, cells: Any, parsed: Any, mask: NDArray[np.bool_] | None
+) -> Iterator[tuple[str, NDArray[np.intp]]]:
     """Every rule that some cells break, and where they stand.
 
     Args:
         parsed: The cells as `Domain.parse` leaves them; the texts alone tell why one does not fit.
+        mask: Of the rows that count; None where every row does.
     """
-    if not (is_misfit := rule.misfits(parsed)).any():
+    is_misfit = rule.misfits(parsed)
+    # Nothing is computed from a row that is left out, so that it may hold anything.
+    is_misfit = is_misfit if mask is None else is_misfit & mask
+    if not is_misfit.any():
         return
     # Kinds are disjoint, so that every misfit is counted once.
     is_empty = is_misfit & empty(cells)

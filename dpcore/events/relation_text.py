@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, NoReturn, cast
 
-from dpcore.adjacency import RELATIONS, Adjacency, replace_features
+from dpcore.adjacency import RELATIONS, REPLACE_ROW, Adjacency, replace_features
 from dpcore.checks import describe_type, require_keys
 from dpcore.errors import (
     ContractError,
@@ -58,7 +58,7 @@ def read_number(text: object) -> float:
 def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
     """The relation as JSON-ready data; an unbounded radius is null.
 
-    Only a relation of persons has a unit.
+    Only a relation of persons or rows has a unit.
 
     Raises:
         ContractError: it is about places: no ledger has such records.
@@ -67,7 +67,7 @@ def write_adjacency(adjacency: Adjacency) -> dict[str, Any]:
         adjacency.unit != "place", ContractError, f"a ledger cannot store a claim about {adjacency}"
     )
     unbounded = math.isinf(adjacency.feature_radius)
-    unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.of_person else {}
+    unit = {"unit": adjacency.unit, "records": adjacency.records} if adjacency.varies else {}
     return {
         "membership": adjacency.membership,
         "radius": None if unbounded else write_number(adjacency.feature_radius),
@@ -85,6 +85,8 @@ def read_adjacency(data: object) -> Adjacency:
     # no other set of keys: an unknown key could limit what the claim is about
     if not isinstance(data, dict) or not (data.keys() == _PLAIN or data.keys() == _OF_PERSONS):
         refuse("an adjacency", data)
+    if data == write_adjacency(REPLACE_ROW):
+        return REPLACE_ROW
     if "unit" in data and data["unit"] != "person":
         refuse("a person as the unit", data["unit"])
     if not (isinstance(data["membership"], bool) and isinstance(data["label"], bool)):
@@ -97,7 +99,7 @@ def read_adjacency(data: object) -> Adjacency:
 
 
 def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The relation in a lock: its own fields, and of persons how many records, which stand later.
+    """The relation in a lock: its own fields, and how many records its unit has, which stand later.
 
     Null stands for an unbounded radius.
     """
@@ -107,7 +109,8 @@ def lock_adjacency(adjacency: Adjacency) -> tuple[dict[str, Any], dict[str, Any]
         "feature_radius": None if math.isinf(radius) else radius,
         "label": adjacency.label,
     }
-    return fields, {"persons": adjacency.records} if adjacency.of_person else {}
+    key = "persons" if adjacency.of_person else "rows"
+    return fields, {key: adjacency.records} if adjacency.varies else {}
 
 
 def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
@@ -118,7 +121,8 @@ def unlock_adjacency(data: Mapping[str, Any]) -> Adjacency:
         ValueError: a field holds what no relation has.
     """
     radius = data["feature_radius"]
-    return _relation(data, math.inf if radius is None else float(radius), "persons")
+    relation = _relation(data, math.inf if radius is None else float(radius), "persons")
+    return relation.of_rows() if "rows" in data else relation
 
 
 def _relation(data: Mapping[str, Any], radius: float, persons: str) -> Adjacency:

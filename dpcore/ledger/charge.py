@@ -5,7 +5,7 @@ from typing import Any
 
 import attrs
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.adjacency import UNFRAMED
 from dpcore.checks import probability
 from dpcore.errors import need
 from dpcore.events.base import Event
@@ -44,7 +44,7 @@ class Charge:
             need(is_count, "Charge", "integer counts >= 1", "count", count)
             # A radius or a label has no meaning without the domain that declares its unit.
             need(
-                self.frame or event.adjacency in (ADD_REMOVE, REPLACE_ONE),
+                self.frame or event.adjacency in UNFRAMED,
                 "Charge",
                 f"a frame for events under {event.adjacency}",
                 "frame",
@@ -59,7 +59,7 @@ class Charge:
     @property
     def framed(self) -> bool:
         """Whether some event's relation depends on the frame."""
-        return any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in self.events)
+        return any(event.adjacency not in UNFRAMED for event, _ in self.events)
 
     def written(self, catalogue: Catalogue) -> dict[str, Any]:
         """The charge as JSON-ready data.

@@ -4,7 +4,7 @@ import math
 
 import attrs
 
-from dpcore.adjacency import Adjacency
+from dpcore.adjacency import REPLACE_ROW, Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.domain.people import require_unit
 from dpcore.errors import ParameterError, need
@@ -19,26 +19,38 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
     """The domain of what the learners see, after the hold-out is taken away.
 
     Under a replacement relation the count is exact and public; under add/remove every record is
-    kept by a coin of its own and only an upper bound survives.
+    kept by a coin of its own and only an upper bound survives. So it does where rows are left out:
+    a public number is that of all rows, and how many of them count is private.
 
     Raises:
         ParameterError: the unit or the count does not fit the adjacency, or a part would be empty.
     """
     require_unit(domain.people, adjacency)
-    if domain.groups:
-        domain = attrs.evolve(domain, groups={})  # learners never see them
+    relation = domain.relation(adjacency)
+    need(
+        adjacency == relation,
+        "data.domain.only",
+        f"{relation}: rows are left out",
+        "adjacency",
+        str(adjacency),
+        "adjacency",
+    )
+    if domain.groups or domain.only:
+        # Learners never see them; the conditions on rows are met by then.
+        domain = attrs.evolve(domain, groups={}, only={})
     # Where a record or person may come or go, their exact number would tell of them.
     if not adjacency.replaces:
         secret = adjacency.privacy_unit.count_secret
         need(
-            domain.exact is None,
+            domain.exact is None or adjacency == REPLACE_ROW,
             str(adjacency),
             f"records: private, or {{at_most: ...}}: {secret}",
             "records",
             domain.exact,
             "data.domain",
         )
-        return domain
+        is_private = domain.exact is None
+        return domain if is_private else attrs.evolve(domain, exact=None, limit=domain.exact)
     # Replacing a record keeps their number, so that bounds may read it.
     if domain.exact is None:
         raise ParameterError(

@@ -243,9 +243,14 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
     rules = ", ".join(
         f"{name}: {column.describe()}{made.get(name, '')}" for name, column in domain.read.items()
     )
+    left = [
+        f"{name}: {condition.describe(domain.rules[name])}"
+        for name, condition in domain.only.items()
+    ]
+    only = [f"rows count only with {', '.join(left)}; others are left out"] if left else []
     # Bounds hold for records in the domain alone: the premise says how they got there.
     fits = (
-        f"every record fits the declared columns ({rules})"
+        f"every record {'that counts ' if left else ''}fits the declared columns ({rules})"
         if on_invalid == "refuse"
         else f"the declared columns ({rules}), into which every record is mapped"
     )
@@ -254,12 +259,12 @@ def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
         if domain.people is None
         else (domain.people.premise, " that are used")
     )
-    count = []
+    count, rows = [], "rows, counted or left out" if left else "records"
     if domain.exact is not None:
-        count = [f"there are exactly {domain.exact} records"]
+        count = [f"there are exactly {domain.exact} {rows}"]
     elif domain.limit is not None:
-        count = [f"there are at most {domain.limit} records{qualifier}"]
-    return (fits, *count, unit)
+        count = [f"there are at most {domain.limit} {rows}{qualifier}"]
+    return (fits, *only, *count, unit)
 
 
 def _room(request: Request) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 r"""Claims about units: what theorems about one record say of the unit that a run protects.
 
 A record, or a place, is what a theorem speaks of. For a person one of two more is needed: a path
-over their records, or a sum that clips persons.
+over their records, or a sum that clips persons. A row that may be left out is a person of at most
+one record: replaced, it is one step of either kind, and the larger bound counts.
 
 Bounds of persons: what a theorem about one record says of one person with at most k records.
 
@@ -63,7 +64,7 @@ Claim = AnySensitivity | Refused
 
 def bound_relation(adjacency: Adjacency) -> Adjacency:
     """The relation of a theorem's own step: of a person's records, one that comes or goes."""
-    return ADD_REMOVE if adjacency.of_person else adjacency
+    return ADD_REMOVE if adjacency.varies else adjacency
 
 
 def unit_claim(
@@ -78,16 +79,16 @@ def unit_claim(
     """
     if clips_persons(query):
         return of_clipped_persons(query, learner, adjacency, claim)
-    return of_persons(query, adjacency, claim) if adjacency.of_person else claim(adjacency)
+    return of_persons(query, adjacency, claim) if adjacency.varies else claim(adjacency)
 
 
 def explain_unpriced(adjacency: Adjacency, mechanism: AnyMechanism) -> str:
     """Why a mechanism's event does not hold for the unit, or empty."""
-    if mechanism.by_person or not adjacency.of_person:
+    if mechanism.by_person or not adjacency.varies:
         return ""
     return (
-        f"no claim about persons is proved for mechanism {type(mechanism).__name__}, which "
-        f"counts on what one record changes"
+        f"no claim about {_many(adjacency)} is proved for mechanism {type(mechanism).__name__}, "
+        f"which counts on what one record changes"
     )
 
 
@@ -96,16 +97,20 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
 
     Args:
         query: As planned.
-        adjacency: The run's, of a person.
+        adjacency: The run's, of a person or of a row.
         claim: The bound's answer under a relation about one record; it may raise `UndeclaredError`.
     """
     if query.sampling is not None and not query.sampling.by_person:
         return Refused(
             f"{type(query.sampling).__name__} draws records, and no claim is proved for a person "
             f"who has several of them"
+            if adjacency.of_person
+            else f"{type(query.sampling).__name__} draws records, and no claim is proved for one "
+            f"that may be left out: under add_remove there may be one"
         )
     # Every path starts with records that are taken away, one by one.
-    removal = _check_step(_ask_bound(claim, ADD_REMOVE), ADD_REMOVE)
+    many = _many(adjacency)
+    removal = _check_step(_ask_bound(claim, ADD_REMOVE, adjacency), ADD_REMOVE, many)
     if isinstance(removal, Refused):
         return removal
     steps = adjacency.records
@@ -113,7 +118,7 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
         return _take_steps(removal, steps, adjacency)
     # k records are taken away and k others put there.
     by_removal = _take_steps(removal, 2 * steps, adjacency)
-    replacement = _check_step(_ask_bound(claim, REPLACE_ONE), REPLACE_ONE)
+    replacement = _check_step(_ask_bound(claim, REPLACE_ONE, adjacency), REPLACE_ONE, many)
     if isinstance(replacement, Refused):
         return by_removal
     # Or pairs are replaced, and the rest comes or goes: no step is longer than the larger bound.
@@ -135,28 +140,34 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
     )
 
 
-def _ask_bound(claim: Callable[[Adjacency], Claim], relation: Adjacency) -> Claim:
+def _many(adjacency: Adjacency) -> str:
+    return "persons" if adjacency.of_person else "rows that may be left out"
+
+
+def _ask_bound(
+    claim: Callable[[Adjacency], Claim], relation: Adjacency, adjacency: Adjacency
+) -> Claim:
     try:
         return claim(relation)
     except UndeclaredError as error:
+        reason = "a person is the unit" if adjacency.of_person else "rows are left out"
         return Refused(
-            f"{error.message}; where a person is the unit it is private, and no bound that needs "
-            f"it holds"
+            f"{error.message}; where {reason} it is private, and no bound that needs it holds"
         )
 
 
-def _check_step(claim: Claim, relation: Adjacency) -> Sensitivity | Refused:
+def _check_step(claim: Claim, relation: Adjacency, many: str) -> Sensitivity | Refused:
     """A claim about one record of which several steps can be made."""
     if isinstance(claim, Refused):
-        return Refused(f"{claim.reason} (of one record, {relation}; persons need that)")
+        return Refused(f"{claim.reason} (of one record, {relation}; {many} need that)")
     if not claim.adjacency.covers(relation):
-        return Refused(f"it holds for {claim.adjacency}; persons need {relation}")
+        return Refused(f"it holds for {claim.adjacency}; {many} need {relation}")
     if not isinstance(claim, Sensitivity):
         return Refused("a law over the order of records says nothing of several records at once")
     # The datasets between the ends are nobody's data: no assumption about data holds of them.
     if not isinstance(claim.validity, WorstCase):
         return Refused(
-            "persons need a worst case: what is between their records' steps need not satisfy "
+            f"{many} need a worst case: what is between their records' steps need not satisfy "
             "what this bound rests on"
         )
     if claim.distance not in _NORMS:
@@ -181,7 +192,8 @@ def _take_steps(claim: Sensitivity, steps: int, adjacency: Adjacency) -> Sensiti
     # Any two outputs are within twice the bound, by way of 0, whatever lies between them.
     if claim.covers_fallback and claim.range is None:
         steps = min(steps, 2)
-    path = f"{steps} times, a path over the records of one person" if steps > 1 else "one record"
+    of_unit = "of one person" if adjacency.of_person else "before and after"
+    path = f"{steps} times, a path over the records {of_unit}" if steps > 1 else "one record"
     value = times(claim.value, steps)
     if claim.diameter is not None and claim.diameter < value:
         value, path = claim.diameter, "the diameter of all outputs, whatever a person has"

@@ -57,6 +57,22 @@ class PersonCodes:
     codes: NDArray[np.int32]
     persons: int
 
+    @classmethod
+    def of_rows(cls, count: int) -> "PersonCodes":
+        """Every row is used, and is nobody else's."""
+        return cls(codes=np.arange(count, dtype=np.int32), persons=count)
+
+    def only(self, mask: NDArray[np.bool_] | None) -> "PersonCodes":
+        """Without the places where `mask` is not true; all of them if there is none.
+
+        Raises:
+            SourceError: it is about another number of places.
+        """
+        if mask is None:
+            return self
+        need(mask.size == self.codes.size, SourceError, "the columns are not equally long")
+        return attrs.evolve(self, codes=np.where(mask, self.codes, np.int32(NOBODY)))
+
     @property
     def rows(self) -> NDArray[np.intp]:
         """The places of the used records, ascending."""

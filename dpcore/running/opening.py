@@ -15,22 +15,22 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
+from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table, kind_of_cells
 from dpcore.domain.fit import require_fit, require_fit_of_batch
-from dpcore.domain.people import People
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError, need
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
-from dpcore.records.bounding import Bounding, bounded
+from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
 from dpcore.records.intake import require_type
 from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
-from dpcore.records.source import HANDED_OVER, Columns, Part, Source, TableSource
+from dpcore.records.source import HANDED_OVER, BoundedPart, Columns, Part, Source, TableSource
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied
@@ -154,13 +154,18 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records, persons, coins, rows = domain.project(parsed), None, None, np.arange(0)
+    records = domain.project(parsed)
+    used = PersonCodes.of_rows(len(records))
     if domain.people is not None:
-        usage = bounded(table[domain.people.column], domain.people.records, _tags(secret))
-        persons, coins, rows = usage.codes[usage.rows], usage.persons, usage.rows
+        used = bounded(table[domain.people.column], domain.people.records, _tags(secret))
+    _require_count(domain, used.rows.size)
+    # Which of a person's records are used was decided among all of them.
+    used = used.only(rows_that_count(domain.only, domain.rules, table))
+    rows, owners = used.rows, used.codes[used.rows]
+    if domain.people is not None or domain.only:
+        persons = None if domain.people is None else owners
         records = attrs.evolve(records.take(rows), persons=persons)
     count = len(records)
-    _require_count(domain, count)
     # A secret order: learners that read in file order, or blocks, get no information from places.
     order = secret.runtime("shuffle").permutation(count)
     if request.adjacency.replaces:
@@ -171,16 +176,15 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         # The number of records is private, so each record, or each person, gets one coin: a
         # neighbour changes one side of the split alone. A cut at a share of the count would move
         # other records when one is added.
-        is_out = secret.runtime("split").uniform(coins or count) < request.holdout
-        is_out = (is_out if persons is None else is_out[persons])[order]
+        is_out = secret.runtime("split").uniform(used.persons) < request.holdout
+        is_out = is_out[owners][order]
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
     held, labels = _NONE, records.labels[holdout]
     if request.holdout:
-        places = holdout if persons is None else rows[holdout]
         held = HoldOutInMemory(
-            {name: cells(table[name])[places] for name in domain.rules},
+            {name: cells(table[name])[rows[holdout]] for name in domain.rules},
             domain.uncentre(labels) if domain.labelled else labels,
         )
     return Opened(train=records.take(train), held=held)
@@ -204,8 +208,8 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     # A source that is longer than declared stops while it is read, not after it filled the disk.
     parts = _bound_parts(source_parts, domain)
     encoding = _encoding(request)
-    if domain.people is not None:
-        return _open_persons(request, domain.people, parts, secret, engine)
+    if domain.people is not None or domain.only:
+        return _open_watched(request, parts, secret, engine)
     # Places in the source are counts of parts added up, so the same secret words name the same
     # records here and on every machine.
     counts = engine.load(parts, encoding)
@@ -223,19 +227,24 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     return Opened(train=train, held=held)
 
 
-def _open_persons(
-    request: Request, people: People, parts: Sequence[Part], secret: SecretCoins, engine: Engine
+def _open_watched(
+    request: Request, parts: Sequence[Part], secret: SecretCoins, engine: Engine
 ) -> Opened:
-    """Open a source where a person is the unit: read identifiers too, bound persons at the end."""
-    domain, bounding = request.domain, Bounding(people.records, _tags(secret))
-    # The identifiers are read in this process as the records pass; the engine keeps none of them.
-    watched_parts = [_Watched(part, people.column, bounding) for part in parts]
+    """Open a source whose records are not all used: of a person too many, or rows left out."""
+    domain, people, masks = request.domain, request.domain.people, list[NDArray[np.bool_]]()
+    bounding = None if people is None else Bounding(people.records, _tags(secret))
+    # Identifiers and conditions are read in this process as the records pass; the engine keeps no
+    # identifier.
+    watched_parts = [_Watched(part, domain, bounding, masks) for part in parts]
     counts = engine.load(watched_parts, _encoding(request))
     # Bounding needs all identifiers, so it is decided after the load; records that are over a
-    # person's bound stay in the engine but take part in nothing.
-    used = bounding.used(sum(counts))
+    # person's bound, and rows that are left out, stay in the engine but take part in nothing.
+    places = sum(counts)
+    used = PersonCodes.of_rows(places) if bounding is None else bounding.used(places)
     _require_count(domain, used.rows.size)
+    used = used.only(np.concatenate(masks) if masks else None)
     # One coin per person, in the order in which persons first appear: persons are held out whole.
+    # Where a row is the unit, each has a coin of its own.
     is_out = np.zeros(used.persons, dtype=np.bool_)
     held: HoldOut = _NONE
     if request.holdout:
@@ -247,7 +256,7 @@ def _open_persons(
         places=sum(counts),
         count=used.rows.size - len(held),
         split=OfPersons(used, ~is_out),
-        used=used,
+        used=None if people is None else used,
     )
     return Opened(train=train, held=held)
 
@@ -282,50 +291,30 @@ def _gather(parts: Sequence[Part]) -> Table:
 
 
 @attrs.frozen(eq=False, repr=False)
-class _Bounded(Part):
-    """A part that ends where there are more records than are declared of the whole source."""
-
-    part: Part
-    upper_bound: int
-    column: str
-
-    @property
-    def stays(self) -> bool:
-        """Whether the part that this one wraps stays in this process."""
-        return self.part.stays
-
-    def batches(self) -> Iterator[Columns]:
-        count = 0
-        for batch in self.part.batches():
-            columns = named(batch)
-            count += len(cells(columns[self.column])) if self.column in columns else 0
-            # The declared limit is public and is in the message; by how much the source exceeds it
-            # is not.
-            if count > self.upper_bound:
-                raise SourceError(f"more than the {self.upper_bound} records that are declared")
-            yield batch
-
-
-@attrs.frozen(eq=False, repr=False)
 class _Watched(Part):
-    """A part whose identifiers go to a bounding as they are read, in the order of the source."""
+    """A part that tells, as it is read in the order of the source, whose its rows are, and which
+    of them count."""
 
     part: Part
-    column: str
-    bounding: Bounding
+    domain: Domain
+    bounding: Bounding | None
+    masks: list[NDArray[np.bool_]]
 
     @property
     def stays(self) -> bool:
-        """Yes: the identifiers go to a bounding that this process holds."""
+        """Yes: what it tells goes to objects that this process holds."""
         return True
 
     def batches(self) -> Iterator[Columns]:
         for batch in self.part.batches():
-            columns = named(batch)
-            if self.column not in columns:
-                raise SourceError(f"column {self.column!r} is missing")
-            # Added batch by batch, so the order of identifiers is that of the places of records.
-            self.bounding.add(columns[self.column])
+            columns = _require_columns(self.domain, batch)
+            # Told batch by batch, so the order is that of the places of records.
+            if self.bounding is not None and self.domain.people is not None:
+                self.bounding.add(columns[self.domain.people.column])
+            table = self.domain.derive(columns)
+            mask = rows_that_count(self.domain.only, self.domain.rules, table)
+            if mask is not None:
+                self.masks.append(mask)
             yield columns
 
 
@@ -335,7 +324,7 @@ def _bound_parts(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
     return (
         parts
         if upper_bound is None
-        else [_Bounded(part, upper_bound, _counting_column(domain)) for part in parts]
+        else [BoundedPart(part, upper_bound, _counting_column(domain)) for part in parts]
     )
 
 

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.adjacency import UNFRAMED
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
@@ -349,7 +349,7 @@ class Plan(Shown):
         # Two charges against one ledger add up only if neighbours mean the same in both. By adding
         # or replacing records they do; other relations need the declared domain as their frame.
         declared = domain.people or attrs.evolve(domain, exact=None, limit=None, sampled=None)
-        needs_frame = any(event.adjacency not in (ADD_REMOVE, REPLACE_ONE) for event, _ in events)
+        needs_frame = any(event.adjacency not in UNFRAMED for event, _ in events)
         return Charge(
             events=events,
             failures=failure_over_coins(asks),

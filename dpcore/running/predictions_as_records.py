@@ -70,8 +70,11 @@ def evaluated_domain(
         columns[SCORE] = Range(0.0, 1.0)
     # The number of held-out records follows from two public numbers; where the count is private it
     # stays undeclared.
-    exact = None if domain.exact is None else held_out(domain.exact, share)
-    return attrs.evolve(domain, columns=columns, groups={}, norm=None, exact=exact)
+    exact = held_out(domain.records, share) if adjacency.replaces else None
+    limit = None if adjacency.replaces else domain.at_most
+    # What is held out are rows that count, so that no condition is left.
+    of_all = attrs.evolve(domain, columns=columns, groups={}, norm=None, only={})
+    return attrs.evolve(of_all, exact=exact, limit=limit)
 
 
 def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:

@@ -33,7 +33,8 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
             or there are none, or too many.
     """
     # The columns alone are shared with the private records: not their number, nor whose they are.
-    plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={})
+    # Conditions are for private rows: of public ones, all count.
+    plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={}, only={})
     admitted = admit_to(plain, table, "refuse")
     columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
     records = Encoding(domain=plain, refuse=True)(columns)
@@ -102,7 +103,7 @@ def require_apart(schedule: Schedule, table: Table | Source) -> None:
 
 def _digest(domain: Domain, table: Table) -> str:
     # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
-    plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={})
+    plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={}, only={})
     records = Encoding(domain=plain, refuse=False)(table)
     # It stands in locks: a format of its own, whatever else digests look like.
     digest = hashlib.sha256()

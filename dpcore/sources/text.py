@@ -21,7 +21,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     """
     # Points are public, so that a misfit may be named, and is refused.
     declared = reading(domain, folder, layout, refuse=True).of_points(
-        attrs.evolve(domain, target=None, labels=None, groups={}, people=None).raw
+        attrs.evolve(domain, target=None, labels=None, groups={}, people=None, only={}).raw
     )
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)

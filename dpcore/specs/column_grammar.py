@@ -137,6 +137,23 @@ COLUMN_SCHEMA: dict[str, Any] = {
 }
 
 
+_END = {"type": ["number", "string"], "description": "A number, or a date such as 2020-01-31."}
+
+CONDITION_SCHEMA: dict[str, Any] = {
+    "description": "present, a list of categories, or {from: LOW, below: HIGH}.",
+    "anyOf": [
+        {"const": "present"},
+        {"type": "array", "items": {"type": ["string", "number", "boolean"]}, "minItems": 1},
+        {
+            "type": "object",
+            "properties": {"from": _END, "below": _END},
+            "minProperties": 1,
+            "additionalProperties": False,
+        },
+    ],
+}
+
+
 class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
     """`{range: [low, high], default: number}`.
 
@@ -195,6 +212,18 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
     missing: bool = False
     bins: Literal["week", "month", "year"] | list[str] | None = None
     of: Text | None = None
+
+
+class Between(Struct, frozen=True, forbid_unknown_fields=True, rename={"low": "from"}):
+    """`{from: LOW, below: HIGH}`: which numbers or dates a condition is about.
+
+    Args:
+        low: The least that counts.
+        below: The least that no longer counts.
+    """
+
+    low: float | str | None = None
+    below: float | str | None = None
 
 
 class ListedColumn(Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.conditions import Condition, range_of
 from dpcore.domain.derived import (
     COPY,
     DAYS_BETWEEN,
@@ -26,6 +27,7 @@ from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, need
 from dpcore.records.cells import day
 from dpcore.specs.column_grammar import (
+    Between,
     CategoriesColumn,
     DatesColumn,
     ListedColumn,
@@ -110,6 +112,29 @@ def derivation(node: Node) -> Derived | None:
     need(len(keys) == 1, SpecError, f"needs one of {', '.join(keys)}, not two", key=keys[-1])
     inputs = node.mapping[keys[0]].plain()
     return Derived(_OPERATIONS[keys[0]], tuple([inputs] if isinstance(inputs, str) else inputs))
+
+
+def condition(node: Node, rule: Any) -> Condition:
+    """What a cell of a declared column must be so that its row counts.
+
+    Args:
+        rule: Of the column.
+
+    Raises:
+        SpecError: it has none of the forms.
+    """
+    way = "needs present, a list of categories, or {from: LOW, below: HIGH}"
+    need(node.value not in ([], {}), SpecError, way)
+    if node.value == "present":
+        return Condition()
+    if isinstance(node.value, list):
+        return Condition(values=tuple(_text(entry.value) for entry in node.value))
+    text = convert(node, Between)
+    is_dates = isinstance(range_of(rule), Dates)
+    low, high = (
+        day(end) if is_dates and end is not None else end for end in (text.low, text.below)
+    )
+    return Condition(cast(Any, low), cast(Any, high))
 
 
 def _text(value: Any) -> Any:

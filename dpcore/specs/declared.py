@@ -1,7 +1,7 @@
 """What a spec declares: columns, counts, adjacency and budget, from located YAML to objects."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 import attrs
 
@@ -10,12 +10,13 @@ from dpcore.adjacency import RELATIONS, Adjacency, replace_features
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Range
+from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, map_below, need, shown
 from dpcore.plan.parts import part_domain
-from dpcore.specs.columns import declared_column, derivation
+from dpcore.specs.columns import condition, declared_column, derivation
 from dpcore.specs.grammar import (
     AtMost,
     BudgetText,
@@ -139,6 +140,7 @@ def _domain(here: Node, data: DataText) -> Domain:
     features = map_below(declared_column, columns.mapping.items(), "columns")
     group_columns = _groups(here, [*features, data.target])
     records = domain.records
+    rules = {**features, **group_columns, **({data.target: labels} if data.target else {})}
     return Domain(
         columns=features,
         target=data.target,
@@ -156,7 +158,26 @@ def _domain(here: Node, data: DataText) -> Domain:
             for name, column in node.mapping.items()
             if (derived := derivation(column)) is not None
         },
+        only=_only(here, rules),
     )
+
+
+def _only(here: Node, rules: Mapping[str, Any]) -> dict[str, Condition]:
+    """`data.domain.only`.
+
+    Raises:
+        SpecError: at a column that is not declared, or a condition of no form.
+    """
+    if "only" not in here.mapping:
+        return {}
+    conditions, node = {}, child(here, "only")
+    need(isinstance(node.value, dict) and node.value, SpecError, "needs columns", "only")
+    for name, entry in node.mapping.items():
+        with below("only", name):
+            way = "needs a declared column: list it under groups where it is no feature"
+            need(name in rules, SpecError, way)
+            conditions[name] = condition(entry, rules[name])
+    return conditions
 
 
 def _groups(here: Node, reserved_names: Sequence[str | None]) -> dict[str, Column]:

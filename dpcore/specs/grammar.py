@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from dpcore.specs.column_grammar import COLUMN_SCHEMA, Text
+from dpcore.specs.column_grammar import COLUMN_SCHEMA, CONDITION_SCHEMA, Text
 
 Premise = Annotated[
     str, Meta(min_length=1, max_length=400, pattern="^[ -~]+$", extra={"needs": "one line of text"})
@@ -75,6 +75,8 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
             records there are is private.
         sampled: How the records came from a population: `independent` draws, `{of: INT}` draws from
             so many, or a `census`. No guarantee rests on it; intervals about the population do.
+        only: Which rows count, by a declared column each: `present`, a list of categories, or
+            {from: LOW, below: HIGH}. Others are left out before anything is computed.
     """
 
     records: Annotated[int, Meta(ge=1)] | AtMost | Literal["private"]
@@ -95,6 +97,9 @@ class DomainText(Struct, frozen=True, forbid_unknown_fields=True):
         Any, Meta(extra_json_schema={"type": "object", "additionalProperties": COLUMN_SCHEMA})
     ] = None
     sampled: SampledOf | Literal["independent", "census"] | None = None
+    only: Annotated[
+        Any, Meta(extra_json_schema={"type": "object", "additionalProperties": CONDITION_SCHEMA})
+    ] = None
 
 
 class Csv(Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,6 +11,7 @@ import pytest
 
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
+from dpcore.domain.fit import fit
 from dpcore.errors import SourceError
 from dpcore.records.cells import empty, number, numbers
 from dpcore.sources import csv_file
@@ -72,7 +73,7 @@ def told(path, reader, domain, layout, **mode):
         return str(error)
     records = domain.project(table)
     empties = [empty(table[name]).tolist() for name in declared.names]
-    return records.features.tobytes(), records.labels.tobytes(), domain.misfits(table), empties
+    return records.features.tobytes(), records.labels.tobytes(), fit(domain, [table]), empties
 
 
 def by_definition(raw, layout):

@@ -6,6 +6,7 @@ import math
 import pytest
 
 from dpcore import Domain, Range
+from dpcore.domain.fit import fit
 from dpcore.errors import SourceError
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 
@@ -68,11 +69,9 @@ def test_tables_of_other_libraries():
         records = domain.project(frame)
         assert records.features.ravel().tolist() == [-1, 1]
         assert records.labels.tolist() == [0.5, -0.5]
-        assert domain.misfits(frame) == []
+        assert fit(domain, [frame]).misfits == ()
         with pytest.raises(SourceError, match="'b'"):
-            domain.misfits(frame) or Domain(
-                columns={"b": Range(0, 1)}, target="y", labels=Range(0, 1)
-            ).project(frame)
+            Domain(columns={"b": Range(0, 1)}, target="y", labels=Range(0, 1)).project(frame)
 
 
 def texts(column):

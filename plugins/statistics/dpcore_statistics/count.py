@@ -83,11 +83,11 @@ class Count(ByRanges):
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """1 under add/remove; 1 under replacement with a condition, 0 without where n is public.
 
-        Where a person is the unit n is private, and records that are replaced one by one are steps
-        between persons who have fewer and more of them, so that 1 is claimed of them too.
+        Where a person is the unit, or rows are left out, n is private, and a record that is
+        replaced is one step of several between datasets of different size: 1 is claimed of it too.
         """
         # A count of all records is public under replacement; `StatisticBound` then refuses it.
-        count_is_public = not self.where and public.domain.people is None
+        count_is_public = not self.where and public.domain.exact is not None
         # Within a group a replaced record may leave one of two cells for the other one.
         if query.real_size == 2:
             return counts_moved(query.distance)

@@ -314,8 +314,8 @@ class _Search:
 
     def _try(self, attempts: list[Attempt]) -> None:
         start = next(self._stream)
-        # a person's records by turns alike, spread or opposed: sums and clipping fail differently
-        if self._case.adjacency.of_person:
+        # a unit's records by turns alike, spread or opposed: sums and clipping fail differently
+        if self._case.adjacency.varies:
             start = attrs.evolve(start, several=_SEVERAL.get(len(attempts) % _TURN, "same"))
         target = self._targets[int(self._rng.integers(len(self._targets)))]
         attempts.append((self._score(start, target), start, target))

@@ -79,7 +79,7 @@ def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
     behind = np.arange(len(after)) - changed
     is_shared = (behind < 0) | (behind >= count)
     # without the changed rows, the larger dataset must be the smaller one, in its order
-    if adjacency.membership or (adjacency.of_person and len(before) < len(after)):
+    if adjacency.membership or (adjacency.varies and len(before) < len(after)):
         shared_records = after.take(np.flatnonzero(is_shared))
         return len(before) == len(shared_records) and _equal(before, shared_records)
     if len(before) != len(after):
@@ -87,7 +87,7 @@ def are_neighbours(pair: Pair, adjacency: Adjacency) -> bool:
     positions = np.flatnonzero(is_shared)
     if not _equal(before.take(positions), after.take(positions)):
         return False
-    if adjacency.of_person:
+    if adjacency.varies:
         return True
     distance = float(np.linalg.norm(before.features[changed] - after.features[changed]))
     if before.labels[changed] != after.labels[changed] and not adjacency.label:

@@ -70,7 +70,7 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
 
     A label that may not change is kept; features that moved too far are pulled back.
     """
-    if adjacency.of_person:
+    if adjacency.varies:
         return _person(configuration, rows, adjacency)
     raw, labels = _constrain(configuration, rows, adjacency)
     bound = rows.label_bound
@@ -86,7 +86,7 @@ def pair_of(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
 
 
 def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> Pair:
-    """One person with as many records as may be, who comes, or replaces another one."""
+    """One person with as many records as may be, or one row, that comes or replaces another."""
     kinds, base_size = len(configuration.counts), configuration.base_size
     count = _of_one_person(rows, adjacency, base_size)
     base = np.repeat(np.arange(kinds), configuration.counts)
@@ -106,7 +106,8 @@ def _person(configuration: Configuration, rows: Rows, adjacency: Adjacency) -> P
     # spread and opposed records come or go, whatever the relation: a person may have none
     is_joining = adjacency.membership or configuration.several != "same"
     before = base if is_joining else np.insert(base, changed, np.full(count, kinds))
-    return _with_persons(Pair(records.take(before), records.take(after), changed, count), base_size)
+    pair = Pair(records.take(before), records.take(after), changed, count)
+    return _with_persons(pair, base_size) if adjacency.of_person else pair
 
 
 def _of_one_person(rows: Rows, adjacency: Adjacency, base_size: int) -> int:

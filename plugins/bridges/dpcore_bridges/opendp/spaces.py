@@ -12,6 +12,7 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.domain.fit import fit
 from dpcore.errors import AdjacencyError
 from dpcore.records.cells import named
 from dpcore.running.plan import Plan
@@ -50,7 +51,7 @@ def table_domain(plan: Plan) -> OpenDPDomain:
         if any(name not in columns for name in declared.raw):
             return False
         # under `project` any cells are a member's: the run moves them into the domain
-        return not (strict and declared.misfits(declared.derive(columns)))
+        return not (strict and fit(declared, [columns]).misfits)
 
     treatment = "refused" if strict else "projected"
     return user_domain(f"dpcore.Table({declared!r}, what does not fit is {treatment})", member)
