@@ -225,8 +225,13 @@ class Row(Unit):
     holdout_secret: ClassVar[str] = "how many rows are left out is protected"
 
     def validate(self) -> None:
-        is_any = attrs.astuple(self.relation) == (False, math.inf, True, "row", 1)
-        need(is_any, "adjacency", "replace_one for rows, one at a time", "unit", "row")
+        need(
+            attrs.astuple(self.relation) == (False, math.inf, True, "row", 1),
+            "adjacency",
+            "replace_one for rows, one at a time",
+            "unit",
+            "row",
+        )
 
     def words(self) -> tuple[str, str]:
         return (

@@ -104,9 +104,8 @@ def _broken_rules(
         parsed: The cells as `Domain.parse` leaves them; the texts alone tell why one does not fit.
         mask: Of the rows that count; None where every row does.
     """
-    is_misfit = rule.misfits(parsed)
     # Nothing is computed from a row that is left out, so that it may hold anything.
-    is_misfit = is_misfit if mask is None else is_misfit & mask
+    is_misfit = rule.misfits(parsed) & (True if mask is None else mask)
     if not is_misfit.any():
         return
     # Kinds are disjoint, so that every misfit is counted once.

@@ -26,11 +26,10 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         ParameterError: the unit or the count does not fit the adjacency, or a part would be empty.
     """
     require_unit(domain.people, adjacency)
-    relation = domain.relation(adjacency)
     need(
-        adjacency == relation,
+        adjacency == domain.relation(adjacency),
         "data.domain.only",
-        f"{relation}: rows are left out",
+        f"{domain.relation(adjacency)}: rows are left out",
         "adjacency",
         str(adjacency),
         "adjacency",
@@ -49,8 +48,8 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
             domain.exact,
             "data.domain",
         )
-        is_private = domain.exact is None
-        return domain if is_private else attrs.evolve(domain, exact=None, limit=domain.exact)
+        # The public number of all rows bounds that of those which count.
+        return attrs.evolve(domain, exact=None, limit=domain.at_most)
     # Replacing a record keeps their number, so that bounds may read it.
     if domain.exact is None:
         raise ParameterError(

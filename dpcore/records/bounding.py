@@ -57,11 +57,6 @@ class PersonCodes:
     codes: NDArray[np.int32]
     persons: int
 
-    @classmethod
-    def of_rows(cls, count: int) -> "PersonCodes":
-        """Every row is used, and is nobody else's."""
-        return cls(codes=np.arange(count, dtype=np.int32), persons=count)
-
     def only(self, mask: NDArray[np.bool_] | None) -> "PersonCodes":
         """Without the places where `mask` is not true; all of them if there is none.
 

@@ -155,7 +155,8 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     # secret, so the order of the file says nothing about it.
     # Projection maps each record into the domain by itself; every later bound relies on that.
     records = domain.project(parsed)
-    used = PersonCodes.of_rows(len(records))
+    # Where no person is the unit, every row is one of its own.
+    used = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
     if domain.people is not None:
         used = bounded(table[domain.people.column], domain.people.records, _tags(secret))
     _require_count(domain, used.rows.size)
@@ -240,7 +241,11 @@ def _open_watched(
     # Bounding needs all identifiers, so it is decided after the load; records that are over a
     # person's bound, and rows that are left out, stay in the engine but take part in nothing.
     places = sum(counts)
-    used = PersonCodes.of_rows(places) if bounding is None else bounding.used(places)
+    used = (
+        PersonCodes(codes=np.arange(places, dtype=np.int32), persons=places)
+        if bounding is None
+        else bounding.used(places)
+    )
     _require_count(domain, used.rows.size)
     used = used.only(np.concatenate(masks) if masks else None)
     # One coin per person, in the order in which persons first appear: persons are held out whole.

@@ -73,8 +73,9 @@ def evaluated_domain(
     exact = held_out(domain.records, share) if adjacency.replaces else None
     limit = None if adjacency.replaces else domain.at_most
     # What is held out are rows that count, so that no condition is left.
-    of_all = attrs.evolve(domain, columns=columns, groups={}, norm=None, only={})
-    return attrs.evolve(of_all, exact=exact, limit=limit)
+    return attrs.evolve(
+        domain, columns=columns, groups={}, norm=None, only={}, exact=exact, limit=limit
+    )
 
 
 def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:

@@ -123,8 +123,11 @@ def condition(node: Node, rule: Any) -> Condition:
     Raises:
         SpecError: it has none of the forms.
     """
-    way = "needs present, a list of categories, or {from: LOW, below: HIGH}"
-    need(node.value not in ([], {}), SpecError, way)
+    need(
+        node.value not in ([], {}),
+        SpecError,
+        "needs present, a list of categories, or {from: LOW, below: HIGH}",
+    )
     if node.value == "present":
         return Condition()
     if isinstance(node.value, list):

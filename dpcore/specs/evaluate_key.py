@@ -101,7 +101,7 @@ def _require_reader(declaration: Declared) -> None:
         )
     releases = text.releases or ([text.release] if text.release else [])
     need(
-        any(release.of is not None for release in releases),
+        text.evaluate.score or any(release.of is not None for release in releases),
         SpecError,
         "needs metrics, or a release with `of: RELEASE` that tells of the hold-out",
         "evaluate",

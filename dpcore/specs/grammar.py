@@ -234,16 +234,18 @@ class EvaluateText(Struct, frozen=True, forbid_unknown_fields=True):
     """`evaluate`: a look at a private hold-out: for the operator only, or paid for.
 
     Args:
-        holdout: The share of the records that the learners do not see.
+        holdout: The share of the records that the learners do not see, .2 if left out.
         metrics: What is measured on it: components. Left out where releases `of` others tell all.
         private: Pay for the metrics and publish them; without it only the operator sees them.
         by: Columns of categories; the operator sees every metric by the groups that they form.
+        score: The share of the budget that buys every model's error on the hold-out, published.
     """
 
-    holdout: Annotated[float, Meta(gt=0, lt=1)]
+    holdout: Annotated[float, Meta(gt=0, lt=1)] = 0.2
     metrics: Annotated[list[MetricText], Meta(min_length=1)] | None = None
     private: PrivateEvaluation | None = None
     by: Text | Annotated[list[Text], Meta(min_length=1)] | None = None
+    score: Annotated[float, Meta(gt=0, lt=1)] | None = None
 
 
 class SweepText(Struct, frozen=True, forbid_unknown_fields=True):

@@ -8,6 +8,7 @@ import attrs
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, need, shown
+from dpcore.learner import Model, promises
 from dpcore.mechanism import Mechanism
 from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
@@ -47,6 +48,9 @@ def requested(
             from dpcore.plan.paid_evaluation import PrivateLook
 
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
+    all_releases = _releases(points, registry, text.data.public)
+    if text.evaluate and text.evaluate.score:
+        all_releases += _scores(said, all_releases, text.evaluate.score, registry)
     return Request(
         domain=said.domain,
         adjacency=said.adjacency,
@@ -54,7 +58,7 @@ def requested(
         accountant=None
         if text.accountant is None
         else _accountant(child(node, "accountant"), said.adjacency, registry),
-        releases=_releases(points, registry, text.data.public),
+        releases=all_releases,
         separate=len(points) if text.sweep and text.sweep.budget == "each" else 1,
         coins=PublicCoins(text.coins.public) if text.coins else None,
         holdout=said.holdout,
@@ -143,6 +147,40 @@ def _releases(
                 )
                 by_name[release.name] = release
     return tuple(by_name.values())
+
+
+def _scores(
+    said: Declared, plain_releases: tuple[Release, ...], score: float, registry: Registry
+) -> tuple[Release, ...]:
+    """What `evaluate.score` buys: a release of each model's error on the hold-out.
+
+    Args:
+        score: The share of the budget.
+
+    Raises:
+        SpecError: there is no model, or there is a sweep.
+        RegistryError: dpcore-statistics is missing.
+    """
+    models = [r for r in plain_releases if r.of is None and promises(r.learner, Model)]
+    with below("evaluate", "score"):
+        need(
+            models and said.text.sweep is None,
+            SpecError,
+            "needs a release that predicts the target, and no sweep",
+        )
+        learner = registry.component(LEARNER, "statistics.group_errors")
+    # Shares are relative to each other: those of the scores are `score` of all.
+    share = score / (1 - score) * sum(r.share for r in plain_releases) / len(models)
+    return tuple(
+        Release(
+            learner=learner(power=2 if said.domain.classes else 1),
+            mechanism=None,
+            name=f"{model.name}-score",
+            share=share,
+            of=model.name,
+        )
+        for model in models
+    )
 
 
 def _release(node: Node, registry: Registry) -> Release:

@@ -73,7 +73,7 @@ BUDGETS = {
     # epsilon, and each learner as a method.
     # 300 for columns that are prepared: spellings, bins and what is derived.
     # 45 for how records were sampled, and for a second kind of intervals.
-    # 140 for rows that are left out, and for the relation that prices them.
+    # 140 for rows that are left out, the relation that prices them, and scores of models.
     "dpcore": 21_310,
     "attacks": 8_830,  # examinations in stages, cheap laws first; correlated noise on integers;
     # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those

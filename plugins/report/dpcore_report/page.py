@@ -185,6 +185,14 @@ def _fill_page(
         + [("evaluation", *_query({"shape": [], "at_most": 1, **entry})) for entry in plan["look"]],
         releases=[(name, _released(model)) for name, model in run.models.items()],
         right=_percent(curve.right),
+        # Models of which nothing that is published says how wrong they are.
+        unscored=[
+            name
+            for name, model in run.models.items()
+            if isinstance(model, Model)
+            and run.spec.request.look is None
+            and all(release.of != name for release in run.spec.request.releases)
+        ],
         run=run,
         shapes=shapes_of(run.models, _classes(run)),
         tables={

@@ -1,0 +1,142 @@
+"""`evaluate: {score: .02}`: a paid error on the hold-out, under every relation, by definition."""
+
+import numpy as np
+import pytest
+
+import dpcore
+from dpcore.errors import SpecError
+from dpcore.randomness import SecretCoins
+from dpcore.records.source import TableSource
+from dpcore.running.release_context import wide_open
+from dpcore.running.replay_process import HERE
+from dpcore.running.runtime import open_records
+from dpcore.specs.spec import spec_of_text
+from dpcore_report.page import report
+
+SPEC = """\
+dpcore: 1
+data:
+  source: people.csv
+  target: pay
+  domain:
+    records: RECORDS
+    columns: {age: [-1, 1], size: [-1, 1]}
+    target: TARGET
+    ONLY
+adjacency: RELATION
+budget: {epsilon: 2, delta: 1e-6}
+coins: {public: 3}
+releases:
+  - name: model
+    learner:
+      name: linear.sufficient_statistics
+      features: {name: linear.affine, features: identity}
+    mechanism: gaussian
+"""
+CASES = {
+    "add_remove": ("private", ""),
+    "replace_one": ("300", ""),
+    "replace_row": ("300", "only: {age: {from: -0.5}}"),
+}
+
+
+def spec_text(case, target="[0, 10]", tail="evaluate: {score: .02}\n"):
+    records, only = CASES[case]
+    text = SPEC.replace("RECORDS", records).replace("TARGET", target)
+    relation = "replace_one" if case == "replace_row" else case
+    return text.replace("RELATION", relation).replace("    ONLY\n", only and f"    {only}\n") + tail
+
+
+def plan_of(*args, **fields):
+    return spec_of_text(spec_text(*args, **fields), "spec.yaml").price()
+
+
+def people(labels, seed=1):
+    rng = np.random.default_rng(seed)
+    age, size = rng.uniform(-1, 1, (2, 300))
+    score = 5 + 3 * age - size + rng.normal(size=300)
+    pay = np.clip(score, 0, 10) if labels is None else np.array(labels)[(score > 5).astype(int)]
+    return TableSource({"age": age, "size": size, "pay": pay}, premises=())
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("labels", [None, ("no", "yes")])
+def test_the_score_is_the_mean_error_on_the_hold_out(case, labels):
+    plan = plan_of(case, "[0, 10]" if labels is None else "[no, yes]")
+    outcome = plan.run(
+        people(labels), secret=SecretCoins.rehearsal(4), door=wide_open, replaying=HERE
+    )
+    opened = open_records(plan.schedule, people(labels), SecretCoins.rehearsal(4))
+    predicted = outcome.models["model"].predict(opened.holdout)
+    truth = opened.holdout["pay"]
+    error = np.abs(predicted - truth) if labels is None else predicted != truth
+    tables = outcome.models["model-score"].tables
+    # A fifth of the rows that count is held out: by coins where their number is private.
+    assert 30 < error.size < 90
+    assert tables["count"].estimate[0] == pytest.approx(error.size, abs=1e-6)
+    assert tables["error"].estimate[0] == pytest.approx(error.mean(), abs=1e-6)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_score_has_a_bar_and_costs_its_share_inside_the_budget(case):
+    plan = plan_of(case)
+    asks = [ask for entry in plan.schedule.releases for ask in entry.asks.values()]
+    assert plan.guarantee.epsilon <= 2
+    assert [entry.name for entry in plan.schedule.releases] == ["model", "model-score"]
+    weights = [entry.release.share for entry in plan.schedule.releases]
+    assert weights[1] / sum(weights) == pytest.approx(0.02)
+    assert len(asks) == 2
+    table = plan.run(people(None), replaying=HERE).models["model-score"].tables["error"]
+    assert 0 <= table.low[0] <= table.estimate[0] <= table.high[0] <= 10
+
+
+def test_nothing_is_spent_and_nothing_held_out_without_the_key():
+    plan = plan_of("replace_one", tail="")
+    assert plan.request.holdout == 0
+    assert [entry.name for entry in plan.schedule.releases] == ["model"]
+
+
+def test_every_model_has_its_score_and_the_hold_out_may_be_declared():
+    more = "  - {name: other, share: 3, learner: {name: linear.sufficient_statistics, features: identity}, mechanism: gaussian}\n"  # noqa: E501
+    more += "  - {name: n, learner: {name: statistics.mean, column: age}}\n"
+    plan = plan_of("add_remove", tail=f"{more}evaluate: {{score: .1, holdout: .5}}\n")
+    releases = {entry.name: entry.release for entry in plan.schedule.releases}
+    assert [*releases] == ["model", "other", "n", "model-score", "other-score"]
+    assert releases["other-score"].of == "other"
+    assert plan.request.holdout == 0.5
+    shares = [release.share for release in releases.values()]
+    assert sum(shares[3:]) / sum(shares) == pytest.approx(0.1)
+
+
+WRONG = {
+    "score: 0": "evaluate.score",
+    "score: 1": "evaluate.score",
+    "score: .02, private: {epsilon: .1}": "evaluate.private",
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+def test_an_impossible_score_is_refused_where_it_stands(wrong):
+    with pytest.raises(SpecError) as error:
+        plan_of("replace_one", tail=f"evaluate: {{{wrong}}}\n")
+    assert WRONG[wrong] in str(error.value)
+
+
+def test_a_score_of_no_model_or_of_a_sweep_is_refused():
+    text = spec_text("replace_one", tail="")
+    counted = text[: text.index("  - name: model")] + "  - {learner: statistics.histogram}\n"
+    counted = counted.replace("statistics.histogram", "{name: statistics.mean, column: age}")
+    sweep = "sweep: {grid: {releases.0.share: [1, 2]}, budget: divided}\n"
+    for wrong in (counted, text + sweep):
+        with pytest.raises(SpecError, match=r"evaluate.score: needs a release that predicts"):
+            spec_of_text(f"{wrong}evaluate: {{score: .02}}\n", "spec.yaml")
+
+
+@pytest.mark.parametrize("tail", ["", "evaluate: {score: .5}\n"])
+def test_a_report_says_where_no_score_was_bought(tail, tmp_path):
+    spec = tmp_path / "a.yaml"
+    spec.write_text(spec_text("add_remove", tail=tail))
+    table = {name: list(column) for name, column in people(None).table.items()}
+    run = dpcore.run(spec, table=table, runs=tmp_path / "runs")
+    page = report(run.folder).decode()
+    assert ("No score was bought of model." in page) == (not tail)
