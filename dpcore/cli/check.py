@@ -70,7 +70,7 @@ def check(
             from dpcore.cli.verdict import check_lines
 
             for line in check_lines(loaded, spec, plan, lock, budgets):
-                out().print(line, markup=False)
+                out().print(line)
             if data:
                 from dpcore.cli.data_fit_view import show_fit
 
@@ -80,8 +80,8 @@ def check(
         show_bars(out(), plan)
         show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():
-            out().print(f"{name} reads {reads}.", markup=False)
-        out().print(f"A run needs {plan.resources.describe()}.", markup=False)
+            out().print(f"{name} reads {reads}.")
+        out().print(f"A run needs {plan.resources.describe()}.")
         # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
         show_audits(out(), loaded, spec, lock)
         if budgets is not None:
@@ -89,7 +89,6 @@ def check(
                 f"Ledger {budgets.name}: left {budgets.left.describe()}; after this run "
                 f"{budgets.after.describe()}."
                 + (f" Warning: {budgets.warning}." if budgets.warning else ""),
-                markup=False,
             )
         if data:
             from dpcore.cli.data_fit_view import show_fit

@@ -25,20 +25,18 @@ if TYPE_CHECKING:
     from dpcore.cli.layout import Listing, Page
 
 
-def _console(*, stderr: bool) -> Page:
-    from dpcore.cli.layout import Page
-
-    return Page(stderr=stderr)
-
-
 def out() -> Page:
     """The console of standard output, for results alone."""
-    return _console(stderr=False)
+    from dpcore.cli.layout import Page
+
+    return Page(sys.stdout)
 
 
 def err() -> Page:
     """The console of standard error, for progress and hints."""
-    return _console(stderr=True)
+    from dpcore.cli.layout import Page
+
+    return Page(sys.stderr)
 
 
 def columns(
@@ -52,7 +50,7 @@ def columns(
 
 def show_list(table: Listing, where_empty: str) -> None:
     """A table; in place of one without rows, a sentence that says how there come to be some."""
-    out().print(table if table.rows else where_empty, markup=False)
+    out().print(table if table.rows else where_empty)
 
 
 def show_json(data: object) -> None:
@@ -112,7 +110,7 @@ WANTS_JSON: ContextVar[bool] = ContextVar("wants_json", default=False)
 def note(text: str) -> None:
     """A hint on standard error; none where the command is to be quiet."""
     if text and VOLUME.get() is not Volume.QUIET:
-        err().print(f"note: {text}", markup=False)
+        err().print(f"note: {text}")
 
 
 def flush() -> None:

@@ -13,10 +13,10 @@ from dpcore.sources.opening import open_source
 from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from dpcore.cli.layout import Page
 
 
-def show_fit(console: Console, spec: Spec) -> None:
+def show_fit(console: Page, spec: Spec) -> None:
     """Open the data of a spec, and list every column's misfits by rule and count.
 
     Raises:
@@ -24,7 +24,7 @@ def show_fit(console: Console, spec: Spec) -> None:
         SourceError: the data cannot be read, or a run would refuse them.
     """
     result = fit_of_source(spec)
-    console.print(_describe_count(spec, result), markup=False)
+    console.print(_describe_count(spec, result))
     if result.misfits:
         title = "What does not fit. Not private: for the operator alone."
         headings = ("column", "what is wrong", "records", "first record", "needed")

@@ -100,6 +100,6 @@ def copy(name: str, folder: Path, json: bool) -> None:
         for path in files:
             (folder / path.name).write_bytes(path.read_bytes())
             if not json:
-                out().print(str(folder / path.name), markup=False)
+                out().print(str(folder / path.name))
         if json:
             show_json({"copied": [str(folder / path.name) for path in files]})

@@ -4,39 +4,52 @@ A table whose columns do not fit at their longest words is told row by row. Wher
 file, a pipe) nothing has to fit, so that lines stay whole and tables are as wide as they need.
 """
 
+from __future__ import annotations
+
+import os
+import shutil
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, TextIO
 
 import attrs
-from rich import box
 from rich.cells import cell_len
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.table import Table
-from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.console import Console, ConsoleOptions, RenderableType
+    from rich.table import Table
 
 _WIDE = 120  # of what is written to a file
 _BESIDE = 3  # spaces between two columns
 
 
-class Page(Console):
-    """A console that breaks lines between words, and cuts none off."""
+class Page:
+    """Standard output or error: lines break between words, and none is cut off.
 
-    def __init__(self, *, stderr: bool) -> None:
-        super().__init__(stderr=stderr, highlight=False)
-        # A file or a pipe gets whole lines, so that other programs can read them.
-        self.fits = self.is_terminal
-        if not self.fits:
-            self.width = max(self.width, _WIDE)
+    Args:
+        stream: Where it is written; nowhere if None. A file or a pipe gets whole lines, so that
+            other programs can read them, unless FORCE_COLOR says that a terminal shows them.
+    """
 
-    def print(self, *objects: Any, **options: Any) -> None:
-        """As any console, but that a word longer than a line is left to the terminal."""
-        if self.fits:
-            objects = tuple(
-                "\n".join(lines(item, self.width)) if isinstance(item, str) else item
-                for item in objects
-            )
-        super().print(*objects, **{"soft_wrap": True, **options})
+    def __init__(self, stream: TextIO | None) -> None:
+        self._stream = stream
+        is_forced = bool(os.environ.get("FORCE_COLOR"))
+        self.is_terminal = stream is not None and (is_forced or stream.isatty())
+        width = shutil.get_terminal_size().columns
+        self.width = width if self.is_terminal else max(width, _WIDE)
+
+    def print(self, item: str | Listing = "") -> None:
+        """A text or a table; a word longer than a line is left to the terminal."""
+        if isinstance(item, Listing):
+            from rich.console import Console  # a text is told without Rich, whose import is dear
+
+            console = Console(file=self._stream, width=self.width, highlight=False)
+            console.print(item, soft_wrap=True)
+        elif self.is_terminal:
+            print("\n".join(lines(item, self.width)), file=self._stream)
+        else:
+            print(item, file=self._stream)
 
 
 def lines(text: str, width: int) -> list[str]:
@@ -81,8 +94,9 @@ class Listing:
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[RenderableType]:
-        width = options.max_width
-        fits = not isinstance(console, Page) or console.fits
+        from rich.text import Text
+
+        width, fits = options.max_width, console.is_terminal
         if self.title:
             title = "\n".join(lines(self.title, width)) if fits else self.title
             yield Text(title, style="table.title", no_wrap=True, overflow="ignore")
@@ -103,6 +117,10 @@ class Listing:
             yield from self._row_by_row(width)
 
     def _table(self, widths: Sequence[int]) -> Table:
+        from rich import box
+        from rich.table import Table
+        from rich.text import Text
+
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for heading, width in zip(self.headings, widths, strict=True):
             table.add_column(Text(heading), overflow="fold", width=width)
@@ -111,6 +129,8 @@ class Listing:
         return table
 
     def _row_by_row(self, width: int) -> Iterator[RenderableType]:
+        from rich.text import Text
+
         for row in self.rows:
             yield Text()
             for heading, cell in zip(self.headings, row, strict=True):

@@ -78,7 +78,7 @@ def create(
         if json:
             show_json({**_state(book), "file": str(book.journal.path)})
             return
-        out().print(f"Created {book.journal.path}", markup=False)
+        out().print(f"Created {book.journal.path}")
         _show_state(book)
 
 
@@ -143,7 +143,6 @@ def show(name: str, last: int, json: bool) -> None:
         if entries > len(tail):
             out().print(
                 f"{entries - len(tail)} earlier entries: --last, or `dpcore ledger export {name}`",
-                markup=False,
             )
 
 
@@ -166,7 +165,7 @@ def plan(name: str, releases: int, share: tuple[str, ...], json: bool) -> None:
                 {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
             )
             return
-        out().print(f"left: {remaining_budget.describe()}", markup=False)
+        out().print(f"left: {remaining_budget.describe()}")
         headings = ("label", "releases", "each Gaussian, mu", "epsilon", "or each pure, epsilon")
         rows = [
             (
@@ -226,7 +225,6 @@ def verify(name: str, run: tuple[Path, ...], json: bool) -> None:
             return
         out().print(
             f"{verdict.rows} rows, chained and recomputed; the chain ends in {verdict.end}",
-            markup=False,
         )
 
 
@@ -269,6 +267,5 @@ def _show_state(book: Ledger) -> None:
     console.print(
         f"{book.name}: all together ({rounded_up(total.epsilon)}, {rounded_up(total.delta)}) under "
         f"{total.adjacency}, {total.notion} composition",
-        markup=False,
     )
-    console.print(f"left: {book.left().describe()}", markup=False)
+    console.print(f"left: {book.left().describe()}")

@@ -36,8 +36,7 @@ from dpcore.running.plan import Plan
 from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from dpcore.cli.layout import Page
     from dpcore.publish.folder import Run
 
 _SHOWN = 60  # rows of a table; its file holds all
@@ -87,10 +86,10 @@ def reading(plan: Plan) -> dict[str, str]:
     return {scheduled.name: scheduled.reads.describe() for scheduled in plan.schedule.releases}
 
 
-def show_plan(console: Console, guarantee: Guarantee, lock: Lock, plan: Plan | None = None) -> None:
+def show_plan(console: Page, guarantee: Guarantee, lock: Lock, plan: Plan | None = None) -> None:
     """The guarantee in English, what bounds each query, and a table of them with their noise."""
     sources = [] if plan is None else _describe_sources(guarantee, plan)
-    console.print(guarantee.paragraph(4, sources), markup=False)
+    console.print(guarantee.paragraph(4, sources))
     console.print()
     headings = ("release", "query", "shape", "asks", "distance", "sensitivity", "noise")
     rows = [
@@ -111,9 +110,7 @@ def show_plan(console: Console, guarantee: Guarantee, lock: Lock, plan: Plan | N
     for release, queries in lock.plan["releases"].items():
         for query in (query for query in queries if "bands" in query):
             weights = summary(query["bands"])
-            console.print(
-                f"{release}: {query['query']} adds its last sums up, times {weights}", markup=False
-            )
+            console.print(f"{release}: {query['query']} adds its last sums up, times {weights}")
 
 
 def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
@@ -130,15 +127,15 @@ def _describe_sources(guarantee: Guarantee, plan: Plan) -> list[str]:
     return [*proofs, *([f"Sources: {'; '.join(theorems)}."] if theorems else [])]
 
 
-def show_bars(console: Console, plan: Plan) -> None:
+def show_bars(console: Page, plan: Plan) -> None:
     """How wide the error bars of a run will be, where public facts tell it."""
     coins = plan.coins or PublicCoins(0)
     for scheduled in plan.schedule.releases:
         for sentence in scheduled.forecast(coins):
-            console.print(f"{scheduled.name}: {sentence}", markup=False)
+            console.print(f"{scheduled.name}: {sentence}")
 
 
-def show_noise(console: Console, models: Mapping[str, Published]) -> None:
+def show_noise(console: Page, models: Mapping[str, Published]) -> None:
     """The error bars of models that have some, or why they have none; and what bars cover."""
     sentences = {
         name: model.bars.describe()
@@ -146,23 +143,23 @@ def show_noise(console: Console, models: Mapping[str, Published]) -> None:
         if isinstance(model, LinearModel) and model.bars is not UNSTATED
     }
     for name, sentence in sentences.items():
-        console.print(f"{name}: {sentence}", markup=False)
+        console.print(f"{name}: {sentence}")
     # The bars cover the noise of the mechanism alone, not the sampling of records: say so once.
     if any(not sentence.startswith(NONE) for sentence in sentences.values()):
-        console.print(f"95 % intervals; {NOISE_OF_FIT}.", markup=False)
+        console.print(f"95 % intervals; {NOISE_OF_FIT}.")
 
 
-def show_figures(console: Console, tables: Mapping[str, Figures]) -> None:
+def show_figures(console: Page, tables: Mapping[str, Figures]) -> None:
     """Every published table, its numbers with their intervals."""
     for name, figures in tables.items():
         rows = figures.printed_rows()
         console.print(columns(*figures, title=name, rows=rows[:_SHOWN]))
         if len(rows) > _SHOWN:
-            console.print(f"... {len(rows)} rows in all, in {name}.csv", markup=False)
-        console.print(f"{figures.bars}.", markup=False)
+            console.print(f"... {len(rows)} rows in all, in {name}.csv")
+        console.print(f"{figures.bars}.")
 
 
-def show_objects(console: Console, outcome: Run) -> None:
+def show_objects(console: Page, outcome: Run) -> None:
     """What was published that is neither model nor tables, and the titles of all pictures."""
     # As published: an object could tell other arrays now than those that were compared.
     arrays = np.load(io.BytesIO(outcome.files[MODEL]))
@@ -171,30 +168,28 @@ def show_objects(console: Console, outcome: Run) -> None:
             keys = [key for key in arrays if key.startswith(f"{name}.")]
             sizes = ", ".join(f"{key.removeprefix(f'{name}.')} {arrays[key].shape}" for key in keys)
             line = one_line(f"{name}: {type(model).__name__}: {sizes}")
-            console.print(line, markup=False)
+            console.print(line)
     for name, description in outcome.descriptions.items():
         if description.pictures:
             titles = "; ".join(picture.title for picture in description.pictures)
-            console.print(f"{name}: `dpcore report` draws {one_line(titles)}", markup=False)
+            console.print(f"{name}: `dpcore report` draws {one_line(titles)}")
 
 
-def show_bounds(console: Console, spec: Spec, plan: Plan) -> None:
+def show_bounds(console: Page, spec: Spec, plan: Plan) -> None:
     """Per release: how hard its bound was attacked at the versions in use, or never."""
     _show_evidence(console, spec, lambda evidence: evidence.of_bounds(plan, spec.registry))
 
 
-def show_audits(console: Console, spec: Spec, path: Path, lock: Lock) -> None:
+def show_audits(console: Page, spec: Spec, path: Path, lock: Lock) -> None:
     """What audits of exactly this plan found, if there were any."""
     _show_evidence(console, spec, lambda evidence: evidence.of_runs(path, lock))
 
 
-def _show_evidence(
-    console: Console, spec: Spec, lines: Callable[[Evidence], Iterable[str]]
-) -> None:
+def _show_evidence(console: Page, spec: Spec, lines: Callable[[Evidence], Iterable[str]]) -> None:
     for source in spec.registry.known(EVIDENCE):
         with readable_evidence():
             for line in lines(source()):
-                console.print(line, markup=False)
+                console.print(line)
 
 
 @contextlib.contextmanager

@@ -87,11 +87,11 @@ def show(name: str, json: bool) -> None:
             return
         for plugin in installations:
             _metadata(plugin)
-        console.print(f"status:       {_status(registry, name)}", markup=False)
+        console.print(f"status:       {_status(registry, name)}")
         if entry is not None:
-            console.print(f"admitted:     {entry.distribution} {entry.version}", markup=False)
+            console.print(f"admitted:     {entry.distribution} {entry.version}")
             if entry.paper:
-                console.print(f"paper:        {entry.paper}", markup=False)
+                console.print(f"paper:        {entry.paper}")
             _components(entry.provides.to_dict())
 
 
@@ -122,14 +122,14 @@ def _describe(registry: Registry, name: str, installations: list[Installed]) -> 
 
 def _metadata(plugin: Installed) -> None:
     console = out()
-    console.print(f"distribution: {plugin.distribution} {plugin.version}", markup=False)
-    console.print(f"origin:       {plugin.origin}", markup=False)
-    console.print(f"entry point:  {plugin.value}", markup=False)
+    console.print(f"distribution: {plugin.distribution} {plugin.version}")
+    console.print(f"origin:       {plugin.origin}")
+    console.print(f"entry point:  {plugin.value}")
 
 
 def _components(provides: Names) -> None:
     for kind, names in provides.items():
-        out().print(f"{kind + ':':<13} {', '.join(names)}", markup=False)
+        out().print(f"{kind + ':':<13} {', '.join(names)}")
 
 
 @plugins.command()
@@ -172,7 +172,7 @@ def disable(name: str, json: bool) -> None:
         if json:
             show_json({"disabled": name})
         else:
-            out().print(f"{name} is disabled.", markup=False)
+            out().print(f"{name} is disabled.")
 
 
 @plugins.command()
@@ -204,6 +204,6 @@ def new(name: str, kind: str, path: Path, json: bool) -> None:
             show_json({"written": str(folder), "next": steps})
             return
         console = out()
-        console.print(f"Written to {folder}. Next:", markup=False)
+        console.print(f"Written to {folder}. Next:")
         for step in steps:
-            console.print(f"  {step}", markup=False)
+            console.print(f"  {step}")

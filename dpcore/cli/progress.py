@@ -63,7 +63,7 @@ class SlowProgress:
             self._bar.update(self._task, completed=done, total=self._total, description=self._label)
         elif self._lines and time.monotonic() - self._last_line_at >= _EVERY:
             self._last_line_at = time.monotonic()
-            err().print(self._line(self._last_line_at - self._start), markup=False)
+            err().print(self._line(self._last_line_at - self._start))
 
     def _line(self, seconds: float) -> str:
         if not self._total or not self._done:

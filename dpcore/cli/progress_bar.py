@@ -1,5 +1,6 @@
 """A bar of progress: what is done, how long it has taken, and what is left where that is known."""
 
+from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -10,8 +11,6 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.text import Text
-
-from dpcore.cli.console import err
 
 
 class _Count(MofNCompleteColumn):
@@ -37,6 +36,6 @@ def bar() -> Bar:
         _Count(),
         TimeElapsedColumn(),
         _RemainingTime(),
-        console=err(),
+        console=Console(stderr=True),
         transient=True,
     )

@@ -55,7 +55,7 @@ def replay(
             return
         console = out()
         # In the words of its own format: what the folder itself says.
-        console.print(result.files[GUARANTEE_TEXT].decode().rstrip(), markup=False)
+        console.print(result.files[GUARANTEE_TEXT].decode().rstrip())
         console.print()
         if rounding:
             same = "; no version differs, but another processor may round otherwise"
@@ -66,11 +66,9 @@ def replay(
                 f"floats differ by at most {max(rounding.values()):.1e} of the largest magnitude "
                 f"in the same array{reason}. Digits beyond that are not shown to follow from the "
                 f"answers.",
-                markup=False,
             )
         else:
-            console.print(f"{len(equal)} files replay to identical bytes.", markup=False)
+            console.print(f"{len(equal)} files replay to identical bytes.")
         console.print(
             "The model follows from the published answers. This does not prove who published them.",
-            markup=False,
         )

@@ -30,8 +30,7 @@ from dpcore.notebook_view import in_digits
 from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from dpcore.cli.layout import Page
     from dpcore.publish.folder import Run
     from dpcore.publish.paid_metrics import MetricInterval
 
@@ -101,7 +100,7 @@ def run(
             console = out()
             if not explain:
                 for line in run_lines(outcome, is_rehearsal=rehearsal is not None):
-                    console.print(line, markup=False)
+                    console.print(line)
                 return
             plan = plan_of(outcome)
             show_plan(console, outcome.guarantee, outcome.lock, plan)
@@ -109,14 +108,14 @@ def run(
             show_figures(console, outcome.tables)
             show_noise(console, outcome.models)
             for name, why in outcome.operator.get("stand-ins", {}).items():
-                console.print(f"{name}: {why}.", markup=False)
+                console.print(f"{name}: {why}.")
             if "evaluation" in outcome.operator:
                 _show_evaluation(console, outcome.operator["evaluation"], UNCOVERED)
             if outcome.evaluation:
                 _show_look(console, paid(outcome, plan))
             # Last, so that nobody overlooks that a rehearsal is not private.
             heading = "Published in" if rehearsal is None else "Rehearsed, NOT PRIVATE, in"
-            console.print(f"{heading} {outcome.kept}", markup=False)
+            console.print(f"{heading} {outcome.kept}")
 
 
 def _describe(outcome: Run, is_rehearsal: bool) -> dict[str, Any]:
@@ -148,7 +147,7 @@ def _guard_display(outcome: Run) -> Iterator[None]:
         raise KeyboardInterrupt(message) from None
 
 
-def _show_look(console: Console, look: Iterable[MetricInterval]) -> None:
+def _show_look(console: Page, look: Iterable[MetricInterval]) -> None:
     title = "Hold-out, through the door: covered by the guarantee and published."
     rows = [
         (
@@ -161,11 +160,11 @@ def _show_look(console: Console, look: Iterable[MetricInterval]) -> None:
         for m in look
     ]
     console.print(columns("release", "metric", "value", "low", "high", title=title, rows=rows))
-    console.print("95 % intervals of the noise alone.", markup=False)
+    console.print("95 % intervals of the noise alone.")
 
 
 def _show_evaluation(
-    console: Console, evaluation: Mapping[str, Mapping[str, Mapping[str, float]]], title: str
+    console: Page, evaluation: Mapping[str, Mapping[str, Mapping[str, float]]], title: str
 ) -> None:
     predictors = ("private", "constant", "without noise")
     rows = [

@@ -13,10 +13,10 @@ cost. One more choice costs at most :math:`\max_t\int p_th_{k-1}(ae^{-t-y})
 +(1-p_t)h_{k-1}(ae^{\epsilon_0-t-y})\,dM(y)\le\int h_k(ae^{-y})\,dM(y)`, and one more of the others
 makes M what it was composed to be.
 
-On a grid of log a with step s = epsilon_0/24, chords lie above H. For u = e^t between two grid
-points the maximand is then :math:`c_0+c_1u+c_2/u` with :math:`c_1,c_2\le0`, which is concave. So it
-is at most twice its value in the middle less that at one end. Left of a = 1, H(1/a) = 1 - 1/a +
-H(a)/a, since all pairs together are symmetric.
+On a grid of log a with step s, a 24th of epsilon_0 or less, chords lie above H. For u = e^t between
+two grid points the maximand is then :math:`c_0+c_1u+c_2/u` with :math:`c_1,c_2\le0`, which is
+concave. So it is at most twice its value in the middle less that at one end. Left of a = 1,
+H(1/a) = 1 - 1/a + H(a)/a, since all pairs together are symmetric.
 
 For a lower end, every choice has its place in the middle: randomized response of epsilon_0/2.
 
@@ -42,7 +42,8 @@ from dpcore.rounding import down, up
 MOST = 64
 """Choices whose joint curve is computed; more are composed of several such curves."""
 
-_CELLS = 24  # of one range
+_CELLS = 24  # of one range, at least
+_FINEST = 384  # cells of the ranges of all choices, where no Gaussian follows and they are few
 _LEAST, _LARGEST = 1e-4, 4.0  # of epsilon_0; more is seldom asked for twice
 _NEAREST = 1 / 256  # of epsilon_0 over the shift of a Gaussian that follows: else grids are large
 
@@ -110,22 +111,24 @@ def _joint_curve(
     epsilon_0: float, count: int, mu: float
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """a = 1, e^s, e^{2s}, ..., and upper ends of T^count H, H the Gaussian's curve (0: none)."""
-    step = epsilon_0 / _CELLS
-    half_steps = 0.5 * step * np.arange(2.0 * _CELLS + 1)[:, None]  # t, and epsilon_0 - t reversed
+    # a Gaussian's tail may be many ranges long
+    cells = _CELLS if mu > 0 else max(_CELLS, _FINEST // count)
+    step = epsilon_0 / cells
+    half_steps = 0.5 * step * np.arange(2.0 * cells + 1)[:, None]  # t, and epsilon_0 - t reversed
     share = np.expm1(half_steps[::-1]) * np.exp(half_steps) / math.expm1(epsilon_0)  # p_t
-    reach = count * _CELLS + math.ceil(mu * (12 + mu / 2) / step)
-    points = step * np.arange(reach + count * _CELLS + 1.0)
+    reach = count * cells + math.ceil(mu * (12 + mu / 2) / step)
+    points = step * np.arange(reach + count * cells + 1.0)
     heights = gaussian_curve(points, mu) if mu > 0 else np.zeros_like(points)
     # each choice takes its range off the right end of the grid, beyond which nothing is known
     for _ in range(count):
-        left = points[_CELLS:0:-1]
-        reflected = np.exp(-left) * heights[_CELLS:0:-1] - np.expm1(-left)
+        left = points[cells:0:-1]
+        reflected = np.exp(-left) * heights[cells:0:-1] - np.expm1(-left)
         ends = np.concatenate([reflected, heights])
         middles = ends[:-1] + np.diff(ends) * (math.expm1(step / 2) / math.expm1(step))
         # row k is a curve k steps further to the right, on the grid
-        on, off = (sliding_window_view(x, len(heights) - _CELLS) for x in (ends, middles))
-        at_ends = share[::2] * on[_CELLS::-1] + (1 - share[::2]) * on[: _CELLS - 1 : -1]
-        inside = share[1::2] * off[_CELLS - 1 :: -1] + (1 - share[1::2]) * off[: _CELLS - 1 : -1]
+        on, off = (sliding_window_view(x, len(heights) - cells) for x in (ends, middles))
+        at_ends = share[::2] * on[cells::-1] + (1 - share[::2]) * on[: cells - 1 : -1]
+        inside = share[1::2] * off[cells - 1 :: -1] + (1 - share[1::2]) * off[: cells - 1 : -1]
         most = 2 * inside - np.minimum(at_ends[:-1], at_ends[1:])
         heights = up(np.max(most, axis=0), roundings=1000)
     return np.exp(points[: len(heights)]), np.minimum(heights, 1.0)

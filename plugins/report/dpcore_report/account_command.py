@@ -103,11 +103,10 @@ def _show(result: Account) -> None:
     rows = [(name, *_ends(end)) for name, end in intervals]
     console.print(columns("method", "epsilon at least", "epsilon at most", rows=rows))
     for name, reason in result.refusals.items():
-        console.print(f"{name}: {reason}", markup=False)
+        console.print(f"{name}: {reason}")
     console.print(
         f"epsilon = {_ends(result.epsilon)[1]} at delta = {result.delta!r}, {result.adjacency}: "
         f"{result.why}",
-        markup=False,
     )
 
 
@@ -133,7 +132,6 @@ def _show_solved(solution: Calibrated, unknown: Unknown, delta: float, json: boo
     out().print(
         f"{unknown.value} = {value}: epsilon is at least {least} and at most {most} at delta = "
         f"{delta!r}",
-        markup=False,
     )
 
 

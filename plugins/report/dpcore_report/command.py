@@ -141,7 +141,7 @@ def report(
         if json:
             show_json({"page": str(path)})
         else:
-            out().print(str(path), markup=False)
+            out().print(str(path))
         if browser and not webbrowser.open(path.absolute().as_uri()):
             note("no browser was found: open the file in one")
 

@@ -52,4 +52,4 @@ def export(
         if json:
             show_json({"file": str(path)})
         else:
-            out().print(str(path), markup=False)
+            out().print(str(path))

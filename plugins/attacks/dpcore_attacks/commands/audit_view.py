@@ -19,7 +19,7 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.plan_attack import Attackable, attackable, counterexample, queries
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from dpcore.cli.layout import Page
 
 
 def audited_spec(
@@ -72,10 +72,10 @@ def _keep(audit: RunAudit, target: Attackable, spec: Path) -> None:
         note(str(error))
 
 
-def _show(console: Console, run_audit: RunAudit, target: Attackable) -> None:
+def _show(console: Page, run_audit: RunAudit, target: Attackable) -> None:
     """A line per claim, and what the samples were."""
     if target.refusal:
-        console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}", markup=False)
+        console.print(f"Attacked as printed; dpcore run refuses it: {target.refusal}")
     table = columns("claim", "found", "verdict", "told apart by")
     for audit in run_audit.audits:
         table.add_row(
@@ -90,5 +90,4 @@ def _show(console: Console, run_audit: RunAudit, target: Attackable) -> None:
         f"{100 * first.confidence:g} % confidence for all lines together, {first.samples} sampled "
         f"runs of either of two made-up neighbours ({run_audit.origin}; they move a statistic by "
         f"{run_audit.ratio:.4g} of its claim). {SYNTHETIC} {NO_PROOF}",
-        markup=False,
     )

@@ -29,7 +29,7 @@ def describe_component(component: str, kind: str | None, json: bool) -> None:
             return
         console = out()
         for page in pages:
-            console.print(sheet_text(page), markup=False)
+            console.print(sheet_text(page))
 
 
 def sheet_text(page: ComponentSheet) -> str:

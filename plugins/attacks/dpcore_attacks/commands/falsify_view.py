@@ -33,10 +33,10 @@ def attacked(spec: Spec, effort: float, seed: int, save: Path | None, *, json: b
         for release in releases:
             verdict = "BROKEN" if release.broken else "not broken"
             answers = f"answers of {release.release} ({release.mechanism}): {verdict}"
-            console.print(f"{answers}: {release.breach.describe()}", markup=False)
+            console.print(f"{answers}: {release.breach.describe()}")
         for path in saved:
-            console.print(f"counterexample: {path}", markup=False)
-        console.print(f"{SYNTHETIC} {NO_PROOF}", markup=False)
+            console.print(f"counterexample: {path}")
+        console.print(f"{SYNTHETIC} {NO_PROOF}")
     return any(failed(finding) for finding in findings) or any(r.broken for r in releases)
 
 
@@ -56,7 +56,7 @@ def replayed(spec: Spec, saved: Path) -> bool:
         except ValueError:
             continue
         ratio = "no statistic" if shot.ratio is None else f"{shot.ratio:.6g}"
-        out().print(f"{case.name}: {example.query}: movement over claim {ratio}", markup=False)
+        out().print(f"{case.name}: {example.query}: movement over claim {ratio}")
         broken = shot.ratio is not None and shot.ratio > 1 + ALLOWANCE
         # outside its assumptions a claim cannot be broken
         return broken and shot.inside is not False

@@ -80,7 +80,7 @@ def examine_plugin(
     page = out()
 
     def work() -> int:
-        if page.fits:
+        if page.is_terminal:
             os.environ |= {"COLUMNS": str(page.width), "FORCE_COLOR": "1"}  # it is shown here
         try:
             with guarded():
@@ -162,7 +162,7 @@ def _examine(
     else:
         show_findings(console, report.findings)
         for path in files:
-            console.print(f"counterexample: {path}", markup=False)
+            console.print(f"counterexample: {path}")
         broken = sorted({verdict.law.id for verdict in report.verdicts if verdict.failed})
         untested = sorted({verdict.subject for verdict in report.verdicts if verdict.untested})
         verdict = f"breaks {', '.join(broken)}" if broken else "breaks no law"
@@ -178,5 +178,5 @@ def _examine(
                 f" A right plugin fails a statistical check with chance {report.error_rate:.2g} at "
                 f"most."
             )
-        console.print(message, markup=False)
+        console.print(message)
     return 0 if report.passed else 1

@@ -16,7 +16,7 @@ from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.laws.law import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from dpcore.cli.layout import Page
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 COUNTEREXAMPLES = "counterexamples"  # in the user's data folder
@@ -24,7 +24,7 @@ _LAW, _OUTCOME = 36, 14  # characters, of the longest id and outcome
 NO_PROOF = "Passing these tests is no proof."
 
 
-def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: bool) -> None:
+def show_verdicts(console: Page, verdicts: Sequence[Verdict], *, everything: bool) -> None:
     """A line per law, with its subjects counted; a line per broken subject; or every verdict.
 
     Laws that are told in several parts get a line in each.
@@ -33,7 +33,7 @@ def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: 
     def show_row(*cells: str) -> None:
         law, outcome, subjects, detail = cells
         end = f": {detail}" if detail else ""
-        console.print(f"{law:<{_LAW}} {outcome:<{_OUTCOME}} {subjects}{end}", markup=False)
+        console.print(f"{law:<{_LAW}} {outcome:<{_OUTCOME}} {subjects}{end}")
 
     for law in dict.fromkeys(verdict.law for verdict in verdicts):
         of_law = [verdict for verdict in verdicts if verdict.law == law]
@@ -50,7 +50,7 @@ def show_verdicts(console: Console, verdicts: Sequence[Verdict], *, everything: 
             show_row(law.id, "not applicable", str(len(inapplicable)), reasons)
 
 
-def show_findings(console: Console, findings: Sequence[Finding]) -> None:
+def show_findings(console: Page, findings: Sequence[Finding]) -> None:
     """A line per attacked claim; nothing if there is none."""
     if not findings:
         return

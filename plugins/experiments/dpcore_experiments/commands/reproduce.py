@@ -102,7 +102,7 @@ def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
         return
     console = out()
     show_plan(console, reproduction.guarantee, reproduction.lock)
-    console.print(f"Reproduced, NOT PRIVATE, in {reproduction.kept}", markup=False)
+    console.print(f"Reproduced, NOT PRIVATE, in {reproduction.kept}")
 
 
 def _experiment(
@@ -146,7 +146,7 @@ def _experiment(
         return is_good
     console = out()
     show(console, experiment, cells, audit)
-    console.print(f"{summary(cells)} NOT PRIVATE, in {operator_folder}", markup=False)
+    console.print(f"{summary(cells)} NOT PRIVATE, in {operator_folder}")
     if note:
-        console.print(note, markup=False)
+        console.print(note)
     return is_good

@@ -10,10 +10,10 @@ from dpcore_experiments.compare import FAMILY, Cell
 from dpcore_experiments.experiment import Experiment
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from dpcore.cli.layout import Page
 
 
-def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit: int) -> None:
+def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: int) -> None:
     """The table, a line for every cell, and what is to be known about it.
 
     Args:
@@ -35,9 +35,9 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
             verdict(cell),
             private(cell),
         )
-    console.print(title, markup=False)
+    console.print(title)
     if text.substitute:
-        console.print(f"SUBSTITUTE: {text.substitute}", markup=False)
+        console.print(f"SUBSTITUTE: {text.substitute}")
     console.print(table)
     # An audit that was made here comes before a recorded one.
     if any(cell.audited is not None for cell in cells):
@@ -45,26 +45,24 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
             f"Loses: an audit changed {audit} labels of the first split, one at a time, with the "
             "same coins; what the noise does not hide of it is a closed form, rounded down. "
             "A recorded audit stands where it shows more.",
-            markup=False,
         )
     elif any(cell.loses is not None for cell in cells):
-        console.print("Loses: by a recorded audit; --audit N makes one here.", markup=False)
+        console.print("Loses: by a recorded audit; --audit N makes one here.")
     # Once for each series and claim, in the order of the cells.
     honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
     for series, claims, best in honest:
-        console.print(f"{series}: best honest result at epsilon {claims:g}: {best}", markup=False)
+        console.print(f"{series}: best honest result at epsilon {claims:g}: {best}")
     for difference in text.differs:
         console.print(
             f"Text and code differ: {difference.what}: {_plain(difference.text)} in the text, "
             f"{_plain(difference.code)} in the code.",
-            markup=False,
         )
     for why in text.not_reproducible:
-        console.print(f"Not reproducible: {why}.", markup=False)
+        console.print(f"Not reproducible: {why}.")
     for series, reason in dict.fromkeys((c.series, c.unjudged) for c in cells if c.unjudged):
-        console.print(f"{series} is not judged: {reason}.", markup=False)
+        console.print(f"{series} is not judged: {reason}.")
     for name in text.also:
-        console.print(f"See also: dpcore reproduce {name}", markup=False)
+        console.print(f"See also: dpcore reproduce {name}")
     # Formulas have no splits, so no tolerance needs explaining.
     if all(cell.formula for cell in cells):
         return
@@ -72,7 +70,6 @@ def show(console: Console, experiment: Experiment, cells: Sequence[Cell], audit:
         f"Within: one split of the paper is as far from the mean as two standard deviations of "
         f"{cells[0].repeats} splits allow; the independent means differ at {FAMILY:.0%} for all "
         "cells together.",
-        markup=False,
     )
 
 

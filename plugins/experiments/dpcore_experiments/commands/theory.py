@@ -50,7 +50,7 @@ def theory(statement: str | None, values: tuple[str, ...], json: bool) -> None:
             table.add_row(key, *(f"{s[key]:.6g}" if key in s else "-" for s in numbers.values()))
         out().print(table)
         if definition.wrong:
-            out().print(f"What to know of it: {definition.wrong}.", markup=False)
+            out().print(f"What to know of it: {definition.wrong}.")
 
 
 def _list(registry: Registry, *, json: bool) -> None:
@@ -76,13 +76,11 @@ def _show(definition: Statement, name: str, *, json: bool) -> None:
         header = {"statement": name, "title": definition.title, "source": definition.source}
         show_json({**header, "parameters": needs})
         return
-    out().print(f"{name}: {definition.title}. {definition.source}.", markup=False)
+    out().print(f"{name}: {definition.title}. {definition.source}.")
     for key, default in definition.parameters().items():
         option = definition.option(key)
         default_text = "needed" if default is inspect.Parameter.empty else f"{default} if left out"
-        out().print(
-            f"  --{option}{'' if option == key else f' ({key})'}: {default_text}", markup=False
-        )
+        out().print(f"  --{option}{'' if option == key else f' ({key})'}: {default_text}")
 
 
 def _parse_arguments(values: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -34,13 +34,11 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
         source = os.path.relpath(data, path.parent) + ("/" if data.is_dir() else "")
         text = proposal(source, file, what, answers)
         path.write_text(text, encoding="utf-8")
-        out().print(
-            f"Written: {path}, from the names of {len(file.columns)} columns.", markup=False
-        )
+        out().print(f"Written: {path}, from the names of {len(file.columns)} columns.")
         if lines := gaps(text):
             listed = ", ".join(map(str, lines))
-            out().print(f"Fill in what {GAP} marks in lines {listed}.", markup=False)
-            out().print(f"Next: `dpcore check {path}`.", markup=False)
+            out().print(f"Fill in what {GAP} marks in lines {listed}.")
+            out().print(f"Next: `dpcore check {path}`.")
             return
     from dpcore.cli.app import app
 
