@@ -1,4 +1,4 @@
-r"""The private least eigenvalue of GaussMix's published code (refuted): for `dpcore reproduce` alone.
+r"""The private least eigenvalue of GaussMix's published code, refuted: for `dpcore reproduce`.
 
 Its formula charges noise of standard deviation :math:`\gamma/\sqrt k`, at a sensitivity of 1. The
 code draws variance :math:`\gamma/\sqrt k`, and the least eigenvalue of the Gram matrix of (x, y)

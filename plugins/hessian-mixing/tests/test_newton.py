@@ -182,4 +182,5 @@ def test_a_hostile_answer_moves_no_state_out_of_numbers():
                 ),
             )
         assert np.isfinite(learner.model(trial).coefficients).all()
-        assert 0.01 <= trial.clip <= 1 and math.isfinite(trial.records)
+        assert 0.01 <= trial.clip <= 1
+        assert math.isfinite(trial.records)
