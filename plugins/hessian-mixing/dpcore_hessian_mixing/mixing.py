@@ -89,7 +89,7 @@ def printed_gamma(
         label_bound: C, where labels are mixed with the features: records are sqrt(1 + C^2) long.
         pays_eigenvalue: Whether the release of the least eigenvalue is counted too.
     """
-    # A third of delta for the sketch, one for the eigenvalue, one for the chance that it is too high.
+    # Thirds of delta: for the sketch, the eigenvalue, and the chance that it is too high.
     part, square = delta / 3, 1 + label_bound**2
 
     def excess(log_gamma: float) -> float:
