@@ -2,7 +2,8 @@
 
 $DPCORE_DATA names a folder with insurance.csv, winequality-*.csv and a folder `tables`, where
 NAME.json has the public facts of NAME.csv. `linear:5000` and its like are drawn: that many training
-records and 2000 others. The same fixed 90/10 splits for every learner and epsilon, made outside the
+records and 2000 others; those of `ill` have 20 correlated columns, `diabetes` ships with
+scikit-learn. The same fixed 90/10 splits for every learner and epsilon, made outside the
 runs; labels in declared ranges, other columns in generous public ones; nothing is tuned per data
 set; noise comes from secret coins. Of classes the error is the share that is wrong, relative to
 naming the most frequent one.
@@ -25,6 +26,7 @@ from dpcore.domain.domain import Domain
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore_hessian_mixing.newton import Newton
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
@@ -45,6 +47,7 @@ LEARNERS = {  # of M, half the label's range, in whose units clips are given
         features=LINEAR, total_regularization=5, clip=0.2 * m
     ),
     "sgd": lambda m: Regression(),
+    "newton": lambda m: Newton(),
 }
 
 
@@ -123,8 +126,38 @@ def described(folder, name):
     return f"tables/{name}.csv", ",", columns, facts["target"], labels
 
 
+def diabetes(seed):
+    """Disease progression of 442 patients, with ranges that medicine knows."""
+    from sklearn.datasets import load_diabetes
+
+    data = load_diabetes(scaled=False)
+    table = {**dict(zip(data.feature_names, data.data.T, strict=True)), "target": data.target}
+    ends = [(18, 100), (1, 2), (15, 50), (50, 150), (80, 320), (30, 260), (15, 110), (1, 10)]
+    ends += [(3, 6.5), (50, 140)]
+    columns = {name: Range(*end) for name, end in zip(data.feature_names, ends, strict=True)}
+    return (*split(table, seed), columns, "target", Range(0, 350))
+
+
+def ill(count, seed):
+    """20 columns whose covariance has eigenvalues from 1 down to .003, and a linear truth."""
+    truth, rng = np.random.default_rng(7), np.random.default_rng(seed)
+    turn = np.linalg.qr(truth.standard_normal((20, 20)))[0]
+    root = (turn * np.sqrt(np.geomspace(1, 0.003, 20))) @ turn.T
+    x = rng.standard_normal((count + 2000, 20)) @ root
+    x = np.clip(x / (3 * np.sqrt(np.diag(root @ root))), -1, 1)
+    slopes = truth.standard_normal(20)
+    scale = np.linalg.norm(root @ (slopes / np.sqrt(np.diag(root @ root)))) / 3
+    y = np.clip(x @ slopes / scale + 0.5 * rng.standard_normal(len(x)), -4, 4)
+    table = {**{f"x{i}": column for i, column in enumerate(x.T)}, "y": y}
+    train = {name: values[:count] for name, values in table.items()}
+    test = {name: values[count:] for name, values in table.items()}
+    return train, test, {f"x{i}": Range(-1, 1) for i in range(20)}, "y", Range(-4, 4)
+
+
 def drawn(kind, count, seed):
     """Training and test records of a made-up truth on ten columns in [-1, 1], five of them idle."""
+    if kind == "ill":
+        return ill(count, seed)
     rng = np.random.default_rng(seed)
     x = rng.uniform(-1, 1, (count + 2000, 10))
     noise = rng.normal(size=len(x))
@@ -158,11 +191,18 @@ def losses(model, constant, test, target, labels):
 
 def parts(folder, data, seed, most):
     """Training and test records of one seed, with what is declared of them."""
+    if data == "diabetes":
+        return diabetes(seed)
     if isinstance(data, str):
         kind, count = data.split(":")
         return drawn(kind, int(count), seed)
     name, delimiter, columns, target, labels = data
-    train, test = split(read(folder, name, delimiter), seed)
+    rules = {**columns, target: labels}
+    table = {
+        column: values.astype(float) if isinstance(rules.get(column), Range) else values
+        for column, values in read(folder, name, delimiter).items()
+    }
+    train, test = split(table, seed)
     return (
         {column: values[:most] for column, values in train.items()},
         test,
@@ -209,7 +249,7 @@ def measure(folder, data, learner, epsilon, splits, noise, most=None, adjacency=
 def named(folder, name):
     """What `--data` names."""
     known = {"insurance": insurance, "red-wine": red_wine, "white-wine": white_wine}
-    if ":" in name:
+    if ":" in name or name == "diabetes":
         return name
     return known[name]() if name in known else described(folder, name)
 

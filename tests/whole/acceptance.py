@@ -33,6 +33,7 @@ from dpcore_models.features.cos_sin import CosSin
 PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)
 LEARNERS = {
+    "hessian_mixing.newton": {},
     "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
     "linear.clipped_gradient": {"features": FEATURES, "steps": 5, "clip": 0.5},
@@ -86,6 +87,7 @@ LEARNERS = {
 }
 APART = {
     "best_of",
+    "hessian_mixing.eigenvalue",
     "linear.chosen_ridge",
     "linear.logistic",
     "ntk.printed",

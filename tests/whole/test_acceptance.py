@@ -42,6 +42,7 @@ def test_learners_that_read_no_number_of_records_are_accepted_under_add_remove(r
 
 def test_nothing_refuted_is_accepted_anywhere(rows):
     printed = {
+        "hessian_mixing.printed",
         "kernel_ridge.proposition_1",
         "random_features.algorithm_1",
         "random_features.published_code",

@@ -81,6 +81,7 @@ BUDGETS = {
     "bridges": 1_680,  # transformers; what a trainer divides by; estimators ask for types first
     "engines": 410,
     "experiments": 910,
+    "hessian-mixing": 280,
     "kernel-ridge": 675,  # two releases of functions and three kernels, which were the core's
     "linear": 1_565,  # 41 for scores with numpy alone; 520 for regression tables: their rows, both
     # kinds, and what they print
