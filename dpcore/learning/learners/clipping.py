@@ -37,6 +37,8 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.rounding import down, up
 
+Integers = NDArray[np.int64] | NDArray[np.int32]
+
 _FAR = 2.0**44
 _EXACT = 1 << 53
 LONGEST_PROPOSAL = 1 << 26
@@ -55,7 +57,7 @@ class IntegerRows:
 
     integers: NDArray[np.int32]
 
-    def accepted(self, clip: float, exponent: int) -> NDArray[np.int64]:
+    def accepted(self, clip: float, exponent: int) -> NDArray[np.int32]:
         """PRIVATE: the rows that are short enough, shape (rows, size); zeros for the others.
 
         Args:
@@ -70,20 +72,21 @@ class IntegerRows:
             ContractError,
             "proposed rows are 32-bit integers of at most 2^26 units: give the Sum an exponent",
         )
-        # Doubles hold every 32-bit integer, so that nothing is rounded before the squares.
         rows = self.integers.reshape(len(self.integers), -1)
-        doubles = (row.astype(np.float64) for row in rows)
-        squares = np.array([row @ row for row in doubles])
-        integers = rows.astype(np.int64)
-        integers[squares > limit * limit] = 0
-        return integers
+        is_short = np.zeros(len(rows), dtype=np.bool_)
+        # Doubles hold every 32-bit integer, so that nothing is rounded before the squares.
+        doubles = np.empty(rows.shape[1])
+        for place, row in enumerate(rows):
+            np.copyto(doubles, row)
+            is_short[place] = doubles @ doubles <= limit * limit
+        return rows if is_short.all() else rows * is_short[:, None]
 
     def __repr__(self) -> str:
         return "IntegerRows(private)"
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         """The integers, for whatever compares them."""
-        return np.array(self.integers, dtype=dtype)
+        return np.asarray(self.integers, dtype=dtype)
 
 
 def clipped_integers(

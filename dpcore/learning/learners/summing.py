@@ -31,7 +31,7 @@ from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 if TYPE_CHECKING:
-    from dpcore.learning.learners.clipping import IntegerRows
+    from dpcore.learning.learners.clipping import IntegerRows, Integers
 
 
 @attrs.frozen(kw_only=True)
@@ -79,10 +79,11 @@ class SummingLearner(Learner):
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
         integers = self._clipped(query, block, public)
-        return Exact.of(integers.sum(axis=0).reshape(query.shape), query.sum.unit)
+        total = integers.sum(axis=0, dtype=np.int64)
+        return Exact.of(total.reshape(query.shape), query.sum.unit)
 
     @final
-    def _clipped(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.int64]:
+    def _clipped(self, query: SumQuery, block: Records, public: Public) -> "Integers":
         """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
         contributions = self.contributions(query, block, public)
         from dpcore.learning.learners.clipping import IntegerRows, clipped_integers
@@ -135,7 +136,7 @@ class SummingLearner(Learner):
             total += self._of(query, record, public)
         return (total,)
 
-    def _own(self, query: SumQuery, public: Public, block: Records) -> NDArray[np.int64]:
+    def _own(self, query: SumQuery, public: Public, block: Records) -> "Integers":
         """Every record's integers, shape (rows, size); zeros of those that fail alone."""
         if not self.isolate:
             try:
@@ -143,7 +144,7 @@ class SummingLearner(Learner):
             except (Exception, SystemExit):
                 pass  # one by one
         # A record that fails alone adds zeros, which depends on that record alone.
-        integers = np.zeros((len(block), query.real_size), dtype=np.int64)
+        integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
         for place, record in enumerate(block.alone()):
             with suppress(Exception, SystemExit):
                 integers[place] = self._clipped(query, record, public)[0]
