@@ -114,7 +114,7 @@ def _products(rows: NDArray[np.float64], matrix: NDArray[np.float64]) -> NDArray
 
 
 def _forward(rows: NDArray[np.float64], layer: NDArray[np.float64]) -> NDArray[np.float64]:
-    return _products(rows, layer[:-1]) + layer[-1]
+    return np.asarray(_products(rows, layer[:-1]) + layer[-1])
 
 
 def _residuals(
@@ -122,6 +122,6 @@ def _residuals(
 ) -> NDArray[np.float64]:
     """PRIVATE: the loss's slope in each output, shape (rows, outputs)."""
     if not domain.classes:
-        return outputs - targets[:, None]
+        return np.asarray(outputs - targets[:, None])
     # An unknown class has no indicator, and its record adds nothing in the end.
-    return softmax(outputs) - (targets[:, None] == np.arange(domain.classes))
+    return np.asarray(softmax(outputs) - (targets[:, None] == np.arange(domain.classes)))

@@ -32,7 +32,7 @@ def softmax(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
     """Probabilities of logits, shape (n, classes): of each row by itself, to the last bit."""
     powers = falling_exp(outputs.max(axis=1, keepdims=True, initial=-np.inf) - outputs)
     # Added one class after the other: an order that no shape of an array changes.
-    return powers / reduce(np.add, powers.T)[:, None]
+    return np.asarray(powers / reduce(np.add, powers.T)[:, None])
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -59,7 +59,7 @@ class NetworkModel(ShownModel):
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's place."""
         outputs = self.outputs(encoded)
         if self.domain.classes > 2:
-            return outputs.argmax(axis=1).astype(np.float64)
+            return np.asarray(outputs.argmax(axis=1), dtype=np.float64)
         if self.domain.classes == 2:
             return 2 * softmax(outputs)[:, 1] - 1
         return outputs[:, 0] * self.domain.label_bound
