@@ -8,7 +8,6 @@ addition wraps around; one that leaves this range is refused. Sums of 2^40 block
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Self
 
@@ -22,6 +21,7 @@ _BITS = 32
 _LOW = (1 << _BITS) - 1
 _HIGHEST = 1 << 60
 _FLOATS = 1 << 53
+_MOST_SHIFT = 61
 _NORMAL = 900  # exponents at which integers below 2^86 are neither huge nor subnormal
 
 
@@ -138,24 +138,32 @@ class Exact:
         """`floats`, for whatever takes arrays."""
         return self.floats() if dtype is None else self.floats().astype(dtype)
 
-    def in_units(
-        self, exponent: int, weights: Sequence[tuple[int, int]] | None = None
-    ) -> list[int]:
+    def in_units(self, exponent: int) -> NDArray[Any]:
         """The nearest multiples of 2^exponent, flat, ties to even; rounded once.
 
-        Args:
-            weights: (integer, exponent) of a dyadic factor for every number, multiplied before
-                the rounding; ones if None.
+        Returns:
+            int64, where numbers and multiples are below 2^62 in size; else Python's integers.
         """
-        factors = [(1, 0)] * self.high.size if weights is None else weights
-        return [
-            _nearest(integer * factor, self.exponent + power - exponent)
-            for integer, (factor, power) in zip(self.integers(), factors, strict=True)
-        ]
+        shift = self.exponent - exponent
+        high = np.abs(self.high).max(initial=0) if abs(shift) <= _MOST_SHIFT else _LOW
+        # The bits of the largest high limb, of a low one, and of a shift to the left.
+        if int(high).bit_length() + _BITS + max(0, shift) > _MOST_SHIFT:
+            return np.array([_nearest(n, shift) for n in self.integers()], dtype=object)
+        numbers = (self.high << _BITS).reshape(-1)
+        numbers += self.low.reshape(-1)
+        if shift >= 0:
+            return numbers << shift
+        # Half a unit less 1 rounds up what is above half, and a tie where the floor is odd.
+        is_odd = numbers >> -shift
+        is_odd &= 1
+        numbers += is_odd
+        numbers += (1 << (-shift - 1)) - 1
+        numbers >>= -shift
+        return numbers
 
 
 def _nearest(integer: int, exponent: int) -> int:
-    """whole * 2^exponent to the nearest integer, ties to even."""
+    """integer * 2^exponent to the nearest integer, ties to even."""
     if exponent >= 0:
         return integer << exponent
     floor, remainder = integer >> -exponent, integer & ((1 << -exponent) - 1)

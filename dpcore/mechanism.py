@@ -249,10 +249,8 @@ def integers(value: NDArray[Any] | Exact, query: Query) -> NDArray[np.int64]:
             ContractError,
             f"the statistic of {query.name!r} must be integers",
         )
-        clamped_integers = (
-            max(-_LARGEST_INTEGER, min(_LARGEST_INTEGER, n)) for n in value.in_units(0)
-        )
-        return np.array([*clamped_integers], dtype=np.int64)
+        limited = value.in_units(0).clip(-_LARGEST_INTEGER, _LARGEST_INTEGER)
+        return np.asarray(limited, dtype=np.int64)
     exact = coordinates(np.asarray(value), query)
     need(
         bool(((np.abs(exact) <= _LARGEST_INTEGER) & (exact == np.rint(exact))).all()),

@@ -51,14 +51,32 @@ def test_a_grid_rounds_once_half_to_even(numbers, unit, exponent):
     assert grid.round(added([[n] for n in numbers], unit)).tolist() == [nearest]
 
 
-@given(WHOLE, WHOLE)
-def test_weights_are_multiplied_before_the_rounding(first, second):
-    grid, weight = Grid(exponent=3, dimension=2, distance=Distance.L2), (math.isqrt(2 << 120), -60)
-    found = grid.round(Exact.of([first, second], 0), [(1, 0), weight]).tolist()
-    assert found == [
-        round(Fraction(first, 8)),
-        round(Fraction(second) * weight[0] * Fraction(2) ** weight[1] / 8),
+@given(
+    st.lists(st.integers(-(2**62), 2**62), min_size=2, max_size=5),
+    st.sampled_from([0, 1, 2, 29, 30, 31, 32, 33, 60, 61, 62]),
+    st.integers(-64, 64),
+)
+def test_a_vector_is_rounded_as_each_of_its_numbers_is(numbers, cut, shift):
+    # Vectors that fit 64 bits, those that do not, and those on the border between the two.
+    numbers = [number >> cut for number in numbers]
+    exact = [round(Fraction(number) * Fraction(2) ** shift) for number in numbers]
+    assert Exact.of(numbers, shift).in_units(0).tolist() == exact
+    ties = Exact.of([2 * number + 1 for number in numbers if abs(number) < 2**61], -1)
+    assert ties.in_units(0).tolist() == [round(Fraction(n, 2)) for n in ties.integers()]
+
+
+@pytest.mark.parametrize("wraps", [False, True])
+def test_sums_beyond_64_bits_are_clamped_or_wrapped(wraps):
+    grid = Grid(exponent=0, dimension=1, distance=Distance.L2, wraps=wraps)
+    sums = [3 * 2**70 + 5, -(2**65) - 1, 2**61, -(2**62), 7]
+    huge = Exact(
+        high=np.array([n >> 32 for n in sums]), low=np.array([n % 2**32 for n in sums]), exponent=0
+    )
+    half = 2**61
+    expected = [
+        (n + half) % 2**62 - half if wraps else max(-LARGEST, min(LARGEST, n)) for n in sums
     ]
+    assert grid.round(huge).tolist() == expected
 
 
 def test_integers_in_floats_are_taken_and_nothing_else():

@@ -112,7 +112,7 @@ def _steps(scores: NDArray[np.float64] | Exact, exponent: int) -> list[int]:
     """Scores in steps of 2^exponent, as integers of any size: nothing is clamped, since clamping
     some of the scores could widen their range."""
     if isinstance(scores, Exact):
-        return scores.in_units(exponent)
+        return [*map(int, scores.in_units(exponent))]
     unit = Fraction(2) ** exponent
     flat = scores.tolist()
     # already whole steps: a shift is as exact as a fraction, and faster

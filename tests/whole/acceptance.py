@@ -84,6 +84,7 @@ LEARNERS = {
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
     "tables.shape_functions": {},
+    "training.network": {"steps": 4},
 }
 APART = {
     "best_of",

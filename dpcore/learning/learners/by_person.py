@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
-from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.learners.clipping import Integers, clipped_integers
 from dpcore.query import SumQuery
 from dpcore.records.records import Records
 
@@ -29,7 +29,7 @@ MOST_RECORDS = 1 << 20
 
 _NUMBERS = 1 << 22  # of a block
 
-RecordIntegers = Callable[[Records], NDArray[np.int64]]
+RecordIntegers = Callable[[Records], Integers]
 """PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
 
 
@@ -67,7 +67,7 @@ def total_of_persons(own: RecordIntegers, query: SumQuery, records: Records, row
     total = Exact.zeros(query.shape, query.sum.unit)
     for block, first in _person_blocks(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
         # At most 2^20 integers of at most 2^42 a person: the sums fit 64 bits.
-        sums = np.add.reduceat(own(records.take(order[block])), first, axis=0)
+        sums = np.add.reduceat(own(records.take(order[block])), first, axis=0, dtype=np.int64)
         clipped = clipped_sums(sums, query)
         total += Exact.of(clipped.sum(axis=0).reshape(query.shape), query.sum.unit)
     return total

@@ -14,19 +14,79 @@ magnitudes of integers, and of their squares, that are at most 2^53 are exact, a
 are; a larger one errs by a factor of the depth of the tree, which `up` covers. Rows that are scaled
 have their largest entry in [1/2, 1), so that squares that underflow add less than one rounding of
 the sum. []
+
+Rows of integers that other code proposes (`IntegerRows`) are not scaled but checked, by a length
+:math:`L=\lfloor C/2^e\rfloor\le2^{26}` of integers.
+
+Lemma: let N be the sum of a row's squares in doubles, in any order, fused or not. If N <= L^2, the
+row is at most L long. Proof: all numbers are >= 0 and rounding is monotone, so that a square or a
+partial sum that is 2^53 or more is computed as at least 2^53, and so is every sum that it enters.
+As N <= 2^52, there is none: every operation was one of integers below 2^53, hence exact, and N is
+the sum of squares. []
 """
 
 import math
 from fractions import Fraction
+from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
+from dpcore.errors import ContractError, need
 from dpcore.rounding import down, up
+
+Integers = NDArray[np.int64] | NDArray[np.int32]
 
 _FAR = 2.0**44
 _EXACT = 1 << 53
+LONGEST_PROPOSAL = 1 << 26
+"""L above at most: how many units long a row may be that other code rounds."""
+
+
+@attrs.frozen(eq=False, repr=False)
+class IntegerRows:
+    """PRIVATE: what each record adds to a sum, in the query's unit, as some code proposes it.
+
+    The core adds those rows that are at most the query's `clip` long, in l2, and zeros for others.
+
+    Args:
+        integers: int32, shape (rows, *query.shape).
+    """
+
+    integers: NDArray[np.int32]
+
+    def accepted(self, clip: float, exponent: int) -> NDArray[np.int32]:
+        """PRIVATE: the rows that are short enough, shape (rows, size); zeros for the others.
+
+        Args:
+            clip: C. exponent: e, with C below 2^(e + 26) + 2^e.
+
+        Raises:
+            ContractError: C is longer, or the integers are not of 32 bits.
+        """
+        limit = math.floor(math.ldexp(clip, -exponent))
+        need(
+            limit <= LONGEST_PROPOSAL and self.integers.dtype == np.int32,
+            ContractError,
+            "proposed rows are 32-bit integers of at most 2^26 units: give the Sum an exponent",
+        )
+        rows = self.integers.reshape(len(self.integers), -1)
+        is_short = np.zeros(len(rows), dtype=np.bool_)
+        # Doubles hold every 32-bit integer, so that nothing is rounded before the squares.
+        doubles = np.empty(rows.shape[1])
+        for place, row in enumerate(rows):
+            np.copyto(doubles, row)
+            is_short[place] = doubles @ doubles <= limit * limit
+        return rows if is_short.all() else rows * is_short[:, None]
+
+    def __repr__(self) -> str:
+        return "IntegerRows(private)"
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        """The integers, for whatever compares them."""
+        return np.asarray(self.integers, dtype=dtype)
 
 
 def clipped_integers(

@@ -16,18 +16,22 @@ and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` 
 from abc import abstractmethod
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
+from dpcore.distance import Distance
+from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
+
+if TYPE_CHECKING:
+    from dpcore.learning.learners.clipping import IntegerRows, Integers
 
 
 @attrs.frozen(kw_only=True)
@@ -52,13 +56,22 @@ class SummingLearner(Learner):
     isolate: bool = False
 
     @abstractmethod
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[Any]:
+    def contributions(
+        self, query: SumQuery, block: Records, public: Public
+    ) -> "NDArray[Any] | IntegerRows":
         """PRIVATE, pure: what each record adds, before any clipping. Shape (rows, *query.shape).
 
         Args:
             query: With its `args`.
             block: Some of the records, in no particular order.
+
+        Returns:
+            Numbers, which the core clips and rounds; or integers, of which it checks the length.
         """
+
+    def block_rows(self, query: SumQuery) -> int:
+        """Most records of one block of a query: fewer where what each adds is large."""
+        return self.rows_at_once
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE, pure: the sum of the block's contributions in the query's unit.
@@ -66,17 +79,26 @@ class SummingLearner(Learner):
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
         integers = self._clipped(query, block, public)
-        return Exact.of(integers.sum(axis=0).reshape(query.shape), query.sum.unit)
+        total = integers.sum(axis=0, dtype=np.int64)
+        return Exact.of(total.reshape(query.shape), query.sum.unit)
 
     @final
-    def _clipped(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.int64]:
+    def _clipped(self, query: SumQuery, block: Records, public: Public) -> "Integers":
         """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
-        rows = np.asarray(self.contributions(query, block, public))
+        contributions = self.contributions(query, block, public)
+        from dpcore.learning.learners.clipping import IntegerRows, clipped_integers
+
+        rows = np.asarray(contributions)
         # Another shape would leave open which record a row belongs to.
         if rows.shape != (len(block), *query.shape) or rows.dtype.kind not in "biuf":
             raise ContractError(f"contributions to {query.name!r} must be real, one for each row")
-        from dpcore.learning.learners.clipping import clipped_integers
-
+        if isinstance(contributions, IntegerRows):
+            need(
+                query.clip_norm is Distance.L2 and query.sum.sign == "any",
+                ContractError,
+                f"proposed rows of {query.name!r} are checked in l2, of any sign",
+            )
+            return contributions.accepted(query.sum.clip, query.sum.unit)
         return clipped_integers(
             rows.reshape(len(block), -1).astype(np.float64),
             query.sum.clip,
@@ -98,10 +120,10 @@ class SummingLearner(Learner):
             integers_of_block = partial(self._own, query, public)
             from dpcore.learning.learners.by_person import total_of_persons
 
-            return total_of_persons(integers_of_block, query, records, self.rows_at_once)
+            return total_of_persons(integers_of_block, query, records, self.block_rows(query))
         # Integers are added, so that no order of blocks changes a bit.
         zero = (Exact.zeros(query.shape, query.sum.unit),)
-        (total,) = records.fold(partial(self._part, query, public), zero, self.rows_at_once)
+        (total,) = records.fold(partial(self._part, query, public), zero, self.block_rows(query))
         return total
 
     def _part(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
@@ -114,7 +136,7 @@ class SummingLearner(Learner):
             total += self._of(query, record, public)
         return (total,)
 
-    def _own(self, query: SumQuery, public: Public, block: Records) -> NDArray[np.int64]:
+    def _own(self, query: SumQuery, public: Public, block: Records) -> "Integers":
         """Every record's integers, shape (rows, size); zeros of those that fail alone."""
         if not self.isolate:
             try:
@@ -122,7 +144,7 @@ class SummingLearner(Learner):
             except (Exception, SystemExit):
                 pass  # one by one
         # A record that fails alone adds zeros, which depends on that record alone.
-        integers = np.zeros((len(block), query.real_size), dtype=np.int64)
+        integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
         for place, record in enumerate(block.alone()):
             with suppress(Exception, SystemExit):
                 integers[place] = self._clipped(query, record, public)[0]

@@ -12,7 +12,6 @@ steps; clamping moves no two values apart. Source: theorem T13, "Rounding".
 """
 
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -83,25 +82,16 @@ class Grid:
             self.dimension, self.distance
         )
 
-    def round(
-        self,
-        coordinates: NDArray[np.float64] | Exact,
-        weights: Sequence[tuple[int, int]] | None = None,
-    ) -> NDArray[np.int64]:
+    def round(self, coordinates: NDArray[np.float64] | Exact) -> NDArray[np.int64]:
         """The nearest numbers of steps, flat where they are `Exact`, clamped to +-2^62.
 
-        Exact integers are multiplied by `weights` and rounded once, ties to even, so that no float
-        lies between a sum and its steps. Infinities are clamped; NaN is not accepted here:
-        mechanisms check for it before.
-
-        Args:
-            weights: For `Exact` alone: (integer, exponent) of every coordinate's dyadic factor.
+        Exact integers are rounded once, ties to even, so that no float lies between a sum and its
+        steps. Infinities are clamped; NaN is not accepted here: mechanisms check for it before.
         """
         if isinstance(coordinates, Exact):
-            multiples = coordinates.in_units(self.exponent, weights)
-            if self.wraps:
-                return np.array([*map(wrapped, multiples)], dtype=np.int64)
-            return np.array([max(-LARGEST, min(LARGEST, w)) for w in multiples], dtype=np.int64)
+            multiples = coordinates.in_units(self.exponent)
+            limited = wrapped(multiples) if self.wraps else multiples.clip(-LARGEST, LARGEST)
+            return np.asarray(limited, dtype=np.int64)
         with np.errstate(over="ignore", under="ignore"):
             steps = np.ldexp(coordinates, -self.exponent)
         clamped: NDArray[np.float64] = np.clip(steps, -float(LARGEST), float(LARGEST))

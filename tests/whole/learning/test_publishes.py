@@ -45,6 +45,7 @@ KINDS = {
     "sgd.banded": ScoringModel,
     "sgd.regression": ScoringModel,
     "tables.shape_functions": ScoringProbabilityModel,
+    "training.network": ScoringProbabilityModel,
 }
 """Of every learner that predicts; the others publish statistics."""
 

@@ -63,6 +63,7 @@ LEARNERS = {
     "statistics.variance": COLUMN,
     "statistics.workload": {**COLUMN, "bins": 8, "ask_for": "prefixes"},
     "tables.shape_functions": {"expected_records": 100},
+    "training.network": {"steps": 2},
 }
 
 APART = {

@@ -1,0 +1,181 @@
+"""Training by exact sums: accuracy on digits, and what a step costs beside a step in floats.
+
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py digits [SPLITS]
+    OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
+        python benchmarks/training.py step
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
+
+`digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
+1e-5, and tests on the others. `step` needs JAX: both sides see the same batch, and processor times
+are compared. `door` rounds, draws noise and releases, with records left out.
+"""
+
+import sys
+import time
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+
+from dpcore import (
+    REPLACE_ONE,
+    Distance,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicCoins,
+    Records,
+    SumQuery,
+    price,
+)
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Range
+from dpcore.exact import Exact
+from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.mechanisms.noise.grid import Grid
+from dpcore.randomness import Stream
+from dpcore.running.replay_process import HERE
+from dpcore_training.dense import DenseNetwork
+
+TRAINED = 1438
+NETWORKS = ((64, 32), (64, 128, 64), (784, 128))  # inputs, then hidden layers; 10 classes
+BATCH = 256
+REPEATS = 7
+
+
+def domain(width: int, count: int, low: float, high: float) -> Domain:
+    columns = {f"pixel_{place}": Range(low, high) for place in range(width)}
+    return Domain(columns=columns, target="digit", labels=Classes(tuple(range(10))), exact=count)
+
+
+def table(rows: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
+    return {**{f"pixel_{k}": column for k, column in enumerate(rows.T)}, "digit": labels}
+
+
+def digits(splits: int) -> None:
+    """Mean and standard deviation of test accuracy over random splits."""
+    from sklearn.datasets import load_digits
+
+    images, labels = load_digits(return_X_y=True)
+    for hidden in ((), (32,)):
+        for epsilon in (1.0, 3.0):
+            accuracies = []
+            for split in range(splits):
+                order = np.random.default_rng(split).permutation(len(images))
+                train, test = order[:TRAINED], order[TRAINED:]
+                plan = price(
+                    domain=domain(64, TRAINED, 0, 16),
+                    adjacency=REPLACE_ONE,
+                    budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
+                    learner=DenseNetwork(hidden=hidden),
+                )
+                outcome = plan.run(table(images[train], labels[train]), replaying=HERE)
+                predictions = outcome.models["release"].predict(table(images[test], labels[test]))
+                accuracies.append(float((predictions == labels[test]).mean()))
+            mean, spread = np.mean(accuracies), np.std(accuracies, ddof=1)
+            print(f"hidden={hidden} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+
+
+def processor_time(work: Callable[[], object]) -> float:
+    """Median seconds of processor time of all threads, after one call that compiles."""
+    work()
+    times = []
+    for _ in range(REPEATS):
+        begin = time.process_time()
+        work()
+        times.append(time.process_time() - begin)
+    return float(np.median(times))
+
+
+def step() -> None:
+    """One step of a batch: exact sum and noise here; clip, sum and noise in JAX's floats."""
+    rng = np.random.default_rng(0)
+    for width, *hidden in NETWORKS:
+        learner = DenseNetwork(hidden=tuple(hidden))
+        public = Public(domain=domain(width, BATCH, -1, 1), coins=PublicCoins(1))
+        (query,) = learner.queries(public)
+        weights = learner.initial(public.coins.stream("training.start"), public.domain)
+        weights[-10 * (hidden[-1] + 1) :] = rng.normal(size=10 * (hidden[-1] + 1)) * 0.1
+        records = Records(
+            features=rng.uniform(-1, 1, (BATCH, width)), labels=rng.integers(0, 10, BATCH) * 1.0
+        )
+        ask, release = query.with_args({"weights": weights}), door(query.real_size)
+        exact = processor_time(partial(exact_step, learner, ask, records, public, release))
+        floats = processor_time(float_step(width, hidden, weights, records))
+        print(f"{width}-{hidden}: {query.real_size} weights, {exact:.4f} s, floats {floats:.4f} s, "
+              f"ratio {exact / floats:.2f}", flush=True)  # fmt: skip
+
+
+def exact_step(
+    learner: DenseNetwork,
+    ask: SumQuery,
+    records: Records,
+    public: Public,
+    release: Callable[[Exact], np.ndarray],
+) -> np.ndarray:
+    return release(learner.total_of(ask, records, public))
+
+
+def door(size: int) -> Callable[[Exact], np.ndarray]:
+    """Round to the grid, add exact noise, and make floats of it."""
+    grid = Grid.for_release(1.0, size, Distance.L2)
+    law, noise = gaussian_law(1e6, size), Stream(b"0" * 32, ("noise",), secret=True)
+
+    def release(total: Exact) -> np.ndarray:
+        steps = grid.round(total)
+        steps += law.symmetric(size, noise)
+        return grid.values(steps)
+
+    return release
+
+
+def float_step(
+    width: int, hidden: list[int], weights: np.ndarray, records: Records
+) -> Callable[[], object]:
+    """DP-SGD as it is usually written: per-example gradients by vmap, clipped and summed."""
+    import jax
+    import jax.numpy as jnp
+
+    shapes = [*pairwise((width, *hidden, 10))]
+
+    def loss(flat, row, place):
+        begin, values = 0, row
+        for number, (inputs, units) in enumerate(shapes):
+            layer = flat[begin : begin + (inputs + 1) * units].reshape(inputs + 1, units)
+            values, begin = values @ layer[:-1] + layer[-1], begin + (inputs + 1) * units
+            values = jax.nn.relu(values) if number < len(shapes) - 1 else values
+        return -jax.nn.log_softmax(values)[place]
+
+    @jax.jit
+    def descend(flat, rows, places, key):
+        gradients = jax.vmap(jax.grad(loss), (None, 0, 0))(flat, rows, places)
+        norms = jnp.linalg.norm(gradients, axis=1, keepdims=True)
+        total = (gradients / jnp.maximum(norms, 1.0)).sum(axis=0)
+        return flat - (total + jax.random.normal(key, flat.shape)) / BATCH
+
+    arguments = (
+        jnp.asarray(weights, dtype=jnp.float32),
+        jnp.asarray(records.features, dtype=jnp.float32),
+        jnp.asarray(records.labels, dtype=jnp.int32),
+        jax.random.key(0),
+    )
+    return lambda: descend(*arguments).block_until_ready()
+
+
+def doors() -> None:
+    """The door's share of a step, at 10^5 and 10^6 coordinates."""
+    for size in (10**5, 10**6):
+        total = Exact.of(np.random.default_rng(0).integers(-(2**40), 2**40, size), -20)
+        release = door(size)
+        normal = processor_time(lambda size=size: np.random.default_rng(0).standard_normal(size))
+        seconds = processor_time(lambda release=release, total=total: release(total))
+        print(f"{size} coordinates: {seconds:.4f} s, standard_normal {normal:.4f} s", flush=True)
+
+
+if __name__ == "__main__":
+    command = sys.argv[1] if len(sys.argv) > 1 else "digits"
+    if command == "digits":
+        digits(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
+    else:
+        {"step": step, "door": doors}[command]()

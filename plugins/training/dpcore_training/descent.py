@@ -1,0 +1,234 @@
+r"""Gradient steps on sums of clipped gradients, of any differentiable model.
+
+A step asks for the exact sum of the records' gradients at the present weights, each clipped to C,
+and moves the weights along the noisy answer over a public divisor: the declared number of records,
+or of a batch. What one record moves a sum by is in the core's bound, whatever the model is and
+whatever computed the gradients: they are handed over as integers, whose length the core checks.
+
+Everything after an answer is additions and products, number by number in doubles, so that the
+weights are the same bits wherever a run is replayed.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Answer,
+    Distance,
+    Poisson,
+    Public,
+    Records,
+    ScoringProbabilityModel,
+    SummingLearner,
+    SumQuery,
+)
+from dpcore.checks import positive, positive_integer
+from dpcore.domain.classes import Classes
+from dpcore.domain.domain import Domain
+from dpcore.errors import ParameterError, UnknownCountError, need
+from dpcore.learning.learners.clipping import IntegerRows
+from dpcore.randomness import Stream
+from dpcore_training.model import Network, NetworkModel
+from dpcore_training.proposal import Proposer, declared
+
+MOST_WEIGHTS = 10**6
+MOST_NUMBERS = 25 * 10**7
+"""Of all answers of a run together, which are kept and published: 2 GB."""
+
+_BLOCK = 1 << 22  # numbers of the rows that are held at a time
+_FEWEST, _MOST = 8, 256  # records of a block
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class State:
+    """Between two steps.
+
+    Args:
+        total: The sum of the weights that are averaged, so far.
+    """
+
+    public: Public
+    query: SumQuery
+    weights: NDArray[np.float64]
+    velocity: NDArray[np.float64]
+    total: NDArray[np.float64]
+    steps: int = 0
+
+
+@attrs.frozen(kw_only=True)
+class GradientDescent(SummingLearner, Network):
+    """Descend along noisy sums of gradients; a subclass says of what model.
+
+    Sums are divided by public numbers: the declared number or limit of records, or `batch`. The
+    model is the mean of the weights of the last steps. Where an earlier release of the same model
+    is among the inputs, its weights are the start.
+
+    Total, and its sums are exact: see `SummingLearner`. A record whose class is unknown or whose
+    gradient is not finite adds zeros.
+
+    Args:
+        steps: How many noisy sums are released.
+        batch: How many records a step sees on average: each is drawn with probability
+            `batch` / records, by coins of its own. All of them if None.
+        rate: By what multiple of the mean gradient a step moves the weights.
+        momentum: What share of the last step is added to each step, in [0, 1).
+        clip: C: how long a record's gradient may be.
+        average: The share of the steps, the last ones, whose weights are averaged; 0 for the last
+            weights alone.
+    """
+
+    publishes: ClassVar[type[Any]] = ScoringProbabilityModel
+
+    steps: int = attrs.field(default=60, validator=positive_integer)
+    batch: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+    rate: float = attrs.field(default=1.0, validator=positive)
+    momentum: float = 0.0
+    clip: float = attrs.field(default=1.0, validator=positive)
+    average: float = 0.5
+
+    def __attrs_post_init__(self) -> None:
+        for name in ("momentum", "average"):
+            share = getattr(self, name)
+            need(0 <= share < 1, "training", "a share in [0, 1)", name, share)
+
+    @abstractmethod
+    def initial(self, stream: Stream, domain: Domain) -> NDArray[np.float64]:
+        """The weights before the first step, shape (size,), from public coins."""
+
+    @abstractmethod
+    def gradients(
+        self, weights: NDArray[np.float64], block: Records, targets: NDArray[Any], public: Public
+    ) -> Iterator[NDArray[np.floating]]:
+        """PRIVATE, pure: of each record the gradient of its own loss, shape (size,).
+
+        Args:
+            targets: Of classes their places, int32, -1 where unknown; else labels over their
+                largest size, in [-1, 1]. Shape (rows,).
+        """
+
+    def divisor(self, domain: Domain) -> float:
+        """How many records a step sees on average, at the public number or limit.
+
+        Raises:
+            UnknownCountError: there is neither.
+            ParameterError: a batch has more than all records.
+        """
+        message = "training divides by a public number of records: declare one, or at_most"
+        need(domain.at_most is not None, UnknownCountError, message)
+        records = domain.at_most or 0
+        need(
+            self.batch is None or self.batch <= records,
+            "training",
+            f"at most the {records} records",
+            "batch",
+            self.batch,
+        )
+        return records if self.batch is None else self.batch
+
+    def queries(self, public: Public) -> tuple[SumQuery, ...]:
+        """The sum of gradients, once a step.
+
+        Raises:
+            ParameterError: the model or all answers together are too large.
+            UnknownCountError: no number of records is public.
+        """
+        domain = public.domain
+        size, divisor = self.size(domain), self.divisor(domain)
+        for name, number, most in (
+            ("weights", size, MOST_WEIGHTS),
+            ("steps times weights", size * self.steps, MOST_NUMBERS),
+        ):
+            if not 1 <= number <= most:
+                raise ParameterError("training", f"1 to {most}", name, number)
+        probability = divisor / (domain.at_most or 1)
+        query = SumQuery(
+            name="gradient",
+            shape=(size,),
+            distance=Distance.L2,
+            at_most=self.steps,
+            sampling=None if self.batch is None else Poisson(probability=probability),
+            sum=declared(self.clip),
+        )
+        return (query,)
+
+    def resources(self, domain: Domain) -> tuple[int, int]:
+        """A block of gradients as doubles and integers, and all answers; products of a run."""
+        size, records = self.size(domain), int(self.batch or domain.at_most or 0)
+        memory = 24 * size * _rows_of_block(size) + 16 * size * self.steps
+        return memory, 8 * size * records * self.steps
+
+    def start(self, public: Public) -> State:
+        """The weights of an earlier release of this model, or its own by public coins."""
+        (query,) = self.queries(public)
+        weights = self.initial(public.coins.stream("training.start"), public.domain)
+        need(
+            weights.shape == query.shape and bool(np.isfinite(weights).all()),
+            "training",
+            "finite weights, as many as the model declares",
+            "start",
+            str(weights.shape),
+        )
+        for item in public.inputs.values():
+            if isinstance(item, NetworkModel) and item.weights.shape == query.shape:
+                weights = item.weights
+        zeros = np.zeros(query.shape)
+        return State(public=public, query=query, weights=weights, velocity=zeros, total=zeros)
+
+    def ask(self, state: State) -> SumQuery | None:
+        """The sum of gradients at the present weights."""
+        if state.steps == self.steps:
+            return None
+        return state.query.with_args({"weights": state.weights})
+
+    def update(self, state: State, answer: Answer) -> State:
+        """A step along the answer over the public divisor."""
+        # Products and sums by number alone: the same bits on every machine.
+        gradient = answer.value / self.divisor(state.public.domain)
+        velocity = self.momentum * state.velocity + gradient
+        weights = state.weights - self.rate * velocity
+        steps = state.steps + 1
+        total = state.total + weights if steps > self.steps - self._averaged else state.total
+        return attrs.evolve(state, weights=weights, velocity=velocity, total=total, steps=steps)
+
+    @property
+    def _averaged(self) -> int:
+        return max(1, int(self.average * self.steps))
+
+    def block_rows(self, query: SumQuery) -> int:
+        """Fewer records at a time where the model is large."""
+        return _rows_of_block(query.real_size)
+
+    def contributions(self, query: SumQuery, block: Records, public: Public) -> IntegerRows:
+        """PRIVATE: every record's gradient at the weights that the ask says, as integers."""
+        assert query.args is not None, "an ask says its weights"
+        targets = targets_of(block.labels, public.domain)
+        gradients = self.gradients(query.args["weights"], block, targets, public)
+        rows = Proposer(sum=query.sum, size=query.real_size).rows(gradients, len(block))
+        if public.domain.classes:
+            rows.integers[targets < 0] = 0
+        return rows
+
+    def model(self, state: State) -> NetworkModel:
+        """The mean of the last weights."""
+        weights = state.total / self._averaged
+        return NetworkModel(domain=state.public.domain, network=self, weights=weights)
+
+
+def targets_of(labels: NDArray[np.float64], domain: Domain) -> NDArray[Any]:
+    """PRIVATE: places of classes, int32, -1 where unknown; else labels in [-1, 1]."""
+    if not isinstance(domain.labels, Classes):
+        return labels / domain.label_bound
+    indicators = domain.labels.one_hot(labels)
+    places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
+    return places.astype(np.int32)
+
+
+def _rows_of_block(size: int) -> int:
+    return min(_MOST, max(_FEWEST, _BLOCK // size))
