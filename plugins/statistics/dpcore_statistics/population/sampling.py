@@ -76,7 +76,7 @@ def sampling_of(spread: NoiseLaw | None, miss: float, domain: Domain) -> Samplin
     return Sampling(width=width, miss=miss, of=of, growth=growth)
 
 
-def obstacle(domain: Domain, norm: Distance, counts_persons: bool) -> str:
+def obstacle(domain: Domain, norm: Distance, draws_persons: bool) -> str:
     """What a domain lacks for an interval about the population, as a need; empty if nothing."""
     if domain.sampled is None:
         return "data.domain.sampled: independent or {of: N}, which says how records were drawn"
@@ -84,8 +84,11 @@ def obstacle(domain: Domain, norm: Distance, counts_persons: bool) -> str:
         return "interval: noise (a census has no sampling error)"
     # Records of one person are no independent draws; persons are.
     people = domain.people
-    if people is not None and people.records > 1 and not counts_persons:
-        return "one record a person, or of: persons (records of one person are not independent)"
+    if people is not None and people.records > 1 and not draws_persons:
+        return (
+            "one record a person, of: persons, or a mean of all (records of one person are not "
+            "independent)"
+        )
     if norm is not Distance.L2:
         return "Gaussian noise: a budget with a delta, and distance: l2"
     return ""
@@ -117,13 +120,23 @@ def spread_over(ends: Ends, shape: tuple[int, ...]) -> Ends:
 
 
 def population_bars(
-    ends: Ends, level: float, what: str, domain: Domain, law: Sampling | None, joint: bool = False
+    ends: Ends,
+    level: float,
+    what: str,
+    domain: Domain,
+    law: Sampling | None,
+    joint: bool = False,
+    units: str = "records",
 ) -> PopulationBars:
-    """Intervals of one table, with what they cover and assume."""
+    """Intervals of one table, with what they cover and assume.
+
+    Args:
+        units: What was drawn: records or persons.
+    """
     drawn = (
-        f"records drawn without regard to their values from a population of {domain.sampled}"
+        f"{units} drawn without regard to their values from a population of {domain.sampled}"
         if isinstance(domain.sampled, int)
-        else "records that are independent draws"
+        else f"{units} that are independent draws"
     )
     clause = "" if law is not None else "; the noise is not normal, so that no interval is told"
     if isinstance(domain.sampled, int) and domain.exact is None:
