@@ -34,8 +34,9 @@ from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
-from dpcore_statistics.population.moments import FREE_SQUARE, free_moments
-from dpcore_statistics.population.sampling import sampling_of
+from dpcore_statistics.population.comparisons import mean_difference, mean_test
+from dpcore_statistics.population.moments import FREE_SQUARE, Moments, free_moments
+from dpcore_statistics.population.sampling import Sampling, sampling_of
 from dpcore_statistics.population.shares import noisy_share
 from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.statistic import StatisticBound
@@ -489,3 +490,55 @@ def test_a_published_run_holds_both_and_replays(tmp_path):
     assert [interval["kind"] for interval in found["intervals"]] == ["noise", "population"]
     assert "population of 90000" in found["intervals"][1]["covers"]
     dpcore.replay(outcome.folder)
+
+
+# Tests of equal means.
+
+
+def test_p_values_agree_with_the_intervals_of_differences():
+    """p is at most the miss exactly where the interval at that miss leaves 0 out."""
+    rng = np.random.default_rng(3)
+    pair = []
+    for shift in (0.0, 0.03):
+        places = np.clip(rng.beta(2, 3, (200, 400)) * 2 - 1 + shift, -1, 1)
+        lost = [((1 - places**2) * places**k).sum(axis=1) for k in range(3)]
+        noise = 12 * rng.standard_normal((5, 200))
+        pair.append(
+            Moments(
+                n=400 + noise[0] * math.sqrt(2), total=places.sum(axis=1) + noise[1],
+                lost=np.array(lost) + noise[2:], width=12.0, of_count=2.0,
+            )
+        )  # fmt: skip
+    law = Sampling(width=12.0, miss=0.05)
+    p_values = mean_test(*pair, law)
+    assert 0 < np.mean(p_values <= 0.05) < 1
+    for miss in (0.3, 0.05, 1e-3):
+        low, high = mean_difference(*pair, attrs.evolve(law, miss=miss))
+        assert np.array_equal(p_values <= miss, (low > 0) | (high < 0))
+
+
+def test_a_session_tests_means_of_groups():
+    rng = np.random.default_rng(4)
+    groups = rng.choice(["a", "b", "c"], 6000)
+    table = {"x": rng.beta(2, 5, 6000) * 10 + 1.5 * (groups == "c"), "g": groups}
+    session = Session(PrivacyBudget(epsilon=4.0, delta=1e-6), facts(), table)
+    tables = session.group_by("g", epsilon=2.0, column="x", compare="equality").tables
+    figures = tables["equality"]
+    a_b, a_c, b_c = figures["p_value"]
+    assert max(a_c, b_c) < 1e-6 < 0.01 < a_b <= 1
+    assert "of 3 tests" in figures.covers
+    holds = (figures.population.low <= 0) & (figures.population.high >= 0)
+    assert list(holds) == [True, False, False]
+
+
+def test_a_test_of_means_needs_intervals_about_the_population():
+    learner = GroupBy(by=("g",), column="x", compare="equality")
+    for changed, domain, words in (
+        (learner, facts(sampled=None), "data.domain.sampled"),
+        (attrs.evolve(learner, interval="noise"), facts(), "both, or population"),
+        (attrs.evolve(learner, distance="l1"), facts(), "Gaussian noise"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            changed.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+    with pytest.raises(ParameterError, match="a column"):
+        GroupBy(by=("g",), compare="equality")

@@ -38,13 +38,13 @@ class Sampling:
 
     Args:
         width: s, the standard deviation of the noise on every released number.
-        miss: With what probability an interval may fail.
+        miss: With what probability an interval may fail; an array, where several are of means.
         of: The size of the population, where that is public and finite.
         growth: What rounding to a grid adds to a quantile.
     """
 
     width: float
-    miss: float
+    miss: Any
     of: int | None = None
     growth: float = 0.0
 
