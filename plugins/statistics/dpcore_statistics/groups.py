@@ -45,7 +45,13 @@ from dpcore_statistics.population.pairs import (
     require_comparable,
     tested,
 )
-from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of, spread_over
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    expected_width,
+    population_bars,
+    sampling_of,
+    spread_over,
+)
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -323,7 +329,11 @@ class GroupBy(Paired):
         mean_half = in_digits(half * column.half_width)
         mean = f"each mean of {self.column} about +- {mean_half}/n for n values in the group"
         counts = f"each of {count} counts +- {half / self.count_weight(public):.4g}, all together"
-        return (counts, mean) if self.publishes_count else (mean,)
+        lines = (counts, mean) if self.publishes_count else (mean,)
+        if not self.samples(public):
+            return lines
+        name, miss = f"each population mean of {self.column}", apart(self.miss, count)
+        return (*lines, expected_width(name, half * column.half_width, "sd", miss))
 
 
 def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:

@@ -16,7 +16,6 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Self
 
 import attrs
@@ -24,8 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
-from dpcore.checks import is_finite, positive
-from dpcore.errors import need
+from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
@@ -46,6 +44,8 @@ from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
     Sampling,
+    check_guess,
+    expected_width,
     nothing_unless,
     population_bars,
     sampling_of,
@@ -83,11 +83,7 @@ class Averaged(ByRanges):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        fits = not self.guess or (
-            {*self.guess} == {"records", "sd"}
-            and all(is_finite(v) and v > 0 for v in self.guess.values())
-        )
-        need(fits, "a mean", "both records and sd, above 0", "guess", self.guess)
+        check_guess("a mean", self.guess, ("records", "sd"))
 
     def unsampled(self, public: Public) -> str:
         """Nothing: every mean has one."""
@@ -253,33 +249,17 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
     """How wide the bar of a mean will be, and of the count beside it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * spread.within(learner.miss)
-    people, wider = public.domain.people, ()
+    people, wider = public.domain.people, tuple[str, ...]()
     # Of persons with several records sampling error depends on how these agree.
     if learner.samples(public) and (people is None or people.records == 1):
-        wider = _expected_sampling(learner, half)
+        name, guess = f"population mean of {learner.column}", learner.guess
+        sd, n = guess.get("sd", "sd"), guess.get("records")
+        wider = (expected_width(name, half, sd, learner.miss, n),)
     if not learner.counted(public):
         return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}", *wider)
     count = spread.within(learner.miss) / learner.count_weight(public)
     lines = (f"mean of {learner.column} about +- {in_digits(half)}/n for n values", *wider)
     return (*lines, f"count +- {count:.4g}") if learner.publishes_count else lines
-
-
-def _expected_sampling(learner: Averaged, noise: float) -> tuple[str, ...]:
-    """How far the mean of the population may lie, and where more budget ceases to help.
-
-    Args:
-        noise: The half-width of the sum, in the file's units.
-    """
-    z = -NormalDist().inv_cdf(learner.miss / 2)
-    name = f"population mean of {learner.column}"
-    if not learner.guess:
-        formula = f"sqrt(({in_digits(noise)}/n)^2 + ({z:.3g} sd)^2/n)"
-        even = f"({in_digits(noise / z)}/sd)^2"
-        return (f"{name} about +- {formula}: more budget helps below n = {even}",)
-    n, sd = learner.guess["records"], learner.guess["sd"]
-    half = math.hypot(noise / n, z * sd / math.sqrt(n))
-    even = in_digits((noise / (z * sd)) ** 2)
-    return (f"{name} about +- {in_digits(half)} at n = {n:g}: more budget helps below n = {even}",)
 
 
 def in_units(

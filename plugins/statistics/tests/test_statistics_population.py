@@ -454,8 +454,58 @@ def test_check_says_how_wide_the_population_will_be():
         Mean(column="x", guess={"records": 5000})
 
 
-def forecast_of(learner):
-    (scheduled,) = priced(learner, ADD_REMOVE).schedule.releases
+def numbers(line):
+    """The half-width, n and the break-even number of a line of `check`."""
+    found = re.search(r"\+- ([\d.]+) at n = ([\d.]+): .* below n = ([\d.e+]+)", line)
+    return tuple(map(float, found.groups()))
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("kind", ["count", "shares"])
+def test_check_says_how_wide_shares_of_the_population_will_be(kind, relation):
+    """By Wilson-Fieller's terms at a guess: the noise of both cells, or of one out of a public n;
+    of several shares together each by its part of the miss."""
+    learner = Count(where=IN_A) if kind == "count" else Histogram(column="x", bins=3, shares=True)
+    guess = {"records": 2000, "share": 0.2}
+    letters, at_guess = (
+        forecast_of(attrs.evolve(learner, guess=more), relation)[-1] for more in ({}, guess)
+    )
+    assert "sqrt(p(1 - p))" in letters
+    miss = 0.05 if kind == "count" else 1 - 0.95 ** (1 / 3)
+    z = stats.norm.ppf(1 - miss / 2)
+    (scheduled,) = priced(learner, relation).schedule.releases
+    (ask,) = scheduled.asks.values()
+    noise = ask.spread.within(miss) * (math.hypot(0.8, 0.2) if relation is ADD_REMOVE else 1)
+    half, n, even = numbers(at_guess)
+    assert n == 2000
+    assert half == pytest.approx(math.hypot(noise / 2000, z * 0.4 / math.sqrt(2000)), rel=1e-3)
+    assert even == pytest.approx((noise / (z * 0.4)) ** 2, rel=1e-3)
+    # Without sampling error nothing is said of it, nor where a count is of a stream.
+    noise_only = forecast_of(attrs.evolve(learner, interval="noise"), relation)
+    assert not any("population" in line for line in noise_only)
+    assert not any("population" in line for line in forecast_of(Count()))
+
+
+def test_check_says_how_wide_quantiles_and_group_means_will_be():
+    quantiles = Quantiles(column="x", quantiles=(0.5, 0.9), points=65, interval="both")
+    letters = forecast_of(quantiles)
+    assert sum("population quantile" in line for line in letters) == 2
+    guessed = forecast_of(attrs.evolve(quantiles, guess={"records": 3000}))
+    halves = [numbers(line)[0] for line in guessed if "population quantile" in line]
+    z = stats.norm.ppf(1 - (1 - 0.95**0.5) / 2)
+    for half, q in zip(halves, (0.5, 0.9), strict=True):
+        assert half > z * math.sqrt(q * (1 - q) / 3000)
+    (line,) = [line for line in forecast_of(LEARNERS["difference"]) if "each population" in line]
+    assert "sd)^2/n" in line
+    for wrong in ({"records": 5}, {"records": 5, "share": 1.0}, {"records": -1, "share": 0.5}):
+        with pytest.raises(ParameterError, match="both records and share"):
+            Count(where=IN_A, guess=wrong)
+    with pytest.raises(ParameterError, match="guess"):
+        attrs.evolve(quantiles, guess={"share": 0.5})
+
+
+def forecast_of(learner, relation=ADD_REMOVE):
+    (scheduled,) = priced(learner, relation).schedule.releases
     return scheduled.forecast(PublicCoins(1))
 
 
