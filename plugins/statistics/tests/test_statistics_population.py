@@ -43,6 +43,7 @@ from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
+from dpcore_statistics.workload import Workload
 
 from statistics_checks import Lab, plan
 
@@ -63,6 +64,11 @@ LEARNERS = {
     "shares": Histogram(column="x", bins=3, shares=True),
     "shares of groups": Histogram(column="x", bins=3, shares=True, **GROUPED),
     "counts": GroupBy(by=("g",)),
+    "table": Table(marginals={"t": ("g",)}),
+    "tables of cells": Table(
+        marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}, strategy="cells"
+    ),
+    "tables that agree": Table(marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}),
     "difference": GroupBy(by=("g",), column="x", compare="difference"),
     "ratio": GroupBy(by=("g",), column="x", compare="ratio"),
 }
@@ -105,6 +111,7 @@ def test_the_default_costs_no_noise(name, relation):
     assert spreads[1][0] == pytest.approx(spreads[0][0], rel=1e-6)
     assert spreads[1][2] == pytest.approx(spreads[0][2], rel=1e-3)  # as calibration rounds
     same = name in ("count", "histogram", "shares", "shares of groups", "counts")
+    same = same or name.startswith("table")
     same = same or (relation is REPLACE_ONE and name in ("count where", "variance"))
     assert (spreads[1][1] > spreads[0][1]) != same
 
@@ -276,7 +283,8 @@ def test_a_finite_population_narrows_the_bars():
             facts(people=People(column="id", records=1)),
             "clip: record",
         ),
-        (Table(marginals={"t": ("g",)}), facts(), "has no interval about the population"),
+        (Workload(column="x", bins=4), facts(), "has no interval about the population"),
+        (Table(marginals={"t": ("g",)}), facts(sampled=5000), "shares: true"),
         (Count(), facts(sampled=5000), "sampled: independent"),
         (Histogram(column="x", bins=2), facts(sampled=5000), "shares: true"),
         (Total(column="x"), facts(400), "take the mean"),
