@@ -238,6 +238,7 @@ class Regression(LinearModel, Described):
             covers=self._reasoned(noise),
             population=None if self.interval == NOISE else bars,
         )
+        # Both kinds, or the wider one in place of the other.
         table = table.of_population() if self.interval == POPULATION else table
         return Description(tables={"coefficients": table})
 

@@ -183,6 +183,7 @@ def population_bars(
         if isinstance(domain.sampled, int)
         else f"{units} that are independent draws"
     )
+    # Why an interval may say nothing, beside too few records.
     clause = "" if law is not None else "; the noise is not normal, so that no interval is told"
     if isinstance(domain.sampled, int) and domain.exact is None:
         clause += "; a count of a sample of a finite population has none"
