@@ -117,6 +117,22 @@ def test_a_session_tells_ratios_by_group_and_all_together():
         assert (figures.high < bars.high).all()
 
 
+def test_a_sum_below_that_is_negative_has_no_ratio():
+    """Of a column of both signs: told where its sum is surely above 0, and else not."""
+    rng = np.random.default_rng(4)
+    session = Session(
+        PrivacyBudget(epsilon=8.0, delta=1e-6),
+        facts(),
+        {"cost": rng.normal(30, 9, 4000), "days": rng.uniform(1, 31, 4000), "g": ["a"] * 4000},
+    )
+    figures = session.ratio("days", "cost", epsilon=2.0)
+    assert (figures.population.low < 16 / 30 < figures.population.high).all()
+    pair = tuple(number_column(facts(), name) for name in ("days", "cost"))
+    below = RatioSums.of(np.array([100 * W, 0.0, 0, -150, 0, 0]), pair, W)
+    assert below.bottom < 0
+    assert np.isinf(below.interval(Sampling(width=1.0, miss=0.05), 100.0)).all()
+
+
 def test_few_records_say_nothing():
     public = Public(domain=facts(), coins=PublicCoins(1), mu=0.05)
     learner = ratio()
@@ -133,11 +149,10 @@ def test_few_records_say_nothing():
 @pytest.mark.parametrize(
     ("learner", "domain", "words"),
     [
-        (Ratio(column="days", other="cost"), facts(), "from 0 or more"),
         (ratio(distance="l1"), facts(), "Gaussian noise"),
         (ratio(interval="both"), facts(sampled="census"), "census"),
         (ratio(interval="both"), facts(people=People(column="id", records=2)), "one record"),
-        (Ratio(column="days", other="days"), facts(), "two columns"),
+        (Ratio(column="cost", other="cost"), facts(), "two columns"),
         (
             Covariance(column="cost", other="days", interval="both"), facts(),
             "has no interval about the population",

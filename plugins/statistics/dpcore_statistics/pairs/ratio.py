@@ -11,7 +11,6 @@ Fieller's set is all r with :math:`(A-rB)^2\le z^2(V_{AA}-2rV_{AB}+r^2V_{BB})`. 
 
 from __future__ import annotations
 
-import math
 from typing import Any, ClassVar
 
 import attrs
@@ -124,7 +123,7 @@ class Ratio(Covariance):
 
     Args:
         column: What is above: a declared range.
-        other: What is below: a declared range from 0 or more.
+        other: What is below: a declared range. Nothing is told where its sum may be 0 or less.
     """
 
     cross: ClassVar[float] = _HALF
@@ -142,10 +141,8 @@ class Ratio(Covariance):
         """As of a covariance.
 
         Raises:
-            ParameterError: the noise would not be normal, or the sum below may be negative.
+            ParameterError: the noise would not be normal.
         """
-        other = number_column(public.domain, self.other).column
-        need(other.low >= 0, "ratio", "a range from 0 or more", "other", self.other)
         is_normal = self.norm(public) is Distance.L2
         needed = "l2 (Gaussian noise: a budget with a delta)"
         need(is_normal, "ratio", needed, "distance", str(self.norm(public)))
@@ -170,8 +167,8 @@ class Ratio(Covariance):
             wider = NOTHING if law is None else sums.interval(law, number)
             what = f"the sum of {self.column} over that of {self.other}, each value clipped"
             bars = population_bars(wider, self.level, what, domain, law)
-        # Where nothing is told, at least one record stands below, as in a mean.
-        bottom = sums.bottom if np.isfinite(ends[0]) else max(sums.bottom, other.column.centre)
+        # Where nothing is told, a sum below that noise has made small or negative is no divisor.
+        bottom = sums.bottom if np.isfinite(ends[0]) else max(sums.bottom, other.column.half_width)
         return Statistics.of(
             Figures(
                 about={"statistic": (f"ratio of {self.column} to {self.other}",)},
@@ -186,13 +183,15 @@ class Ratio(Covariance):
         )
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
-        """About so much near the middle of both ranges, by the sum below."""
-        column, other = (c.column for c in self._columns(public))
-        length = math.hypot(column.half_width, column.centre / other.centre * other.half_width)
-        half = in_digits(spread.within(self.miss) * length)
+        """About so much, by the ratio r and the sum below."""
+        top, bottom = (
+            in_digits(spread.within(self.miss) * column.column.half_width)
+            for column in self._columns(public)
+        )
         pair = f"ratio of {self.column} to {self.other}"
-        line = f"{pair} about +- {half}/S for a sum S of {self.other}"
+        noise, sums = f"{top}^2 + ({bottom} r)^2", f"a ratio r and a sum S of {self.other}"
+        line = f"{pair} about +- sqrt({noise})/S for {sums}"
         if not self.samples(public):
             return (line,)
         z = in_digits(Sampling(width=0.0, miss=self.miss).z)
-        return (line, f"population {pair} about +- sqrt({half}^2 + ({z} sd)^2 n)/S")
+        return (line, f"population {pair} about +- sqrt({noise} + ({z} sd)^2 n)/S")
