@@ -35,6 +35,7 @@ from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import (
     MORE,
     Moments,
+    SampledMean,
     free_moments,
     mean_interval,
     moments_of,
@@ -226,17 +227,15 @@ class Mean(Averaged):
     ) -> PopulationBars:
         """Of the mean, and of the count where it is published."""
         (moments, law), domain = self.moments(answer, public), public.domain
-        what, units = (
-            "the mean of the population, each value clipped to its declared range",
-            "records",
-        )
-        count = count_ends(moments, domain, law)
+        what = "the mean of the population, each value clipped to its declared range"
+        mean: SampledMean = moments
+        count, units = count_ends(moments, domain, law), "records"
         if (k := self._records_of_each(public)) > 1:
             width, weight = 0.0 if law is None else law.width, self.count_weight(public)
-            persons = PersonMoments.of(answer.value, width, weight, k)
-            what, units = f"{what}, over at most {k} records of each person", "persons"
-            moments, count = persons, persons.count_ends(domain, law)
-        wider = [NOTHING if law is None else column_ends(column, mean_interval(moments, law))]
+            mean = persons = PersonMoments.of(answer.value, width, weight, k)
+            count, units = persons.count_ends(domain, law), "persons"
+            what = f"{what}, over at most {k} records of each person"
+        wider = [NOTHING if law is None else column_ends(column, mean_interval(mean, law))]
         ends = stacked_ends([*wider, count] if has_count else wider)
         return population_bars(ends, self.level, what, domain, law, units=units)
 

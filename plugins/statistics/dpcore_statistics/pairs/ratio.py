@@ -168,11 +168,11 @@ class Ratio(Covariance):
             what = f"the sum of {self.column} over that of {self.other}, each value clipped"
             bars = population_bars(wider, self.level, what, domain, law)
         # Where nothing is told, a sum below that noise has made small or negative is no divisor.
-        bottom = sums.bottom if np.isfinite(ends[0]) else max(sums.bottom, other.column.half_width)
+        least = -np.inf if np.isfinite(ends[0]) else other.column.half_width
         return Statistics.of(
             Figures(
                 about={"statistic": (f"ratio of {self.column} to {self.other}",)},
-                estimate=np.atleast_1d(sums.top / bottom),
+                estimate=np.atleast_1d(sums.top / np.maximum(sums.bottom, least)),
                 low=np.atleast_1d(ends[0]),
                 high=np.atleast_1d(ends[1]),
                 level=self.level,
