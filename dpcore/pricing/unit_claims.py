@@ -32,7 +32,8 @@ of that person's records alone, added exactly. A person who comes or goes moves 
 who is replaced by 2L; where no entry of :math:`a_p` is negative, by :math:`\sqrt2 L` in l2 and L in
 linf, and by L if it is one number; and where besides none exceeds E, by at most the length of the
 vector whose d entries are all E, such as :math:`\sqrt dE` in l2. Here L is the clip P of a person's
-sum, or k C where k records, each at most C long, add up to less than that.
+sum, or k C where k records, each at most C long, add up to less than that. Where a learner turns
+the sum into another vector before it is clipped, L is P, and nothing is proved of E.
 
 Premise: `dpcore.learning.learners.by_person` makes the sum, so that it is a theorem about learners
 whose sums the core adds. What their bound rests on beside that stays a premise.
@@ -58,6 +59,11 @@ from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
 
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)
 _MARGIN = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding
+
+PERSON_WISE = (
+    "what a person adds to a sum depends on the sum of that person's records alone, as the learner "
+    "says"
+)
 
 Claim = AnySensitivity | Refused
 
@@ -238,11 +244,13 @@ def of_clipped_persons(
 
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
+    if turns_sums(learner) and query.sum.each is not None:
+        return Refused(f"{query.name!r} cuts off numbers of sums that are turned into others")
     # The bound's own path gives premises and solver error; its value is replaced below.
     path = of_persons(query, ADD_REMOVE.of_persons(adjacency.records), claim)
     if not isinstance(path, Sensitivity):
         return path
-    value, origin = _bound_length(query.sum, adjacency.records)
+    value, origin = _bound_length(query.sum, adjacency.records, turns_sums(learner))
     # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
         value = _bound_replacement(value, query)
@@ -257,6 +265,14 @@ def of_clipped_persons(
     )
 
 
+def turns_sums(learner: AnyLearner) -> bool:
+    """Whether what a person adds is another vector than what their records add."""
+    return (
+        isinstance(learner, SummingLearner)
+        and type(learner).of_persons is not SummingLearner.of_persons
+    )
+
+
 def _premises(learner: AnyLearner, path: Sensitivity) -> tuple[str, ...]:
     """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
     from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
@@ -264,15 +280,17 @@ def _premises(learner: AnyLearner, path: Sensitivity) -> tuple[str, ...]:
     is_row_wise = (
         isinstance(learner, SummingLearner) and not learner.isolate and proves_partial(learner)
     )
-    return tuple(dict.fromkeys((*path.premises, *((ROW_WISE,) if is_row_wise else ()))))
+    added = ((ROW_WISE,) if is_row_wise else ()) + ((PERSON_WISE,) if turns_sums(learner) else ())
+    return tuple(dict.fromkeys((*path.premises, *added)))
 
 
-def _bound_length(clipped_sum: Sum, records: int) -> tuple[float, str]:
+def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[float, str]:
     """L, the most that one person adds, and where it comes from, in words."""
     assert clipped_sum.person is not None, "the query clips persons"
     full_length = times(clipped_sum.clip, records)
     # A clip that no person reaches changes nothing, so that the guarantee does not name it.
-    if clipped_sum.person < _MARGIN * full_length:
+    # Of a sum that is turned into another vector, the clip alone is a bound.
+    if is_turned or clipped_sum.person < _MARGIN * full_length:
         return clipped_sum.person, f"{clipped_sum.person!r} (clipped)"
     return full_length, f"{records} times {clipped_sum.clip!r}"
 

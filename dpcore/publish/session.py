@@ -195,6 +195,7 @@ class Session(SingleUse, Shown):
     bounded_mean = question_method("statistics.bounded_mean", "column")
     count = question_method("statistics.count")
     covariance = question_method("statistics.covariance", "column", "other")
+    ratio = question_method("statistics.ratio", "column", "other")
     marginals = question_method("statistics.marginals", "columns", tables=True)
     distinct = question_method("statistics.distinct", "of")
     group_by = question_method("statistics.group_by", "by", tables=True)

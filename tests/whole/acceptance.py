@@ -72,6 +72,7 @@ LEARNERS = {
     },
     "statistics.count": {"where": {"a": {"from": 0}}},
     "statistics.covariance": {"column": "a", "other": "b"},
+    "statistics.ratio": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 4}, "column": "b"},
     "statistics.histogram": {"column": "a", "bins": 4},

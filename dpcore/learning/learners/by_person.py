@@ -4,7 +4,8 @@ Each record's contribution is clipped to C and rounded to the query's unit; a pe
 added, and their sum is clipped to P and rounded again. So what a person adds is a function of the
 multiset of their records, and at most P long, however many those are (of one number, by cutting it
 off; of a vector, by scaling it: `dpcore.learning.learners.clipping`). Where each number is cut off
-at E first, no entry of what a person adds is larger.
+at E first, no entry of what a person adds is larger. A learner may turn each person's sum into
+another vector before it is clipped (`SummingLearner.of_persons`), which is then at most P long too.
 
 Records are sorted by person before anything is asked of them, so that no block, part or order cuts
 a person in two: all of them are in one memory.
@@ -32,6 +33,9 @@ _NUMBERS = 1 << 22  # of a block
 RecordIntegers = Callable[[Records], Integers]
 """PRIVATE: every record's integers, shape (rows, size), each row at most C long."""
 
+PersonVectors = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""PRIVATE: what persons add, of the sums of what their records add; shape (persons, size)."""
+
 
 def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQuery:
     """The same query with persons clipped, unless k records are never longer than the clip.
@@ -49,12 +53,19 @@ def of_whole_persons(query: SumQuery, counts_for: float, domain: Domain) -> SumQ
     return attrs.evolve(query, sum=attrs.evolve(query.sum, person=counts_for * query.sum.clip))
 
 
-def total_of_persons(own: RecordIntegers, query: SumQuery, records: Records, rows: int) -> Exact:
+def total_of_persons(
+    own: RecordIntegers,
+    query: SumQuery,
+    records: Records,
+    rows: int,
+    of_persons: PersonVectors | None = None,
+) -> Exact:
     """PRIVATE: the exact sum over persons.
 
     Args:
         own: What records add.
         rows: Most records of a block, unless one person has more.
+        of_persons: What persons add, of several numbers; if left out what their records add.
 
     Raises:
         ContractError: whose the records are is not known, or a person has more than 2^20.
@@ -68,12 +79,14 @@ def total_of_persons(own: RecordIntegers, query: SumQuery, records: Records, row
     for block, first in _person_blocks(persons[order], min(rows, _NUMBERS // query.real_size + 1)):
         # At most 2^20 integers of at most 2^42 a person: the sums fit 64 bits.
         sums = np.add.reduceat(own(records.take(order[block])), first, axis=0, dtype=np.int64)
-        clipped = clipped_sums(sums, query)
+        clipped = clipped_sums(sums, query, of_persons)
         total += Exact.of(clipped.sum(axis=0).reshape(query.shape), query.sum.unit)
     return total
 
 
-def clipped_sums(sums: NDArray[np.int64], query: SumQuery) -> NDArray[np.int64]:
+def clipped_sums(
+    sums: NDArray[np.int64], query: SumQuery, of_persons: PersonVectors | None = None
+) -> NDArray[np.int64]:
     """Each row, at most P long in the query's distance. Shape (persons, size)."""
     declaration = query.sum
     assert declaration.person is not None, "persons are clipped"
@@ -84,8 +97,10 @@ def clipped_sums(sums: NDArray[np.int64], query: SumQuery) -> NDArray[np.int64]:
         sums = np.clip(sums, -limit, limit)
     if sums.shape[1] == 1:
         return sums
+    vectors = np.ldexp(sums.astype(np.float64), declaration.unit)
+    # Whatever becomes of the sums is clipped: what a person adds is at most P long.
     return clipped_integers(
-        np.ldexp(sums.astype(np.float64), declaration.unit),
+        vectors if of_persons is None else of_persons(vectors),
         declaration.person,
         declaration.unit,
         query.clip_norm,

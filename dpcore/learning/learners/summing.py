@@ -10,7 +10,8 @@ public facts alone. The guarantee prints that as a premise, unless `isolate` han
 call. Whoever writes `partial` too proves that one record's partial is at most `clip` long.
 
 Where a query clips persons (`Sum.person`), `contributions` of all records of one person are added
-and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says.
+and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says. In between,
+`of_persons` may make another vector of each sum: that it does so person by person is a premise.
 """
 
 from abc import abstractmethod
@@ -73,6 +74,17 @@ class SummingLearner(Learner):
         """Most records of one block of a query: fewer where what each adds is large."""
         return self.rows_at_once
 
+    def of_persons(
+        self, query: SumQuery, sums: NDArray[np.float64], public: Public
+    ) -> NDArray[np.float64]:
+        """PRIVATE, pure: what each person adds, before it is clipped to `Sum.person`: by default
+        the sum of what their records add. Shape (persons, size).
+
+        Args:
+            sums: Of each person's contributions, shape (persons, size).
+        """
+        return sums
+
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE, pure: the sum of the block's contributions in the query's unit.
 
@@ -118,9 +130,12 @@ class SummingLearner(Learner):
         # Clipping a person needs each record's integers, which the sum of a block would hide.
         if query.sum.person is not None:
             integers_of_block = partial(self._own, query, public)
+            of_persons = partial(self._persons, query, public)
             from dpcore.learning.learners.by_person import total_of_persons
 
-            return total_of_persons(integers_of_block, query, records, self.block_rows(query))
+            return total_of_persons(
+                integers_of_block, query, records, self.block_rows(query), of_persons
+            )
         # Integers are added, so that no order of blocks changes a bit.
         zero = (Exact.zeros(query.shape, query.sum.unit),)
         (total,) = records.fold(partial(self._part, query, public), zero, self.block_rows(query))
@@ -149,6 +164,19 @@ class SummingLearner(Learner):
             with suppress(Exception, SystemExit):
                 integers[place] = self._clipped(query, record, public)[0]
         return integers
+
+    def _persons(
+        self, query: SumQuery, public: Public, sums: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
+        """What persons add, shape (persons, size); not a number of those that fail alone."""
+        with suppress(Exception, SystemExit):
+            vectors = np.asarray(self.of_persons(query, sums.copy(), public), dtype=np.float64)
+            if vectors.shape == sums.shape:
+                return vectors
+        # One by one, as records are: a person who fails alone adds zeros.
+        if len(sums) == 1:
+            return np.full(sums.shape, np.nan)
+        return np.vstack([self._persons(query, public, row[None]) for row in sums])
 
     def _of(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """A block's sum; where that fails, of the records that do not fail alone."""
@@ -202,6 +230,7 @@ def sums_exactly(learner: object) -> bool:
             "_of",
             "_tried",
             "_own",
+            "_persons",
             "_clipped",
         )
     )

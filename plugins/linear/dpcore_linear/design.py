@@ -15,6 +15,7 @@ from dpcore import Domain, FeatureMap, Features, PublicCoins
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.names import encoded_names
 from dpcore.errors import NoClaimError, need
+from dpcore.learning.models.figures import NOISE
 from dpcore.rounding import up
 
 INTERCEPT = "intercept"
@@ -78,6 +79,37 @@ def require_draws(domain: Domain) -> None:
         "a regression table needs records that are independent draws, and several of one person "
         "are none: declare one record of each person",
     )
+
+
+def settle_interval(domain: Domain, interval: str | None) -> str:
+    """What the intervals of a table cover: `noise`, `population` or `both`.
+
+    By default both, as who publishes a table knows how its records were drawn; of a census the
+    noise, as there is no sampling error.
+
+    Raises:
+        ParameterError: intervals about the population are asked for, and the domain does not say
+            how its records were drawn, or is a census.
+    """
+    if interval is None:
+        return NOISE if domain.sampled == "census" else "both"
+    needed = "noise, or data.domain.sampled: independent or {of: N}, which says how they were drawn"
+    is_drawn = domain.sampled not in (None, "census")
+    need(interval == NOISE or is_drawn, "a regression table", needed, "interval", interval)
+    return interval
+
+
+def sampled_share(domain: Domain, interval: str, number: float) -> float:
+    """Which part of the sampling variance a table's errors hold, in [0, 1].
+
+    Args:
+        interval: As settled. number: Of records, as public or released.
+    """
+    if interval == NOISE:
+        return 0.0
+    if not isinstance(domain.sampled, int):
+        return 1.0
+    return min(max(1 - number / domain.sampled, 0.0), 1.0)
 
 
 def file_units(domain: Domain) -> FileUnits:

@@ -19,7 +19,7 @@ eigenvalue of the last Hessian is below :math:`2(s/c)\sqrt{2p}`.
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import attrs
 import numpy as np
@@ -36,13 +36,20 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
-from dpcore.checks import fraction
+from dpcore.checks import fraction, one_of
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.models.figures import NOISE
 from dpcore.rounding import down, up
-from dpcore_linear.design import Design, require_draws, row_products
+from dpcore_linear.design import (
+    Design,
+    require_draws,
+    row_products,
+    sampled_share,
+    settle_interval,
+)
 from dpcore_linear.regression import (
     Covariances,
     Regression,
@@ -101,17 +108,24 @@ class LogisticTable(SummingLearner, Conversation):
 
     Args:
         level: With what probability an interval holds.
+        interval: What intervals cover: the `noise` alone, or sampling error too (`population`,
+            `both`), for which the domain says how records were `sampled`. By default both, and of a
+            census the noise.
     """
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
     rows_at_once: ClassVar[int] = 4096
 
     level: float = attrs.field(default=0.95, validator=fraction)
+    interval: Literal["noise", "population", "both"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of("noise", "population", "both"))
+    )
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Score and Hessian, once a step; at the last one the squares of residuals too."""
         domain = public.domain
         require_draws(domain)
+        settle_interval(domain, self.interval)
         need(
             domain.classes == 2,
             UnfitTargetError,
@@ -177,8 +191,11 @@ class LogisticTable(SummingLearner, Conversation):
         meat = positive_part(_matrix(answer.value[width + pairs :], width) / SQUARES)
         noise = std * std * np.eye(width) + matrix_noise(std / FREE, last.change)
         kappa, covariances = _DESIGN.norm(domain), None
+        interval = settle_interval(domain, self.interval)
         if not (reason := silence(answer.spread, last.is_hidden)):
-            solved = Covariances.sandwich(last.inverse, noise, meat)
+            # No number of records is released: an unknown one leaves all of the sampling error.
+            share = sampled_share(domain, interval, float(domain.exact or 0))
+            solved = Covariances.sandwich(last.inverse, noise, share * meat)
             # Rows were divided by kappa, and so are the coefficients of rows as they are.
             covariances = solved.turned(np.eye(width) / kappa)
         return LogisticModel(
@@ -189,7 +206,8 @@ class LogisticTable(SummingLearner, Conversation):
             covariances=covariances,
             level=self.level,
             reason=reason,
-            method="logistic regression, sandwich errors",
+            method="logistic regression" + ", sandwich errors" * (interval != NOISE),
+            interval=interval,
             clipped="of values clipped to their declared ranges",
         )
 

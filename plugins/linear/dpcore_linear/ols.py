@@ -51,8 +51,15 @@ from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.models.figures import NOISE
 from dpcore.rounding import up
-from dpcore_linear.design import Design, require_draws, row_products
+from dpcore_linear.design import (
+    Design,
+    require_draws,
+    row_products,
+    sampled_share,
+    settle_interval,
+)
 from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_linear.regression import (
     Covariances,
@@ -103,6 +110,9 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         errors: How sampling error is found: `sandwich`, whatever the errors' law, by a second ask
             that takes a tenth of the budget; `homoskedastic`, for errors of one variance.
         level: With what probability an interval holds.
+        interval: What intervals cover: the `noise` alone, or sampling error too (`population`,
+            `both`), for which the domain says how records were `sampled`. By default both, and of a
+            census the noise.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("linear.ols",)
@@ -113,6 +123,9 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         default="sandwich", validator=one_of("sandwich", "homoskedastic")
     )
     level: float = attrs.field(default=0.95, validator=fraction)
+    interval: Literal["noise", "population", "both"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of("noise", "population", "both"))
+    )
 
     def units(self, domain: Domain) -> GramUnits:
         """What is counted: as for `linear.sufficient_statistics`."""
@@ -122,6 +135,7 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         """The sums; then, for the sandwich, the Gram matrix of rows weighted by residuals."""
         domain = public.domain
         require_draws(domain)
+        interval = settle_interval(domain, self.interval)
         need(
             not domain.classes,
             UnfitTargetError,
@@ -135,10 +149,12 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         # One more number than T9 has, at its sensitivity.
         units = self.units(domain)
         total = Sum(clip=units.add_remove, exponent=units.exponent)
-        share = 1 - _MEAT_SHARE if self.errors == "sandwich" else 1.0
+        # Sampling error is what the second ask is for.
+        asks_twice = self.errors == "sandwich" and interval != NOISE
+        share = 1 - _MEAT_SHARE if asks_twice else 1.0
         shape = (units.size + 1,)
         sums = SumQuery(name=SUMS, shape=shape, distance=Distance.L2, share=share, sum=total)
-        if self.errors == "homoskedastic":
+        if not asks_twice:
             return (sums,)
         squares = Sum(clip=units.gram_length, exponent=units.exponent)
         size = (units.width * (units.width + 1) // 2,)
@@ -208,7 +224,8 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
         public, domain = state.public, state.public.domain
         solution = self._solution(state.answers[0], public)
         # What the draw of the records puts into the equations; noise may have made it negative.
-        if self.errors == "homoskedastic":
+        interval = settle_interval(domain, self.interval)
+        if self.errors == "homoskedastic" or len(state.answers) == 1:
             meat = max(solution.variance, 0.0) * positive_part(solution.matrix)
         else:
             answer = state.answers[1]
@@ -217,7 +234,8 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
             meat = reach * reach * positive_part(units.parted(padded).gram)
         covariances = None
         if not solution.reason:
-            covariances = Covariances.sandwich(solution.inverse, solution.noise, meat)
+            share = sampled_share(domain, interval, solution.number)
+            covariances = Covariances.sandwich(solution.inverse, solution.noise, share * meat)
         low, high = domain.labels.low, domain.labels.high  # type: ignore[union-attr]
         return Regression(
             domain=domain,
@@ -227,7 +245,8 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
             covariances=covariances,
             level=self.level,
             reason=solution.reason,
-            method=f"least squares, {self.errors} errors",
+            method=f"least squares, {self.errors} errors" if interval != NOISE else "least squares",
+            interval=interval,
             clipped=f"of values clipped to their declared ranges ({domain.target} to "
             f"[{low:g}, {high:g}])",
         )

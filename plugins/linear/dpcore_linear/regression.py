@@ -19,9 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Described, Description, Domain, Figures, Public
+from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore.learning.models.figures import NOISE, POPULATION, PopulationBars
 from dpcore.learning.models.linear import LinearModel
 from dpcore.notebook_view import Listing, Sheet, in_digits
 from dpcore_linear.design import Design, bases, file_units
@@ -104,6 +106,7 @@ class Regression(LinearModel, Described):
         reason: Why it says nothing.
         method: What was fitted, and how errors are found, in a few words.
         clipped: What was clipped, in a clause.
+        interval: What its intervals cover: `noise`, `population` or `both`.
     """
 
     covariances: Covariances | None
@@ -111,6 +114,7 @@ class Regression(LinearModel, Described):
     reason: str = ""
     method: str
     clipped: str
+    interval: str = "both"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,7 +131,8 @@ class Regression(LinearModel, Described):
     def bse(self) -> NDArray[np.float64]:
         """Standard errors around the population's coefficients, shape (p,).
 
-        They hold the error of sampling and the noise; not a number where the release says nothing.
+        They hold the error of sampling and the noise; the noise alone with `interval: noise`; not a
+        number where the release says nothing.
         """
         return self._errors()[0]
 
@@ -155,6 +160,33 @@ class Regression(LinearModel, Described):
         """
         return _ends(self.params, self.bse, self.level if level is None else level)
 
+    def predict(self, table: Table, interval: float | None = None) -> NDArray[Any]:
+        """Predictions in the file's units, or classes; shape (n,).
+
+        Args:
+            interval: With what probability the population's line lies between two ends at each row,
+                in columns beside its prediction: shape (n, 3), clipped to the range of the target.
+                It is about the mean of such records, not about the value of one; infinite where the
+                release says nothing.
+
+        Raises:
+            ContractError: an interval of classes is asked for, or its level is not in (0, 1).
+        """
+        predictions = super().predict(table)
+        if interval is None:
+            return predictions
+        need(not self.domain.classes, ContractError, "classes have no intervals")
+        errors = np.full(len(predictions), math.nan)
+        if self.covariances is not None:
+            total = self.covariances.total
+            errors = self._by_rows(
+                self.domain.encode(table),
+                lambda phi: np.sqrt(np.einsum("ij,jk,ik->i", phi, total, phi)),
+            )
+        # The line itself is cut to the range, which keeps the cover of its ends.
+        ends = _ends(self.score(self.domain.encode(table)), errors, interval)
+        return np.column_stack([predictions, *map(self.domain.uncentre, ends.T)])
+
     def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         if self.covariances is None:
             nothing = np.full(self.coefficients.size, math.nan)
@@ -168,15 +200,22 @@ class Regression(LinearModel, Described):
         compared = f"; categories compare with {', '.join(first)}" if first else ""
         noise = f"noise only: the same fit to these records without noise{compared}"
         # Nobody but the publisher can know how the records were chosen.
+        drawn = "records that are independent draws from the population"
+        if isinstance(size := self.domain.sampled, int):
+            drawn = f"records drawn without regard to their values from a population of {size}"
+        error = (
+            f"population: sampling error and noise, for {drawn}, and a question chosen beforehand"
+        )
+        if self.interval == NOISE:
+            error = "standard errors and p values are of the noise alone"
         population = (
-            "population: sampling error and noise, for records that are independent draws from "
-            f"the population, and a question chosen beforehand; {self.method}; {self.clipped}; "
+            f"{error}; {self.method}; {self.clipped}; "
             f"p values are of {len(self.names)} coefficients, not corrected for their number"
         )
         return noise, population
 
     def description(self) -> Description:
-        """The table of coefficients, with both intervals of each."""
+        """The table of coefficients, with the intervals that were asked for."""
         ends = self.conf_int()
         edges = _ends(self.params, self.noise_errors, self.level)
         noise, population = self.covers()
@@ -185,18 +224,27 @@ class Regression(LinearModel, Described):
             "standard_error": tuple(self.bse),
             "p_value": tuple(self.pvalues),
             "noise_share": tuple((self.noise_errors / self.bse) ** 2),
-            "population_low": tuple(ends[:, 0]),
-            "population_high": tuple(ends[:, 1]),
         }
+        noise = f"{noise}; {population}" if self.interval == NOISE else noise
+        bars = PopulationBars(
+            low=ends[:, 0], high=ends[:, 1], level=self.level, covers=self._reasoned(population)
+        )
         table = Figures(
             about=about,
             estimate=self.params,
             low=edges[:, 0],
             high=edges[:, 1],
             level=self.level,
-            covers=f"{self.reason}; {population}" if self.reason else f"{noise}; {population}",
+            covers=self._reasoned(noise),
+            population=None if self.interval == NOISE else bars,
         )
+        # Both kinds, or the wider one in place of the other.
+        table = table.of_population() if self.interval == POPULATION else table
         return Description(tables={"coefficients": table})
+
+    def _reasoned(self, words: str) -> str:
+        """What intervals cover, after the reason why they say nothing, if there is one."""
+        return f"{self.reason}; {words}" if self.reason else words
 
     def sheet(self) -> Sheet:
         """The table as `summary` prints it."""

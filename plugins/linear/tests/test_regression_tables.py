@@ -19,7 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.classes import Classes
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore_linear.logistic import LogisticTable
@@ -94,6 +94,69 @@ def test_the_line_predicts_what_its_coefficients_say(outcome):
     assert (table.predict(rows) <= high).all()
 
 
+def test_a_lines_interval_is_that_of_its_coefficients_covariance(outcome):
+    """predict(interval=) by the definition: x' Cov x at rows of the file, cut to the range."""
+    table, rows = outcome.model, wages(50, seed=9)
+    predictions, low, high = table.predict(rows, interval=0.9).T
+    assert np.array_equal(predictions, table.predict(rows))
+    phi = table.features(WAGES.encode(rows))
+    half = 1.644854 * np.sqrt([row @ table.covariances.total @ row for row in phi])
+    assert np.allclose(high - low, 2 * half)
+    assert np.allclose((low + high) / 2, predictions)
+    noise_low, noise_high = table.intervals(rows, 0.9)
+    assert (low < noise_low).all()
+    assert (noise_high < high).all()
+    with pytest.raises(ContractError, match="between 0 and 1"):
+        table.predict(rows, interval=90)
+
+
+def test_intervals_follow_how_records_were_sampled(outcome):
+    """By default both; the noise of a census; less sampling error of a finite population."""
+    ways = ("independent", "census", 25_000)
+    independent, census, finite = (
+        fit(wages(), domain=attrs.evolve(WAGES, sampled=sampled)).model for sampled in ways
+    )
+    assert np.array_equal(independent.bse, outcome.model.bse)
+    # All but a fifth of the population is here.
+    sampled = finite.bse**2 - finite.noise_errors**2
+    full = independent.bse**2 - independent.noise_errors**2
+    assert np.allclose(sampled, 0.2 * full, rtol=0.01)
+    assert "population of 25000" in finite.description().tables["coefficients"].population.covers
+    # A census has one ask, and no other bar than that of the noise.
+    assert np.array_equal(census.bse, census.noise_errors)
+    figures = census.description().tables["coefficients"]
+    assert figures.population is None
+    assert "of the noise alone" in figures.covers
+    assert (census.noise_errors < independent.noise_errors).all()
+
+
+@pytest.mark.parametrize("interval", ["population", "both"])
+@pytest.mark.parametrize("learner", [OLS, LOGISTIC])
+@pytest.mark.parametrize("sampled", [None, "census"])
+def test_intervals_about_no_population_are_refused(learner, interval, sampled):
+    labels = Classes((0, 1)) if learner is LOGISTIC else WAGES.labels
+    domain = attrs.evolve(WAGES, sampled=sampled, labels=labels)
+    public = dpcore.Public(domain=domain, coins=dpcore.PublicCoins(1), mu=1)
+    with pytest.raises(ParameterError, match=r"data\.domain\.sampled: independent"):
+        attrs.evolve(learner, interval=interval).queries(public)
+    assert attrs.evolve(learner, interval="noise").queries(public)
+
+
+def test_a_table_tells_the_population_alone_or_the_noise():
+    domain = attrs.evolve(WAGES, sampled="independent")
+    noise, both, population = (
+        fit(wages(), OrdinaryLeastSquares(interval=interval), domain).model
+        for interval in ("noise", "both", "population")
+    )
+    tables = [model.description().tables["coefficients"] for model in (noise, both, population)]
+    assert [table.kind for table in tables] == ["noise", "noise", "population"]
+    assert [table.population is None for table in tables] == [True, False, True]
+    assert np.array_equal(tables[2].low, tables[1].population.low)
+    assert np.allclose(tables[1].population.high, both.conf_int()[:, 1])
+    kinds = [interval["kind"] for interval in tables[1].data()["intervals"]]
+    assert kinds == ["noise", "population"]
+
+
 def test_p_values_are_both_tails_of_a_normal_law(outcome):
     table = outcome.model
     z = table.params / table.bse
@@ -112,8 +175,9 @@ def test_summary_and_published_table_say_what_they_cover(outcome):
     assert figures["coefficient"] == table.names
     assert "town=village" in figures.covers
     assert "noise only" in figures.covers
-    assert (figures.low > np.array(figures["population_low"])).all()
-    assert (figures.high < np.array(figures["population_high"])).all()
+    assert "independent draws" in figures.population.covers
+    assert (figures.low > figures.population.low).all()
+    assert (figures.high < figures.population.high).all()
     sheet = str(table.sheet().tables[0].rows)
     assert "degree=yes" in sheet
 
@@ -146,6 +210,9 @@ def test_too_few_records_say_nothing_instead_of_a_bar(learner):
     assert "Says nothing: too few records for this budget" in model.summary()
     assert np.isnan(model.bse).all()
     assert np.isinf(model.conf_int()).all()
+    if learner is OLS:
+        assert np.isin(model.predict(table, interval=0.9)[:, 1:], [-1, 1]).all()
+    assert np.isinf(model.description().tables["coefficients"].population.high).all()
     assert np.isfinite(model.params).all()
     assert set(model.arrays()) == {"coefficients"}
     assert not np.isfinite(model.description().tables["coefficients"].low).any()

@@ -44,6 +44,7 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
+            "statistics.ratio": ("dpcore_statistics.pairs.ratio", "Ratio"),
             "statistics.running": ("dpcore_statistics.running", "Running"),
             "statistics.sum": ("dpcore_statistics.total", "Total"),
             "statistics.table": ("dpcore_statistics.tables", "Table"),

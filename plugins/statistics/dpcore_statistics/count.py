@@ -16,6 +16,8 @@ from dpcore_statistics.by_group import ByRanges
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved
 from dpcore_statistics.population.sampling import (
     NOTHING,
+    check_guess,
+    expected_share,
     population_bars,
     sampling_of,
     stacked_ends,
@@ -32,11 +34,19 @@ class Count(ByRanges):
     Args:
         of: What is counted: records, or persons, each of whom counts once if any of their records
             meets the condition. For domains with `people`.
+        guess: Public guesses, for what `check` expects of a share of the population alone:
+            `records`, the number of all, and `share`.
     """
 
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
+
+    guess: dict[str, float] = attrs.field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        check_guess("count", self.guess, ("records", "share"))
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
@@ -138,5 +148,11 @@ class Count(ByRanges):
         return f"count of {self.of}" if is_said else "count"
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
-        """The half-width, the same whatever the records."""
-        return (f"count +- {spread.within(self.miss):.4g}",)
+        """The half-width, the same whatever the records; and about that of a share."""
+        half = spread.within(self.miss)
+        line, cells = f"count +- {half:.4g}", 1 + self._rest_is_told(public)
+        # Beside the rest, or out of a public number, a count is a share too.
+        if not self.samples(public) or (cells == 1 and public.domain.exact is None):
+            return (line,)
+        name = "population share"
+        return (line, expected_share(name, half, self.miss, cells, self.guess))

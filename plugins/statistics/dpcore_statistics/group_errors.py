@@ -14,6 +14,7 @@ Fieller's set of their noise. A group with few records, or none, has an interval
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any, Literal
 
@@ -26,14 +27,23 @@ from dpcore.checks import positive
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import Estimated, gaps, ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.groups import Paired
 from dpcore_statistics.histogram import counted
-from dpcore_statistics.mean import with_count
+from dpcore_statistics.mean import count_ends, with_count
+from dpcore_statistics.population.comparisons import mean_difference
+from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    population_bars,
+    sampling_of,
+    spread_over,
+    stacked_ends,
+)
 from dpcore_statistics.statistic import ROOT_TWO
 
 PREDICTED = "predicted"
@@ -86,7 +96,13 @@ class GroupErrors(Paired):
         self.largest(public)
         size, norm = self.groups(public).size, self.norm(public)
         clip = with_count(norm, self.count_weight(public), 1.0)
-        return SumQuery(name="errors", shape=(size, 2), distance=norm, sum=Sum(clip=clip))
+        # By the lemma of moments they lengthen nothing.
+        shape = (size, 2 + MORE if self.samples(public) else 2)
+        return SumQuery(name="errors", shape=shape, distance=norm, sum=Sum(clip=clip))
+
+    def unsampled(self, public: Public) -> str:
+        """Nothing: mean errors have one."""
+        return ""
 
     def entries(self, query: SumQuery) -> int:
         """How many entries a record fills: a pair, in one group."""
@@ -104,9 +120,13 @@ class GroupErrors(Paired):
         return ByRelation(add_remove=length, replace_one=max(2.0, between_groups))
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
-        """PRIVATE: every record's group, and its (w, t)."""
+        """PRIVATE: every record's group, and its (w, t), with moments where they are released."""
         weights = np.full(len(block), self.count_weight(public))
-        return self.group_of(block, public), np.column_stack([weights, self._places(block, public)])
+        places = self._places(block, public)
+        pairs = np.column_stack([weights, places])
+        if self.samples(public):
+            pairs = np.hstack([pairs, free_moments(places)])
+        return self.group_of(block, public), pairs
 
     def _places(self, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: t, from entry-by-entry operations on one row. Shape (n,)."""
@@ -131,7 +151,7 @@ class GroupErrors(Paired):
         counts = counted(groups.about, value[:, 0] / w, count_spread, self.level, public.domain)
         cap, miss = self.largest(public), apart(self.miss, groups.size)
         estimates = []
-        for weighted, total in value.tolist():
+        for weighted, total, *_ in value.tolist():
             n = max(1.0, weighted / w)
             position = min(max(total / n, -1.0), 1.0)
             ends = ratio(total, weighted, w, spread, miss, 1.0)
@@ -147,9 +167,41 @@ class GroupErrors(Paired):
             )
         figures = {"count": counts, "error": self._errors(groups.about, estimates)}
         differences = gaps(groups.about, estimates, spread, 1 / w, self.miss, cap, self.level)
+        figures |= {} if differences is None else {"gap": differences}
+        if not self.samples(public):
+            return Statistics(tables=figures)
+        bars = self._population(answer, public)
         return Statistics(
-            tables=figures if differences is None else {**figures, "gap": differences}
+            tables={
+                name: attrs.evolve(table, population=bars[name]) for name, table in figures.items()
+            }
         )
+
+    def _population(self, answer: Answer, public: Public) -> dict[str, PopulationBars]:
+        """Of the tables of groups, each of which holds together, and of all pairs."""
+        domain, w, half = public.domain, self.count_weight(public), self.largest(public) / 2
+        size = self.groups(public).size
+        pairs = [*itertools.combinations(range(size), 2)]
+        law = sampling_of(answer.spread, apart(self.miss, size), domain)
+        of_pairs = sampling_of(answer.spread, apart(self.miss, len(pairs) or 1), domain)
+        errors, gap_ends = spread_over(NOTHING, (size,)), [NOTHING] * len(pairs)
+        moments = moments_of(answer.value, law.width if law else 0.0, w, None)
+        if law is not None and of_pairs is not None:
+            low, high = mean_interval(moments, law)
+            errors = half * (1 + low), half * (1 + high)
+            groups = [moments_of(row, law.width, w, None) for row in np.asarray(answer.value)]
+            ends = (mean_difference(groups[a], groups[b], of_pairs) for a, b in pairs)
+            gap_ends = [(half * low, half * high) for low, high in ends]
+        what = "the mean error in each group of the population, for this model, each error capped"
+        tables = {
+            "count": (spread_over(count_ends(moments, domain, law), (size,)), "expected counts"),
+            "error": (errors, what),
+            "gap": (stacked_ends(gap_ends or [NOTHING]), f"differences; {what}"),
+        }
+        return {
+            name: population_bars(ends, self.level, words, domain, law, joint=True)
+            for name, (ends, words) in tables.items()
+        }
 
     def _errors(self, about: Any, estimates: list[Estimated]) -> Figures:
         return Figures(

@@ -38,8 +38,20 @@ from dpcore_statistics.histogram import (
 )
 from dpcore_statistics.mean import column_ends, in_units, with_count
 from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
-from dpcore_statistics.population.pairs import INDEPENDENCE, compared, require_comparable, tested
-from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of, spread_over
+from dpcore_statistics.population.pairs import (
+    EQUALITY,
+    INDEPENDENCE,
+    compared,
+    require_comparable,
+    tested,
+)
+from dpcore_statistics.population.sampling import (
+    NOTHING,
+    expected_width,
+    population_bars,
+    sampling_of,
+    spread_over,
+)
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -114,8 +126,9 @@ class GroupBy(Paired):
         of: What is counted: records, or persons, each of whom counts once in every group that any
             of their records is in. Persons without a `column`, for domains with `people`.
         compare: What of all pairs of groups is published beside the means: `difference`, or `ratio`
-            of values that are not below 0; of up to 16 groups. Of counts by two columns it is
-            `independence`: a test of whether one tells of the other in the population.
+            of values that are not below 0, or `equality`: differences, each with the p value of the
+            test that both means of the population are equal; of up to 16 groups. Of counts by two
+            columns it is `independence`: a test of whether one tells of the other there.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
         strategy: `basis` publishes least squares estimates of counts: of a public number of
@@ -131,9 +144,9 @@ class GroupBy(Paired):
     strategy: Literal["basis", "cells"] = attrs.field(
         default="basis", validator=one_of("basis", "cells")
     )
-    compare: Literal["difference", "ratio", "independence"] | None = attrs.field(
+    compare: Literal["difference", "ratio", "equality", "independence"] | None = attrs.field(
         default=None,
-        validator=attrs.validators.optional(one_of("difference", "ratio", INDEPENDENCE)),
+        validator=attrs.validators.optional(one_of("difference", "ratio", EQUALITY, INDEPENDENCE)),
     )
 
     def __attrs_post_init__(self) -> None:
@@ -170,9 +183,11 @@ class GroupBy(Paired):
     def query(self, public: Public) -> SumQuery:
         """One integer a group, or a pair of reals."""
         size, norm = self.groups(public).size, self.norm(public)
-        if self.compare == INDEPENDENCE:
-            # The test is about the population: what stands against it is said by name.
+        if self.compare in (EQUALITY, INDEPENDENCE):
+            # A test is about the population: what stands against it is said by name.
             attrs.evolve(self, interval="both").samples(public)
+            is_told = self.compare == INDEPENDENCE or self.interval != "noise"
+            need(is_told, "group_by", "both, or population", "interval", self.interval)
         if self.column is None:
             return SumQuery(
                 name="groups",
@@ -314,7 +329,11 @@ class GroupBy(Paired):
         mean_half = in_digits(half * column.half_width)
         mean = f"each mean of {self.column} about +- {mean_half}/n for n values in the group"
         counts = f"each of {count} counts +- {half / self.count_weight(public):.4g}, all together"
-        return (counts, mean) if self.publishes_count else (mean,)
+        lines = (counts, mean) if self.publishes_count else (mean,)
+        if not self.samples(public):
+            return lines
+        name, miss = f"each population mean of {self.column}", apart(self.miss, count)
+        return (*lines, expected_width(name, half * column.half_width, "sd", miss))
 
 
 def summed_by_group(query: SumQuery, cell: NDArray[np.intp], pairs: NDArray[Any]) -> Exact:

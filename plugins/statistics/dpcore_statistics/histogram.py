@@ -22,7 +22,13 @@ from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByGroup
 from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
-from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
+from dpcore_statistics.population.sampling import (
+    check_guess,
+    expected_share,
+    population_bars,
+    sampling_of,
+    spread_over,
+)
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -142,6 +148,8 @@ class Histogram(ByGroup):
         of: What is counted: records, or persons, each of whom counts once in every cell that any of
             their records is in. For domains with `people`.
         shares: Whether shares of the records in all cells are published in place of their counts.
+        guess: Public guesses, for what `check` expects of shares of the population alone:
+            `records`, the number of all, and `share`, of one cell.
         strategy: `basis` publishes least squares estimates: of a public number of records, they add
             up to it; `cells` each noisy count as it is.
     """
@@ -158,12 +166,14 @@ class Histogram(ByGroup):
         default="basis", validator=one_of("basis", "cells")
     )
     shares: bool = False
+    guess: dict[str, float] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
         # A person may be in several cells, so that counts of persons add up to no number of them.
         is_fit = self.of == "records" or not self.shares
         need(is_fit, "histogram", "of: records, whose cells are disjoint", "shares", self.shares)
+        check_guess("histogram", self.guess, ("records", "share"))
 
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no counts but those it has."""
@@ -272,7 +282,12 @@ class Histogram(ByGroup):
         if self.shares:
             half = spread.within(apart(self.miss, table.size))
             share = f"each of {table.size} shares about +- {half:.4g}/n for n records"
-            return (f"{share}, all together",)
+            lines = (f"{share}, all together",)
+            if not self.samples(public):
+                return lines
+            name, miss = "each population share", apart(self.miss, table.size)
+            cells = 2 if self._total(table, public) is None else 1
+            return (*lines, expected_share(name, half, miss, cells, self.guess))
         total = self._total(table, public) if self.strategy == "basis" else None
         _, half = joint_half_width(spread, self.miss, table.size, total)
         return (f"each of {table.size} counts +- {half:.4g}, all together",)

@@ -16,7 +16,6 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
-from statistics import NormalDist
 from typing import Self
 
 import attrs
@@ -24,11 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
-from dpcore.checks import is_finite, positive
-from dpcore.errors import need
+from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
@@ -37,14 +35,18 @@ from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import (
     MORE,
     Moments,
+    SampledMean,
     free_moments,
     mean_interval,
     moments_of,
 )
+from dpcore_statistics.population.persons import PersonMoments, person_vectors
 from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
     Sampling,
+    check_guess,
+    expected_width,
     nothing_unless,
     population_bars,
     sampling_of,
@@ -82,11 +84,7 @@ class Averaged(ByRanges):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        fits = not self.guess or (
-            {*self.guess} == {"records", "sd"}
-            and all(is_finite(v) and v > 0 for v in self.guess.values())
-        )
-        need(fits, "a mean", "both records and sd, above 0", "guess", self.guess)
+        check_guess("a mean", self.guess, ("records", "sd"))
 
     def unsampled(self, public: Public) -> str:
         """Nothing: every mean has one."""
@@ -130,7 +128,33 @@ class Mean(Averaged):
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
         # By the lemma of moments they lengthen nothing.
         size = (2 if counted else 1) + (MORE if self.samples(public) else 0)
-        return SumQuery(name="mean", shape=(size,), distance=norm, sum=Sum(clip=clip))
+        total = Sum(clip=clip)
+        if (k := self._records_of_each(public)) > 1:
+            # As long as k records: by the lemma of persons their moments lengthen nothing.
+            total = Sum(clip=clip, person=k * clip)
+        return SumQuery(name="mean", shape=(size,), distance=norm, sum=total)
+
+    def _records_of_each(self, public: Public) -> int:
+        """k, where persons are the draws and have several records; else 1."""
+        people = public.domain.people
+        is_sampled = people is not None and not self.by and self.samples(public)
+        return people.records if people is not None and is_sampled else 1
+
+    def draws_persons(self, public: Public) -> bool:
+        """Means of all records are ratios of persons' sums; those of groups are not."""
+        return not self.by
+
+    def pays_for_population(self, public: Public) -> bool:
+        """Where persons are replaced: two clipped vectors may be farther apart than k records."""
+        people = public.domain.people
+        return people is not None and people.records > 1
+
+    def of_persons(
+        self, query: SumQuery, sums: NDArray[np.float64], public: Public
+    ) -> NDArray[np.float64]:
+        """PRIVATE: the sums of each person, and second moments of these."""
+        k = self._records_of_each(public)
+        return person_vectors(sums, k, self.count_weight(public)) if k > 1 else sums
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; refused where n is private and no count is released."""
@@ -148,6 +172,9 @@ class Mean(Averaged):
         positions = column.scaled(block)
         # All of them or none: none has a size of 1 or 2.
         moments = free_moments(positions)[:, : MORE * (query.real_size > MORE)]
+        if self._records_of_each(public) > 1:
+            # Of persons they follow from the sums of their records.
+            moments = np.zeros_like(moments)
         # With a public n every record counts: `counted` would be true otherwise.
         if query.real_size in (1, 1 + MORE):
             return np.column_stack([positions, moments])
@@ -181,12 +208,7 @@ class Mean(Averaged):
                 rows.append(("count", weighted / weight, *counts))
         bars = None
         if self.samples(public):
-            moments, law = self.moments(answer, public)
-            wider = [NOTHING if law is None else column_ends(column, mean_interval(moments, law))]
-            if len(rows) > 1:
-                wider.append(count_ends(moments, public.domain, law))
-            what = "the mean of the population, each value clipped to its declared range"
-            bars = population_bars(stacked_ends(wider), self.level, what, public.domain, law)
+            bars = self._population(column, answer, public, len(rows) > 1)
         return Statistics.of(
             Figures(
                 about={"statistic": tuple(row[0] for row in rows)},
@@ -200,6 +222,23 @@ class Mean(Averaged):
             )
         )
 
+    def _population(
+        self, column: NumberColumn, answer: Answer, public: Public, has_count: bool
+    ) -> PopulationBars:
+        """Of the mean, and of the count where it is published."""
+        (moments, law), domain = self.moments(answer, public), public.domain
+        what = "the mean of the population, each value clipped to its declared range"
+        mean: SampledMean = moments
+        count, units = count_ends(moments, domain, law), "records"
+        if (k := self._records_of_each(public)) > 1:
+            width, weight = 0.0 if law is None else law.width, self.count_weight(public)
+            mean = persons = PersonMoments.of(answer.value, width, weight, k)
+            count, units = persons.count_ends(domain, law), "persons"
+            what = f"{what}, over at most {k} records of each person"
+        wider = [NOTHING if law is None else column_ends(column, mean_interval(mean, law))]
+        ends = stacked_ends([*wider, count] if has_count else wider)
+        return population_bars(ends, self.level, what, domain, law, units=units)
+
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Known with a public n; else about so much for n values near the middle of the range."""
         return expected_mean(self, public, spread)
@@ -209,30 +248,17 @@ def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[
     """How wide the bar of a mean will be, and of the count beside it."""
     column = number_column(public.domain, learner.column)
     half = column.column.half_width * spread.within(learner.miss)
-    wider = _expected_sampling(learner, half) if learner.samples(public) else ()
+    people, wider = public.domain.people, tuple[str, ...]()
+    # Of persons with several records sampling error depends on how these agree.
+    if learner.samples(public) and (people is None or people.records == 1):
+        name, guess = f"population mean of {learner.column}", learner.guess
+        sd, n = guess.get("sd", "sd"), guess.get("records")
+        wider = (expected_width(name, half, sd, learner.miss, n),)
     if not learner.counted(public):
         return (f"mean of {learner.column} +- {in_digits(half / public.domain.records)}", *wider)
     count = spread.within(learner.miss) / learner.count_weight(public)
     lines = (f"mean of {learner.column} about +- {in_digits(half)}/n for n values", *wider)
     return (*lines, f"count +- {count:.4g}") if learner.publishes_count else lines
-
-
-def _expected_sampling(learner: Averaged, noise: float) -> tuple[str, ...]:
-    """How far the mean of the population may lie, and where more budget ceases to help.
-
-    Args:
-        noise: The half-width of the sum, in the file's units.
-    """
-    z = -NormalDist().inv_cdf(learner.miss / 2)
-    name = f"population mean of {learner.column}"
-    if not learner.guess:
-        formula = f"sqrt(({in_digits(noise)}/n)^2 + ({z:.3g} sd)^2/n)"
-        even = f"({in_digits(noise / z)}/sd)^2"
-        return (f"{name} about +- {formula}: more budget helps below n = {even}",)
-    n, sd = learner.guess["records"], learner.guess["sd"]
-    half = math.hypot(noise / n, z * sd / math.sqrt(n))
-    even = in_digits((noise / (z * sd)) ** 2)
-    return (f"{name} about +- {in_digits(half)} at n = {n:g}: more budget helps below n = {even}",)
 
 
 def in_units(

@@ -73,6 +73,7 @@ from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.mechanisms.exponential import MOST
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
+from dpcore_statistics.population.sampling import check_guess
 from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes
 from dpcore_statistics.statistic import ROWS, Folding, StatisticBound
 from dpcore_statistics.strategies import rank_strategy
@@ -109,6 +110,8 @@ class Quantiles(Folding):
             `edges` or `bins`.
         edges: Of the cells of a range under `by`, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
+        guess: Public guesses, for what `check` expects of the population alone: `records`, the
+            number of values (in a group).
     """
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"method": "choice"}}
@@ -128,6 +131,7 @@ class Quantiles(Folding):
     by: tuple[str, ...] = ()
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
+    guess: dict[str, float] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
         quantiles = [*self.quantiles]
@@ -143,6 +147,7 @@ class Quantiles(Folding):
             raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
         kinds = (True, False, "noise", *_POPULATION)
         need(self.interval in kinds, "quantiles", f"one of {kinds}", "interval", self.interval)
+        check_guess("quantiles", self.guess, ("records",))
         if self.method == "choice" and (self.by or self.interval in _POPULATION):
             owner = "quantiles by group, or of a population"
             raise ParameterError(owner, "method: prefixes", "method", self.method)
@@ -153,6 +158,7 @@ class Quantiles(Folding):
             column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
             level=self.level, by=self.by, edges=self.edges, bins=self.bins,
             interval=None if self.interval is True else self.interval or "noise",
+            guess=self.guess,
         )  # fmt: skip
         asked = "prefixes" if self.interval in _POPULATION else self.method
         method = asked or ("prefixes" if self._prefers_prefixes(public) else "choice")

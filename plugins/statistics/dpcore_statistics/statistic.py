@@ -122,6 +122,10 @@ class Statistic(SummingLearner, Conversation):
         """Why no interval about the population can be told of this statistic; empty if one can."""
         return "interval: noise (this statistic has no interval about the population)"
 
+    def draws_persons(self, public: Public) -> bool:
+        """Whether a person with several records is one draw to intervals about the population."""
+        return self.counted_unit == "persons"
+
     def pays_for_population(self, public: Public) -> bool:
         """Whether an interval about the population would cost epsilon, or noise on a number."""
         return False
@@ -134,10 +138,8 @@ class Statistic(SummingLearner, Conversation):
         """
         if self.interval == NOISE:
             return False
-        counts_persons = self.counted_unit == "persons"
-        reason = obstacle(public.domain, self.norm(public), counts_persons) or self.unsampled(
-            public
-        )
+        draws_persons = self.draws_persons(public)
+        reason = obstacle(public.domain, self.norm(public), draws_persons) or self.unsampled(public)
         # A person that is clipped is scaled: what is left of their values is no independent draw.
         reason = "clip: record" if self.clip == "person" and not reason else reason
         if self.interval is None:

@@ -31,6 +31,8 @@ from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
 from dpcore_statistics.histogram import counted, counts_moved
 from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
+from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
+from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 _PLACES = 2.0**30  # weights are multiples of 2^-30, so that sums of them are exact
@@ -66,6 +68,11 @@ class Table(Statistic):
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted: records, or persons."""
         return "records"
+
+    def unsampled(self, public: Public) -> str:
+        """Expected counts of a stream, or out of a public number of records."""
+        fits = public.domain.sampled == "independent"
+        return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
 
     def tables_of(self, public: Public) -> tuple[Marginal, ...]:
         """The marginals with their weights.
@@ -220,6 +227,27 @@ class Table(Statistic):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table of each, whose intervals hold together with those of the others."""
+        statistics = self._of_records(answer, public)
+        if not self.samples(public):
+            return statistics
+        tables, measured, domain = self.tables_of(public), self.measured(public), public.domain
+        # Least squares estimates have no more noise than cells that are measured themselves.
+        scales = [1 / table.weight for table in tables]
+        if measured is not None:
+            scales = measured.plan.deviations(1.0).tolist()
+        law = sampling_of(answer.spread, apart(self.miss, sum(t.size for t in tables)), domain)
+        out_of, sampled = None if domain.exact is None else float(domain.exact), {}
+        for table, scale in zip(tables, scales, strict=True):
+            figures = statistics.tables[table.name]
+            counts = figures.estimate if figures.unbiased is None else figures.unbiased
+            wider = law and attrs.evolve(law, width=scale * law.width)
+            ends = spread_over(counts_in(domain, counts, wider, out_of=out_of), counts.shape)
+            bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
+            sampled[table.name] = attrs.evolve(figures, population=bars)
+        return Statistics(tables=sampled)
+
+    def _of_records(self, answer: Answer, public: Public) -> Statistics:
+        """The same with bars of the noise alone."""
         if measured := self.measured(public):
             return measured.figures(answer, self.level, public.domain)
         value, start, counts = np.asarray(answer.value, dtype=np.float64), 0, []

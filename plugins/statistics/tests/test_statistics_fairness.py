@@ -13,6 +13,7 @@ from scipy import stats
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
+    Answer,
     Categories,
     Classes,
     Domain,
@@ -387,3 +388,64 @@ def test_discrete_laplace_publishes_rates_too():
     )
     rate = lab.published(0).tables["rate"]
     assert ((rate.low >= 0) & (rate.high <= 1) & (rate.low <= rate.high)).all()
+
+
+# Of the population.
+
+
+def moments_of_errors(rows, w, power, cap):
+    """(w n, sum of t, and of (1 - t^2) t^k) of every group, t = 2e - 1, from the definition."""
+    found = np.zeros((3, 5))
+    for g, predicted, y in rows:
+        t = 2 * min(1.0, abs(predicted - y) ** power / cap) - 1
+        found[KEYS.index(g)] += (w, t, *((1 - t * t) * t**k for k in range(3)))
+    return found
+
+
+@pytest.mark.parametrize(("adjacency", "records"), RELATIONS)
+def test_moments_of_group_errors_cost_nothing(adjacency, records):
+    for power, cap in ((2, 4.0), (2, 0.5), (1, 2.0)):
+        learner = GroupErrors(by=("g",), power=power, cap=cap)
+        domain = attrs.evolve(numbers(records), sampled="independent")
+        claim, query, public = claimed(learner, domain, adjacency)
+        assert claim.value == pytest.approx(claimed(learner, numbers(records), adjacency)[0].value)
+        w = learner.count_weight(public)
+        value = partial(moments_of_errors, w=w, power=power, cap=cap)
+        far = farthest(UNIVERSE, value, adjacency, 2)
+        assert 0.95 * claim.value < far <= claim.value
+        records_of_all = public.domain.project(table(UNIVERSE, NUMBERS))
+        found = np.asarray(learner.statistic(query, records_of_all, public, SECRET))
+        assert found == pytest.approx(moments_of_errors(UNIVERSE, w, power, cap), abs=1e-6)
+
+
+def test_errors_of_groups_tell_the_population():
+    """With little noise: the interval of a mean without privacy, and MOVER's of a difference."""
+    rng, n = np.random.default_rng(3), 3000
+    predicted, y = rng.uniform(0, 2, n), rng.uniform(0, 2, n)
+    rows = {"g": rng.choice(["a", "b"], n, p=[0.3, 0.7]), "predicted": predicted, "y": y}
+    domain = attrs.evolve(numbers(), sampled="independent")
+    for interval in ("both", "noise"):
+        learner = GroupErrors(by=("g",), power=1, cap=2.0, interval=interval)
+        public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+        (query,) = learner.queries(public)
+        value = learner.statistic(query, domain.project(rows), public, SECRET)
+        spread = NormalSpread(width=1e-3)
+        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        tables = learner.tables(answer, public).tables
+        assert set(tables) == {"count", "error", "gap"}
+        if interval == "noise":
+            assert all(figures.population is None for figures in tables.values())
+            continue
+        size = len(learner.groups(public).about["g"])
+        error, gap = tables["error"], tables["gap"]
+        for k, key in enumerate(learner.groups(public).about["g"]):
+            values = abs(predicted - y)[rows["g"] == key]
+            if values.size:
+                miss = 1 - 0.95 ** (1 / size)
+                half = stats.t.ppf(1 - miss / 2, values.size) * values.std() / values.size**0.5
+                bars = error.population
+                assert bars.high[k] - bars.low[k] == pytest.approx(2 * half, rel=0.02)
+                assert bars.low[k] <= error.low[k] <= error.high[k] <= bars.high[k]
+        assert (gap.population.low <= gap.estimate).all()
+        assert (gap.estimate <= gap.population.high).all()
+        assert (tables["count"].population.low <= tables["count"].low).all()

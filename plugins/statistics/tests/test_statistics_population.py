@@ -34,14 +34,16 @@ from dpcore_statistics.group_rates import GroupRates
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
-from dpcore_statistics.population.moments import FREE_SQUARE, free_moments
-from dpcore_statistics.population.sampling import sampling_of
+from dpcore_statistics.population.comparisons import mean_difference, mean_test
+from dpcore_statistics.population.moments import FREE_SQUARE, Moments, free_moments
+from dpcore_statistics.population.sampling import Sampling, sampling_of
 from dpcore_statistics.population.shares import noisy_share
 from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
+from dpcore_statistics.workload import Workload
 
 from statistics_checks import Lab, plan
 
@@ -62,6 +64,11 @@ LEARNERS = {
     "shares": Histogram(column="x", bins=3, shares=True),
     "shares of groups": Histogram(column="x", bins=3, shares=True, **GROUPED),
     "counts": GroupBy(by=("g",)),
+    "table": Table(marginals={"t": ("g",)}),
+    "tables of cells": Table(
+        marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}, strategy="cells"
+    ),
+    "tables that agree": Table(marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}),
     "difference": GroupBy(by=("g",), column="x", compare="difference"),
     "ratio": GroupBy(by=("g",), column="x", compare="ratio"),
 }
@@ -104,6 +111,7 @@ def test_the_default_costs_no_noise(name, relation):
     assert spreads[1][0] == pytest.approx(spreads[0][0], rel=1e-6)
     assert spreads[1][2] == pytest.approx(spreads[0][2], rel=1e-3)  # as calibration rounds
     same = name in ("count", "histogram", "shares", "shares of groups", "counts")
+    same = same or name.startswith("table")
     same = same or (relation is REPLACE_ONE and name in ("count where", "variance"))
     assert (spreads[1][1] > spreads[0][1]) != same
 
@@ -268,14 +276,15 @@ def test_a_finite_population_narrows_the_bars():
     [
         (Mean(column="x"), facts(sampled=None), "data.domain.sampled"),
         (Mean(column="x"), facts(sampled="census"), "a census has no sampling error"),
-        (Mean(column="x"), facts(people=People(column="id", records=2)), "one record a person"),
+        (Variance(column="x"), facts(people=People(column="id", records=2)), "one record a person"),
         (Mean(column="x", distance="l1"), facts(), "Gaussian noise"),
         (
             Mean(column="x", clip="person"),
             facts(people=People(column="id", records=1)),
             "clip: record",
         ),
-        (Table(marginals={"t": ("g",)}), facts(), "has no interval about the population"),
+        (Workload(column="x", bins=4), facts(), "has no interval about the population"),
+        (Table(marginals={"t": ("g",)}), facts(sampled=5000), "shares: true"),
         (Count(), facts(sampled=5000), "sampled: independent"),
         (Histogram(column="x", bins=2), facts(sampled=5000), "shares: true"),
         (Total(column="x"), facts(400), "take the mean"),
@@ -453,8 +462,58 @@ def test_check_says_how_wide_the_population_will_be():
         Mean(column="x", guess={"records": 5000})
 
 
-def forecast_of(learner):
-    (scheduled,) = priced(learner, ADD_REMOVE).schedule.releases
+def numbers(line):
+    """The half-width, n and the break-even number of a line of `check`."""
+    found = re.search(r"\+- ([\d.]+) at n = ([\d.]+): .* below n = ([\d.e+]+)", line)
+    return tuple(map(float, found.groups()))
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("kind", ["count", "shares"])
+def test_check_says_how_wide_shares_of_the_population_will_be(kind, relation):
+    """By Wilson-Fieller's terms at a guess: the noise of both cells, or of one out of a public n;
+    of several shares together each by its part of the miss."""
+    learner = Count(where=IN_A) if kind == "count" else Histogram(column="x", bins=3, shares=True)
+    guess = {"records": 2000, "share": 0.2}
+    letters, at_guess = (
+        forecast_of(attrs.evolve(learner, guess=more), relation)[-1] for more in ({}, guess)
+    )
+    assert "sqrt(p(1 - p))" in letters
+    miss = 0.05 if kind == "count" else 1 - 0.95 ** (1 / 3)
+    z = stats.norm.ppf(1 - miss / 2)
+    (scheduled,) = priced(learner, relation).schedule.releases
+    (ask,) = scheduled.asks.values()
+    noise = ask.spread.within(miss) * (math.hypot(0.8, 0.2) if relation is ADD_REMOVE else 1)
+    half, n, even = numbers(at_guess)
+    assert n == 2000
+    assert half == pytest.approx(math.hypot(noise / 2000, z * 0.4 / math.sqrt(2000)), rel=1e-3)
+    assert even == pytest.approx((noise / (z * 0.4)) ** 2, rel=1e-3)
+    # Without sampling error nothing is said of it, nor where a count is of a stream.
+    noise_only = forecast_of(attrs.evolve(learner, interval="noise"), relation)
+    assert not any("population" in line for line in noise_only)
+    assert not any("population" in line for line in forecast_of(Count()))
+
+
+def test_check_says_how_wide_quantiles_and_group_means_will_be():
+    quantiles = Quantiles(column="x", quantiles=(0.5, 0.9), points=65, interval="both")
+    letters = forecast_of(quantiles)
+    assert sum("population quantile" in line for line in letters) == 2
+    guessed = forecast_of(attrs.evolve(quantiles, guess={"records": 3000}))
+    halves = [numbers(line)[0] for line in guessed if "population quantile" in line]
+    z = stats.norm.ppf(1 - (1 - 0.95**0.5) / 2)
+    for half, q in zip(halves, (0.5, 0.9), strict=True):
+        assert half > z * math.sqrt(q * (1 - q) / 3000)
+    (line,) = [line for line in forecast_of(LEARNERS["difference"]) if "each population" in line]
+    assert "sd)^2/n" in line
+    for wrong in ({"records": 5}, {"records": 5, "share": 1.0}, {"records": -1, "share": 0.5}):
+        with pytest.raises(ParameterError, match="both records and share"):
+            Count(where=IN_A, guess=wrong)
+    with pytest.raises(ParameterError, match="guess"):
+        attrs.evolve(quantiles, guess={"share": 0.5})
+
+
+def forecast_of(learner, relation=ADD_REMOVE):
+    (scheduled,) = priced(learner, relation).schedule.releases
     return scheduled.forecast(PublicCoins(1))
 
 
@@ -489,3 +548,55 @@ def test_a_published_run_holds_both_and_replays(tmp_path):
     assert [interval["kind"] for interval in found["intervals"]] == ["noise", "population"]
     assert "population of 90000" in found["intervals"][1]["covers"]
     dpcore.replay(outcome.folder)
+
+
+# Tests of equal means.
+
+
+def test_p_values_agree_with_the_intervals_of_differences():
+    """p is at most the miss exactly where the interval at that miss leaves 0 out."""
+    rng = np.random.default_rng(3)
+    pair = []
+    for shift in (0.0, 0.03):
+        places = np.clip(rng.beta(2, 3, (200, 400)) * 2 - 1 + shift, -1, 1)
+        lost = [((1 - places**2) * places**k).sum(axis=1) for k in range(3)]
+        noise = 12 * rng.standard_normal((5, 200))
+        pair.append(
+            Moments(
+                n=400 + noise[0] * math.sqrt(2), total=places.sum(axis=1) + noise[1],
+                lost=np.array(lost) + noise[2:], width=12.0, of_count=2.0,
+            )
+        )  # fmt: skip
+    law = Sampling(width=12.0, miss=0.05)
+    p_values = mean_test(*pair, law)
+    assert 0 < np.mean(p_values <= 0.05) < 1
+    for miss in (0.3, 0.05, 1e-3):
+        low, high = mean_difference(*pair, attrs.evolve(law, miss=miss))
+        assert np.array_equal(p_values <= miss, (low > 0) | (high < 0))
+
+
+def test_a_session_tests_means_of_groups():
+    rng = np.random.default_rng(4)
+    groups = rng.choice(["a", "b", "c"], 6000)
+    table = {"x": rng.beta(2, 5, 6000) * 10 + 1.5 * (groups == "c"), "g": groups}
+    session = Session(PrivacyBudget(epsilon=4.0, delta=1e-6), facts(), table)
+    tables = session.group_by("g", epsilon=2.0, column="x", compare="equality").tables
+    figures = tables["equality"]
+    a_b, a_c, b_c = figures["p_value"]
+    assert max(a_c, b_c) < 1e-6 < 0.01 < a_b <= 1
+    assert "of 3 tests" in figures.covers
+    holds = (figures.population.low <= 0) & (figures.population.high >= 0)
+    assert list(holds) == [True, False, False]
+
+
+def test_a_test_of_means_needs_intervals_about_the_population():
+    learner = GroupBy(by=("g",), column="x", compare="equality")
+    for changed, domain, words in (
+        (learner, facts(sampled=None), "data.domain.sampled"),
+        (attrs.evolve(learner, interval="noise"), facts(), "both, or population"),
+        (attrs.evolve(learner, distance="l1"), facts(), "Gaussian noise"),
+    ):
+        with pytest.raises(ParameterError, match=words):
+            changed.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+    with pytest.raises(ParameterError, match="a column"):
+        GroupBy(by=("g",), compare="equality")

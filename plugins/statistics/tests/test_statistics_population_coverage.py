@@ -6,18 +6,34 @@ It fails below its bar: .928 of means, shares, counts and groups; .925 of varian
 .975 either. Cells that say nothing in most draws are refused, and only these may be.
 """
 
+import itertools
 import math
 
+import attrs
 import numpy as np
 import pytest
 from population_laws import MU, covered, discrete, drawn, populations, sums, told
 from scipy import stats
 
-from dpcore import Categories, Domain, PrivacyBudget, Range, Session
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Answer,
+    Categories,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicCoins,
+    Range,
+    Session,
+)
 from dpcore.interval import NormalSpread
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.population.comparisons import (
     mean_difference,
     mean_ratio,
+    mean_test,
     share_difference,
 )
 from dpcore_statistics.population.independence import independence
@@ -31,7 +47,9 @@ from dpcore_statistics.population.moments import (
 )
 from dpcore_statistics.population.sampling import Sampling
 from dpcore_statistics.population.shares import noisy_share, public_share, stream_count
+from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import Lengths, rank_strategy
+from dpcore_statistics.tables import Table
 
 pytestmark = pytest.mark.slow
 
@@ -246,6 +264,22 @@ def test_type_one_error_of_independence():
     assert np.count_nonzero(np.array(found) > 0.064) <= 1
 
 
+def test_type_one_error_of_equal_means():
+    """At .05 two groups of one population, 2,000 draws a cell: at most .064 of them are told
+    apart in all but one of 40 cells, and means that differ by a tenth of the range are."""
+    rng, found = np.random.default_rng(10), []
+    for (size, epsilon), name in itertools.product(CELLS, ("skewed", "tied", "bounded", "rare")):
+        width = math.sqrt(1 + W * W) / MU[epsilon]
+        pair = [released(name, max(30, int(s * size)), width, rng) for s in (0.3, 0.7)]
+        share = float(np.mean(mean_test(*pair, smooth(width)) <= 0.05))
+        found.append((share, name, size, epsilon))
+        if size == 20_000 and epsilon >= 0.5 and name == "bounded":
+            moved = attrs.evolve(pair[1], total=pair[1].total - 0.1 * pair[1].n)
+            assert np.mean(mean_test(pair[0], moved, smooth(width)) <= 0.05) > 0.99
+    assert len(found) == 48
+    assert sum(share > 0.064 for share, *_ in found) <= 1
+
+
 @pytest.mark.parametrize("size", [300, 2000])
 def test_a_session_covers_the_population(size):
     """All of it, by real sessions: 300 tables of records, each with noise of its own."""
@@ -272,3 +306,68 @@ def test_a_session_covers_the_population(size):
         assert stats.binom.ppf(1e-4, draws, 0.95) <= hits[name, "both"]
         # What the noise alone says of the population.
         assert hits[name, "noise"] < hits[name, "both"]
+
+
+@pytest.mark.parametrize("strategy", ["cells", "basis"])
+@pytest.mark.parametrize("public", [False, True])
+def test_expected_counts_of_tables_hold_together(strategy, public):
+    """2,000 draws of a stream, or of a public number of records: all cells of two tables."""
+    rng, hits, draws = np.random.default_rng([11, public]), 0, 2000
+    cells = np.outer([0.6, 0.3, 0.1], [0.5, 0.3, 0.15, 0.05])
+    truths = [300 * cells.sum(axis=1), 300 * cells.ravel()]
+    learner = Table(marginals={"g": ("g",), "both": ("g", "x")}, bins={"x": 4}, strategy=strategy)
+    columns = {"x": Range(0, 4), "g": Categories(("a", "b", "c"))}
+    domain = Domain(columns=columns, sampled="independent", exact=300 if public else None)
+    facts = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
+    (query,) = learner.queries(facts)
+    relation = REPLACE_ONE if public else ADD_REMOVE
+    width = StatisticBound().sensitivity(query, learner, facts, relation).value / MU[1.0]
+    spread = NormalSpread(width=width)
+    # One record of each cell: what a table of records adds is linear in their numbers.
+    corners = [{"x": [k + 0.5], "g": [g]} for g in "abc" for k in range(4)]
+    plain = attrs.evolve(domain, exact=None)
+    rows = np.array(
+        [learner.contributions(query, plain.project(row), facts)[0].ravel() for row in corners]
+    )
+    for _ in range(draws):
+        chances = cells.ravel()
+        counts = rng.multinomial(300, chances) if public else rng.poisson(300 * chances)
+        value = counts @ rows + width * rng.standard_normal(rows.shape[1])
+        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        tables = learner.tables(answer, facts).tables
+        bars = [tables[name].population for name in ("g", "both")]
+        hits += all(
+            ((b.low <= truth) & (truth <= b.high)).all()
+            for b, truth in zip(bars, truths, strict=True)
+        )
+    assert hits / draws >= 0.9335
+
+
+@pytest.mark.parametrize(("size", "epsilon"), CELLS)
+def test_errors_of_groups(size, epsilon):
+    """Errors are means of places, and their gaps differences: at the levels of the learner."""
+    learner, domain = GroupErrors(by=("g",), power=1), Domain(
+        columns={"predicted": Range(0, 2), "g": Categories(("a", "b"))},
+        target="y", labels=Range(0, 2), sampled="independent",
+    )  # fmt: skip
+    facts = Public(domain=domain, coins=PublicCoins(1), mu=MU[epsilon])
+    (query,) = learner.queries(facts)
+    width = math.sqrt(1.5) / MU[epsilon]
+    rng, hits = np.random.default_rng([12, size, int(10 * epsilon)]), np.zeros(2)
+    sizes = rng.binomial(size, 0.3, DRAWS)
+    groups = [("skewed", sizes), ("bounded", size - sizes)]
+    columns = []
+    for name, records in groups:
+        places, chances = populations()[name]
+        counts = rng.multinomial(records, chances / chances.sum())
+        n, total, lost = sums(counts, places, width, W, rng)
+        columns.append(np.column_stack([W * n, total, lost.T]))
+    truths = np.array([1 + truth(name)[0] for name, _ in groups])
+    for value in np.stack(columns, axis=1):
+        spread = NormalSpread(width=width)
+        answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+        tables = learner.tables(answer, facts).tables
+        bars, gap = tables["error"].population, tables["gap"].population
+        hits[0] += ((bars.low <= truths) & (truths <= bars.high)).all()
+        hits[1] += gap.low[0] <= truths[0] - truths[1] <= gap.high[0]
+    assert (hits / DRAWS >= 0.9335).all()

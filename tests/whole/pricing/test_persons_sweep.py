@@ -40,6 +40,7 @@ LEARNERS = {
     "statistics.count, of: persons": {"of": "persons"},
     "statistics.count, by": {"by": ("a",), "bins": {"a": 3}},
     "statistics.covariance": {**COLUMN, "other": "b"},
+    "statistics.ratio": {**COLUMN, "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 16}},
     "statistics.distinct, few": {"of": ("a",), "bins": {"a": 2}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 3}, "column": "b"},

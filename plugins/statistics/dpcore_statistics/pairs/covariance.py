@@ -28,6 +28,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import attrs
 import numpy as np
@@ -43,6 +44,7 @@ from dpcore.rounding import up
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.mean import Averaged, with_count
+from dpcore_statistics.statistic import Statistic
 
 _CERTAIN = 10.0  # standard deviations of n~ above which the delta method holds its level
 _EIGHT = up(math.sqrt(8.0), roundings=1)
@@ -59,7 +61,15 @@ class Covariance(Averaged):
         other: The second column: a declared range. A record counts where neither is missing.
     """
 
+    # Of the product of both positions, and how long (x, 1 - x^2, y, 1 - y^2, c xy) is, in l2.
+    cross: ClassVar[float] = 1.0
+    longest: ClassVar[float] = _THREE
+
     other: str
+
+    def unsampled(self, public: Public) -> str:
+        """What every statistic without one says."""
+        return Statistic.unsampled(self, public)
 
     def counted(self, public: Public) -> bool:
         """Whether the number of records with both values is private."""
@@ -76,7 +86,7 @@ class Covariance(Averaged):
         need(self.other != self.column, "covariance", "two columns", "other", self.other)
         number_column(public.domain, self.other)
         norm, counted = self.norm(public), self.counted(public)
-        longest = 3.0 if norm is Distance.L1 else _THREE
+        longest = 3.0 if norm is Distance.L1 else self.longest
         clip = with_count(norm, self.count_weight(public), longest) if counted else longest
         shape = (6 if counted else 5,)
         return SumQuery(name="products", shape=shape, distance=norm, sum=Sum(clip=clip))
@@ -96,7 +106,7 @@ class Covariance(Averaged):
         columns = [number_column(public.domain, name) for name in (self.column, self.other)]
         x, y = (column.scaled(block) for column in columns)
         b = _square(query.distance)
-        products = np.column_stack([x, b * (1 - x * x), y, b * (1 - y * y), x * y])
+        products = np.column_stack([x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y])
         if query.real_size == 5:
             return products
         mask = self.chosen(block, public)

@@ -14,11 +14,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import attrs
 import numpy as np
 
 from dpcore_statistics.population.moments import Moments, mean_interval, total_variance
-from dpcore_statistics.population.sampling import Ends, Sampling, nothing_unless, roots
+from dpcore_statistics.population.sampling import (
+    Ends,
+    Numbers,
+    Sampling,
+    nothing_unless,
+    roots,
+)
 from dpcore_statistics.population.shares import noisy_share
+
+_LEAST, _STEPS = 1e-12, 40  # of p values, and of their bisection
 
 Pair = tuple[Any, Any]
 """A count, and the count of the rest."""
@@ -68,6 +77,19 @@ def mean_difference(first: Moments, second: Moments, law: Sampling) -> Ends:
         mean = np.asarray(moments.total) / np.where(np.asarray(moments.n) > 0, moments.n, 1.0)
         numbers.append((mean, *mean_interval(moments, law, np.inf)))
     return difference(numbers[0], numbers[1], first.mean - second.mean, 2.0)
+
+
+def mean_test(first: Moments, second: Moments, law: Sampling) -> Numbers:
+    """The p value of the test that two means are equal: the largest miss, of 1e-12 to 1, at which
+    the interval of their difference holds 0. So it is at most .05 iff the interval at .95 does not.
+    """
+    low, high = np.full(np.shape(first.n), _LEAST), np.ones(np.shape(first.n))
+    for _ in range(_STEPS):
+        middle = np.sqrt(low * high)
+        ends = mean_difference(first, second, attrs.evolve(law, miss=middle))
+        holds = (ends[0] <= 0) & (ends[1] >= 0)
+        low, high = np.where(holds, middle, low), np.where(holds, high, middle)
+    return high
 
 
 def share_difference(

@@ -16,6 +16,7 @@ Lemma of a sum. For y in [0, 1], :math:`(y,cy(1-y))` is at most 1 long iff
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import attrs
@@ -44,13 +45,13 @@ def free_moments(positions: Numbers) -> Numbers:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Moments:
-    """Released sums of one column, or of one in every group or draw: arrays of one shape.
+class SampledMean:
+    """Released sums of a mean: arrays of one shape.
 
     Args:
-        n: How many values there are, as released or public; not cut.
+        n: What the mean is over, as released or public; not cut.
         total: Of x.
-        lost: d_0, d_1 and d_2, along the first axis.
+        lost: What second and further moments follow from, along the first axis.
         width: s, of the noise on each of them.
         of_count: 1/w^2, the variance of the noise on n in units of s^2; 0 where n is public.
     """
@@ -72,6 +73,21 @@ class Moments:
         return np.asarray(np.clip(self.total / self.number, -1.0, 1.0))
 
     @property
+    @abstractmethod
+    def sampled(self) -> Numbers:
+        """The sampling variance of the sum about n times the mean, as an estimate."""
+
+    @property
+    @abstractmethod
+    def variance_of_sampled(self) -> Numbers:
+        """The variance of that estimate: its noise, and what the draw puts there."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Moments(SampledMean):
+    """Released sums of one column, or of one in every group or draw; d_0, d_1 and d_2 are lost."""
+
+    @property
     def squares(self) -> Numbers:
         """The sum of x^2, from d_0."""
         return np.asarray(self.n - self.lost[0])
@@ -84,7 +100,7 @@ class Moments:
 
     @property
     def sampled(self) -> Numbers:
-        """The sampling variance of the sum of x about the mean: n/(n - 1) of `spread`."""
+        """n/(n - 1) of `spread`."""
         return np.asarray(self.spread * self.number / np.maximum(self.number - 1, 1.0))
 
     @property
@@ -96,6 +112,13 @@ class Moments:
         # (x - m)^4 <= (1 + |m|)^2 (x - m)^2.
         largest = np.maximum((1 + abs(m)) ** 2 * variance, variance**2)
         return np.asarray(np.clip(raw, variance**2, largest))
+
+    @property
+    def variance_of_sampled(self) -> Numbers:
+        """Of `sampled`: its noise, and what the draw of the records puts there."""
+        m, n, variance = self.mean, self.number, self.spread / self.number
+        noise = self.width**2 * (1 + self.of_count + 4 * m * m)
+        return np.asarray(noise + n * (self.fourth - variance**2))
 
 
 def moments_of(value: Any, width: float, weight: float, exact: int | None) -> Moments:
@@ -114,17 +137,15 @@ def moments_of(value: Any, width: float, weight: float, exact: int | None) -> Mo
     return Moments(n=n, total=columns[1], lost=columns[2:], width=width, of_count=of_count)
 
 
-def total_variance(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers]:
+def total_variance(moments: SampledMean, law: Sampling) -> tuple[Numbers, Numbers]:
     """T of the sum of x about the mean, with the noise of both sums; and T's own variance."""
-    n, m, variance = moments.number, moments.mean, moments.spread / moments.number
-    squared, of_count = moments.width**2, moments.of_count
-    total = moments.sampled * law.fraction(n) + squared * (1 + m * m * of_count)
-    of_total = squared * (1 + of_count + 4 * m * m) + n * (moments.fourth - variance**2)
+    fraction, noise = law.fraction(moments.number), moments.width**2
+    total = moments.sampled * fraction + noise * (1 + moments.mean**2 * moments.of_count)
     # The noise is of known variance: what is estimated is the part of sampling.
-    return total, law.fraction(n) ** 2 * of_total
+    return total, fraction**2 * moments.variance_of_sampled
 
 
-def mean_interval(moments: Moments, law: Sampling, reach: float = 1.0) -> Ends:
+def mean_interval(moments: SampledMean, law: Sampling, reach: float = 1.0) -> Ends:
     """The mean of the population, as a position: Fieller's set with the sampling variance.
 
     Args:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import attrs
@@ -20,7 +21,11 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.models.figures import Figures
 from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
 from dpcore_statistics.columns import Marginal, NumberColumn, number_column
-from dpcore_statistics.population.comparisons import mean_difference, mean_ratio
+from dpcore_statistics.population.comparisons import (
+    mean_difference,
+    mean_ratio,
+    mean_test,
+)
 from dpcore_statistics.population.independence import DRAWS, independence
 from dpcore_statistics.population.moments import Moments, moments_of
 from dpcore_statistics.population.sampling import (
@@ -32,6 +37,7 @@ from dpcore_statistics.population.sampling import (
 
 RATIO = "ratio"
 INDEPENDENCE = "independence"
+EQUALITY = "equality"
 
 
 def require_comparable(compare: str, column: NumberColumn, groups: int) -> None:
@@ -51,7 +57,7 @@ class Compared(Protocol):
 
     @property
     def compare(self) -> str | None:
-        """What is published of pairs: `difference` or `ratio`."""
+        """What is published of pairs: `difference`, `ratio` or `equality`."""
 
     @property
     def level(self) -> float:
@@ -76,15 +82,30 @@ def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public
     if learner.samples(public):
         law = sampling_of(answer.spread, apart(miss, len(pairs)), public.domain)
         wider = [NOTHING] * len(pairs)
+        moments = [moments_of(row, law.width if law else 0.0, w, None) for row in value]
         if law is not None:
-            moments = [moments_of(row, law.width, w, None) for row in value]
             wider = [
                 _population(learner.compare, column, moments[a], moments[b], law) for a, b in pairs
             ]
-        what = f"the {learner.compare} of the means of the population, each value clipped"
+        if learner.compare == EQUALITY:
+            figures = _with_tests(figures, pairs, moments, law)
+        word = "ratio" if learner.compare == RATIO else "difference"
+        what = f"the {word} of the means of the population, each value clipped"
         ends_of_all = stacked_ends(wider)
         bars = population_bars(ends_of_all, learner.level, what, public.domain, law, joint=True)
     return attrs.evolve(figures, population=bars)
+
+
+def _with_tests(
+    figures: Figures, pairs: Sequence[tuple[int, int]], moments: Sequence[Moments], law: Any
+) -> Figures:
+    """The same, with the p value of each pair; 1 of noise that is not normal."""
+    tests = np.ones(len(pairs))
+    if law is not None:
+        tests = np.array([mean_test(moments[a], moments[b], law) for a, b in pairs])
+    words = f"p values are of {len(pairs)} tests, each by itself and not corrected for their number"
+    about = {**figures.about, "p_value": tuple(tests.tolist())}
+    return attrs.evolve(figures, about=about, covers=f"{figures.covers}; {words}")
 
 
 def _of_records(

@@ -11,7 +11,7 @@ test takes the quantile of Student's law with :math:`\max(3,2T^2/V)` degrees of 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from statistics import NormalDist
 from typing import Any
 
@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Distance, Domain
+from dpcore.checks import is_finite
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import PopulationBars
+from dpcore.notebook_view import in_digits
 
 Numbers = NDArray[np.float64]
 Ends = tuple[Numbers, Numbers]
@@ -38,13 +41,13 @@ class Sampling:
 
     Args:
         width: s, the standard deviation of the noise on every released number.
-        miss: With what probability an interval may fail.
+        miss: With what probability an interval may fail; an array, where several are of means.
         of: The size of the population, where that is public and finite.
         growth: What rounding to a grid adds to a quantile.
     """
 
     width: float
-    miss: float
+    miss: Any
     of: int | None = None
     growth: float = 0.0
 
@@ -76,7 +79,7 @@ def sampling_of(spread: NoiseLaw | None, miss: float, domain: Domain) -> Samplin
     return Sampling(width=width, miss=miss, of=of, growth=growth)
 
 
-def obstacle(domain: Domain, norm: Distance, counts_persons: bool) -> str:
+def obstacle(domain: Domain, norm: Distance, draws_persons: bool) -> str:
     """What a domain lacks for an interval about the population, as a need; empty if nothing."""
     if domain.sampled is None:
         return "data.domain.sampled: independent or {of: N}, which says how records were drawn"
@@ -84,11 +87,56 @@ def obstacle(domain: Domain, norm: Distance, counts_persons: bool) -> str:
         return "interval: noise (a census has no sampling error)"
     # Records of one person are no independent draws; persons are.
     people = domain.people
-    if people is not None and people.records > 1 and not counts_persons:
-        return "one record a person, or of: persons (records of one person are not independent)"
+    if people is not None and people.records > 1 and not draws_persons:
+        return (
+            "one record a person, of: persons, or a mean of all (records of one person are not "
+            "independent)"
+        )
     if norm is not Distance.L2:
         return "Gaussian noise: a budget with a delta, and distance: l2"
     return ""
+
+
+def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) -> None:
+    """Raise `ParameterError` unless a public guess is empty, or has these numbers above 0."""
+    fits = {*guess} == {*names} and all(is_finite(v) and v > 0 for v in guess.values())
+    fits = fits and guess.get("share", 0.5) < 1
+    needed = "both " * (len(names) > 1) + f"{' and '.join(names)}, above 0"
+    needed += ", and a share below 1" * ("share" in names)
+    need(not guess or fits, owner, needed, "guess", guess)
+
+
+def expected_width(
+    name: str, noise: float, sd: float | str, miss: float, records: float | None = None
+) -> str:
+    """How far a mean of the population may lie, and where more budget ceases to help, in words.
+
+    Args:
+        noise: A, the half-width of the sum. sd: Of one record; a letter where nothing is public.
+        miss: Of the interval. records: n, where that is public or a guess.
+    """
+    z = -NormalDist().inv_cdf(miss / 2)
+    if isinstance(sd, str):
+        even, deviation = f"({in_digits(noise / z)}/{sd})^2", sd
+    else:
+        even, deviation = in_digits((noise / (z * sd)) ** 2), in_digits(sd)
+    half = f"sqrt(({in_digits(noise)}/n)^2 + ({z:.3g} {deviation})^2/n)"
+    if records is not None and not isinstance(sd, str):
+        number = in_digits(math.hypot(noise / records, z * sd / math.sqrt(records)))
+        half = f"{number} at n = {records:g}"
+    return f"{name} about +- {half}: more budget helps below n = {even}"
+
+
+def expected_share(
+    name: str, noise: float, miss: float, cells: int, guess: Mapping[str, float]
+) -> str:
+    """The same of a share p, of counts with noise of the half-width `noise` in one cell or two."""
+    if not guess:
+        return expected_width(name, noise, "sqrt(p(1 - p))", miss)
+    p, n = guess["share"], guess["records"]
+    # Of S - p (S + R), with the noise of both cells; of a public n that of S alone.
+    noise *= math.hypot(1 - p, p) if cells == 2 else 1.0
+    return expected_width(name, noise, math.sqrt(p * (1 - p)), miss, n)
 
 
 def roots(a: Any, b: Any, c: Any, low: float, high: float, is_told: Any = True) -> Ends:
@@ -117,14 +165,25 @@ def spread_over(ends: Ends, shape: tuple[int, ...]) -> Ends:
 
 
 def population_bars(
-    ends: Ends, level: float, what: str, domain: Domain, law: Sampling | None, joint: bool = False
+    ends: Ends,
+    level: float,
+    what: str,
+    domain: Domain,
+    law: Sampling | None,
+    joint: bool = False,
+    units: str = "records",
 ) -> PopulationBars:
-    """Intervals of one table, with what they cover and assume."""
+    """Intervals of one table, with what they cover and assume.
+
+    Args:
+        units: What was drawn: records or persons.
+    """
     drawn = (
-        f"records drawn without regard to their values from a population of {domain.sampled}"
+        f"{units} drawn without regard to their values from a population of {domain.sampled}"
         if isinstance(domain.sampled, int)
-        else "records that are independent draws"
+        else f"{units} that are independent draws"
     )
+    # Why an interval may say nothing, beside too few records.
     clause = "" if law is not None else "; the noise is not normal, so that no interval is told"
     if isinstance(domain.sampled, int) and domain.exact is None:
         clause += "; a count of a sample of a finite population has none"

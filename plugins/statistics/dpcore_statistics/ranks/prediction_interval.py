@@ -64,6 +64,7 @@ class PredictionInterval(RankPrefixes):
     column: str = attrs.field(init=False, default=PREDICTED)
     quantiles: tuple[float, ...] = attrs.field(init=False, default=())
     level: float = attrs.field(init=False, default=0.95)
+    guess: dict[str, float] = attrs.field(init=False, factory=dict)
     levels: tuple[float, ...] = (0.9,)
     points: int = 257
     cap: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))

@@ -24,6 +24,7 @@ Where n is public, and nobody is left out, it is no answer: N(t) is joined with 
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 
 import attrs
@@ -43,6 +44,7 @@ from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
     Sampling,
+    expected_width,
     nothing_unless,
     population_bars,
     sampling_of,
@@ -73,12 +75,14 @@ class RankPrefixes(Grouped):
         column: A declared range; missing values are left out.
         quantiles: In (0, 1), increasing.
         points: Of the grid, equally spaced over the range, both ends included.
+        guess: For what `check` expects of the population alone: `records`, the number of values.
     """
 
     by: tuple[str, ...] = ()
     column: str
     quantiles: tuple[float, ...]
     points: int
+    guess: dict[str, float] = attrs.field(factory=dict)
 
     def unsampled(self, public: Public) -> str:
         """Nothing: every quantile has one."""
@@ -226,10 +230,23 @@ class RankPrefixes(Grouped):
         """How exactly all ranks are known, and how far an end of an interval may lie away."""
         half, count = float(self.half_widths(spread, public).max()), len(self.quantiles)
         groups = f" in each of {self.groups(public).size} groups" if self.by else ""
-        return (
+        lines = (
             f"{count} quantile{'s' * (count > 1)} of {self.column}{groups}: every rank known "
             f"within {half:.4g}, all together; an interval ends within {2 * half:.4g} ranks",
         )
+        if not self.samples(public):
+            return lines
+        # Of each quantile the test at its own rank, with the noise where that is widest.
+        shares = None if self._public_total(public) is not None else self.quantiles
+        rows = _rows(self.strategy(public), shares) * (count if shares is None else 1)
+        miss, n = apart(self.miss, self.groups(public).size * count), self.guess.get("records")
+        std = Sampling(width=0.0, miss=miss).z * spread.std
+        wider = []
+        for q, row in zip(self.quantiles, rows, strict=True):
+            name = f"rank of the population quantile {q:g}{groups}, over n,"
+            sd = math.sqrt(q * (1 - q))
+            wider.append(expected_width(name, std * float(row.l2.max()), sd, miss, n))
+        return (*lines, *wider)
 
 
 @lru_cache(maxsize=16)
