@@ -203,9 +203,12 @@ class Session(SingleUse, Shown):
     private_groups = question_method("statistics.private_groups", "column", "mean_of")
     private_keys = question_method("statistics.private_keys", "column")
     quantiles = question_method("statistics.quantiles", "column", "quantiles")
+    ratio = question_method("statistics.ratio", "column", "over")
     running = question_method("statistics.running", "column")
+    share = question_method("statistics.share", "meets")
     sum = question_method("statistics.sum", "column")
     table = question_method("statistics.table", "marginals", tables=True)
+    top = question_method("statistics.top", "column", "k")
     variance = question_method("statistics.variance", "column")
     workload = question_method("statistics.workload", "column")
 

@@ -78,8 +78,10 @@ LEARNERS = {
     "statistics.mean": {"column": "a"},
     "statistics.quantiles": {"column": "a", "points": 5},
     "statistics.running": {"column": "a", "edges": (-1.0, 0.0, 1.0)},
+    "statistics.share": {"meets": {"a": {"from": 0}}},
     "statistics.sum": {"column": "a"},
     "statistics.table": {"marginals": {"t": ("a", "b")}, "bins": {"a": 2, "b": 2}},
+    "statistics.top": {"column": "a", "bins": 4, "k": 2},
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
     "tables.shape_functions": {},
@@ -97,6 +99,7 @@ APART = {
     "statistics.prediction_interval",
     "statistics.private_groups",
     "statistics.private_keys",
+    "statistics.ratio",
 }
 """Take mechanisms of different kinds, one for each query, read another release's predictions, or
 need a target of two classes; they have tests of their own."""

@@ -65,10 +65,10 @@ class PopulationBars:
 
 UNBIASED = "unbiased"
 CUT = "0*"
-"""What is printed for a number that cannot be negative, where its estimate is."""
+"""What is printed for a number that cannot be negative, where its estimate is.
 
-CAPPED = "*"
-"""What stands after the largest possible number, printed where the estimate is above it."""
+In the same way the largest possible number has a * where its estimate is larger.
+"""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -201,7 +201,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         if self.unbiased is not None:
             rows = zip(texts[ESTIMATE], texts[HIGH], self.unbiased < 0, self.capped, strict=True)
             texts[ESTIMATE] = [
-                CUT if is_cut else f"{high}{CAPPED}" if is_capped else text
+                CUT if is_cut else f"{high}*" if is_capped else text
                 for text, high, is_cut, is_capped in rows
             ]
         return list(zip(*texts.values(), strict=True))
@@ -300,7 +300,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
         cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
         if self.capped.any():
-            cut += f"; {CAPPED} after a number: its unbiased estimate is larger than can be"
+            cut += "; * after a number: its unbiased estimate is larger than can be"
         bars = f"{_bars_in_words(self, self.estimate.size)}{cut}"
         if self.population is None:
             return bars

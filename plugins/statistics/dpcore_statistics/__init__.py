@@ -44,9 +44,12 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.private_groups": ("dpcore_statistics.private_groups", "PrivateGroups"),
             "statistics.private_keys": ("dpcore_statistics.private_keys", "PrivateKeys"),
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
+            "statistics.ratio": ("dpcore_statistics.pairs.ratio", "Ratio"),
             "statistics.running": ("dpcore_statistics.running", "Running"),
+            "statistics.share": ("dpcore_statistics.count", "Share"),
             "statistics.sum": ("dpcore_statistics.total", "Total"),
             "statistics.table": ("dpcore_statistics.tables", "Table"),
+            "statistics.top": ("dpcore_statistics.histogram", "Top"),
             "statistics.variance": ("dpcore_statistics.variance", "Variance"),
             "statistics.workload": ("dpcore_statistics.workload", "Workload"),
         }

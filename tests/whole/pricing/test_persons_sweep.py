@@ -58,8 +58,10 @@ LEARNERS = {
         "clip": "person",
         "counts_for": 2.0,
     },
+    "statistics.share": {"meets": {"a": {"from": 0}}},
     "statistics.sum": COLUMN,
     "statistics.table": {"marginals": {"one": ("a",), "other": ("b",)}, "bins": {"a": 2, "b": 3}},
+    "statistics.top": {**COLUMN, "bins": 4, "k": 2},
     "statistics.variance": COLUMN,
     "statistics.workload": {**COLUMN, "bins": 8, "ask_for": "prefixes"},
     "tables.shape_functions": {"expected_records": 100},
@@ -77,6 +79,7 @@ APART = {
     "statistics.prediction_interval": "reads predictions of another release",
     "statistics.private_groups": "its mechanism counts on one record",
     "statistics.private_keys": "its mechanism counts on one record",
+    "statistics.ratio": "needs a column of numbers not below 0",
 }
 REFUSED = {
     "kernel_ridge.ridge": "reads the public number of records",

@@ -1,0 +1,128 @@
+r"""Ratio: the sum of one column over the sum of another, such as costs per day, also by group.
+
+Both sums are released in one query, each value in units of the largest size in its declared range:
+(x/X, y/Y) is in a box within :math:`[-1,1]\times[0,1]`.
+
+Theorem: the farthest corner of the box is :math:`\sqrt2` long in l2, and 2 in l1: what a record
+that comes or goes moves. A replaced one moves the diagonal of the box, or as much as one that comes
+or goes where that is more and records may be left out. All of it is attained, as the values of two
+columns may be any of their ranges.
+"""
+
+from __future__ import annotations
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
+from dpcore.errors import need
+from dpcore.interval import NoiseLaw
+from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.notebook_view import in_digits
+from dpcore.rounding import up
+from dpcore_statistics.bars import cut, ratio
+from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.columns import NumberColumn, number_column
+from dpcore_statistics.statistic import ROOT_TWO
+
+
+@attrs.frozen(kw_only=True)
+class Ratio(ByRanges):
+    """The sum of a column divided by the sum of another one, whose values are not negative.
+
+    The interval is Fieller's set for normal noise, and of other noise a box: it holds at every
+    size, and says nothing where the sum below the line is not told from 0.
+
+    Total: as every statistic.
+
+    Args:
+        column: Of the sum above the line: a declared range.
+        over: Of the sum below the line: a declared range that does not go below 0. A record without
+            one of both values counts in neither sum.
+    """
+
+    column: str
+    over: str
+
+    def _columns(self, public: Public) -> tuple[NumberColumn, NumberColumn]:
+        """Both columns.
+
+        Raises:
+            ParameterError: one is no declared range, they are the same, or the second one may have
+                values below 0.
+        """
+        columns = number_column(public.domain, self.column), number_column(public.domain, self.over)
+        is_fit = columns[1].column.low >= 0 and self.over != self.column
+        need(is_fit, "ratio", "another column, of numbers not below 0", "over", self.over)
+        return columns
+
+    def _units(self, public: Public) -> list[float]:
+        """X and Y: the largest sizes in the declared ranges."""
+        columns = self._columns(public)
+        return [max(abs(column.column.low), abs(column.column.high)) for column in columns]
+
+    def query(self, public: Public) -> SumQuery:
+        """Both sums, in units of X and of Y."""
+        self._columns(public)
+        norm = self.norm(public)
+        clip = 2.0 if norm is Distance.L1 else ROOT_TWO
+        return SumQuery(name="ratio", shape=(2,), distance=norm, sum=Sum(clip=clip))
+
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """The theorem above, of the box of both declared ranges."""
+        columns, longest = self._columns(public), query.sum.clip
+        spans = [
+            (column.column.high - column.column.low) / unit
+            for column, unit in zip(columns, self._units(public), strict=True)
+        ]
+        diagonal = sum(spans) if query.distance is Distance.L1 else math.hypot(*spans)
+        may_be_absent = bool(self.where) or any(column.may_miss for column in columns)
+        farthest = up(diagonal, roundings=6)
+        return ByRelation(
+            add_remove=longest, replace_one=max(farthest, longest) if may_be_absent else farthest
+        )
+
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: (x/X, y/Y), and zeros for a record that does not count."""
+        columns, mask, values = self._columns(public), self.chosen(block, public), []
+        for column, unit in zip(columns, self._units(public), strict=True):
+            mask = mask & column.present(block)
+            # Clipped after the division: rounding may put an end of the range beyond 1.
+            values.append(np.clip(column.value(column.scaled(block)) / unit, -1.0, 1.0))
+        return np.where(mask[:, None], np.column_stack(values), 0.0)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """One row, in the file's units."""
+        top, bottom = (float(number) for number in answer.value)
+        units, spread, lowest = self._units(public), answer.spread, self._columns(public)[1].column
+        # No x is larger than X, and no y smaller than its range says.
+        reach = units[1] / lowest.low if lowest.low > 0 else math.inf
+        ends = ratio(top, bottom, 1.0, spread, self.miss, reach)
+        # Below one standard deviation of the noise a sum is not told from 0.
+        divisor = max(bottom, 1.0 if spread is None else spread.std)
+        estimate = cut((top / divisor, top / divisor), -reach, reach)[0]
+        unit = units[0] / units[1]
+        return Statistics.of(
+            Figures(
+                about={"statistic": (f"{self.column} per {self.over}",)},
+                estimate=unit * np.array([estimate]),
+                low=unit * np.array([ends[0]]),
+                high=unit * np.array([ends[1]]),
+                level=self.level,
+                covers="noise only: where the quotient of the two sums lies, each value clipped to "
+                "its declared range; a record without one of them counts in neither sum",
+            )
+        )
+
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """The half-widths of both sums, the same whatever the records."""
+        names, half = (self.column, self.over), spread.within(self.miss)
+        bars = [
+            f"sum of {name} +- {in_digits(unit * half)}"
+            for name, unit in zip(names, self._units(public), strict=True)
+        ]
+        return (f"the quotient of two sums: {bars[0]}, {bars[1]}",)
