@@ -72,7 +72,6 @@ LEARNERS = {
     },
     "statistics.count": {"where": {"a": {"from": 0}}},
     "statistics.covariance": {"column": "a", "other": "b"},
-    "statistics.ratio": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 4}, "column": "b"},
     "statistics.histogram": {"column": "a", "bins": 4},
@@ -80,8 +79,10 @@ LEARNERS = {
     "statistics.mean": {"column": "a"},
     "statistics.quantiles": {"column": "a", "points": 5},
     "statistics.running": {"column": "a", "edges": (-1.0, 0.0, 1.0)},
+    "statistics.share": {"meets": {"a": {"from": 0}}},
     "statistics.sum": {"column": "a"},
     "statistics.table": {"marginals": {"t": ("a", "b")}, "bins": {"a": 2, "b": 2}},
+    "statistics.top": {"column": "a", "bins": 4, "k": 2},
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
     "tables.shape_functions": {},
@@ -101,6 +102,7 @@ APART = {
     "statistics.prediction_interval",
     "statistics.private_groups",
     "statistics.private_keys",
+    "statistics.ratio",
 }
 """Take mechanisms of different kinds, one for each query, read another release's predictions, or
 need a target of two classes; they have tests of their own."""

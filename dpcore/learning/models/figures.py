@@ -65,7 +65,10 @@ class PopulationBars:
 
 UNBIASED = "unbiased"
 CUT = "0*"
-"""What is printed for a number that cannot be negative, where its estimate is."""
+"""What is printed for a number that cannot be negative, where its estimate is.
+
+In the same way the largest possible number has a * where its estimate is larger.
+"""
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -195,12 +198,20 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             )
         }  # fmt: skip
         # The first number of a row is one that can be: the other one stands at its end.
-        pairs = zip(columns[ESTIMATE], columns.get(UNBIASED, columns[ESTIMATE]), strict=True)
-        cuts = [exact < 0 == value for value, exact in pairs]
-        texts[ESTIMATE] = [
-            CUT if is_cut else text for text, is_cut in zip(texts[ESTIMATE], cuts, strict=True)
-        ]
+        if self.unbiased is not None:
+            rows = zip(texts[ESTIMATE], texts[HIGH], self.unbiased < 0, self.capped, strict=True)
+            texts[ESTIMATE] = [
+                CUT if is_cut else f"{high}*" if is_capped else text
+                for text, high, is_cut, is_capped in rows
+            ]
         return list(zip(*texts.values(), strict=True))
+
+    @property
+    def capped(self) -> NDArray[np.bool_]:
+        """Which numbers are larger than possible: their bars were cut below them. Shape (rows,)."""
+        # An interval about the population may end elsewhere, and says nothing of these records.
+        is_cut = self.unbiased is not None and self.kind == NOISE
+        return (self.estimate > self.high) & is_cut
 
     def to_pandas(self) -> Any:
         """As a data frame; needs pandas."""
@@ -288,6 +299,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             return f"intervals are {NOT_STATED}{clause}"
         is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
         cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
+        if self.capped.any():
+            cut += "; * after a number: its unbiased estimate is larger than can be"
         bars = f"{_bars_in_words(self, self.estimate.size)}{cut}"
         if self.population is None:
             return bars

@@ -46,8 +46,10 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
             "statistics.quantiles": ("dpcore_statistics.quantiles", "Quantiles"),
             "statistics.ratio": ("dpcore_statistics.pairs.ratio", "Ratio"),
             "statistics.running": ("dpcore_statistics.running", "Running"),
+            "statistics.share": ("dpcore_statistics.count", "Share"),
             "statistics.sum": ("dpcore_statistics.total", "Total"),
             "statistics.table": ("dpcore_statistics.tables", "Table"),
+            "statistics.top": ("dpcore_statistics.histogram", "Top"),
             "statistics.variance": ("dpcore_statistics.variance", "Variance"),
             "statistics.workload": ("dpcore_statistics.workload", "Workload"),
         }

@@ -28,7 +28,7 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
+from dpcore_statistics.columns import MOST_CELLS, CategoryColumn, Cells, Marginal, declared
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 MOST_GROUPS = MOST_CELLS // 2
@@ -176,16 +176,21 @@ class ByGroup(Statistic):
         return Exact(high=high, low=low, exponent=query.sum.unit)
 
     def published(self, answer: Answer, public: Public) -> Statistics:
-        """The question's tables, or one with the rows of every group, its keys first."""
+        """The question's tables, or these with the rows of every group, its keys first."""
         if not self.by:
             return self.tables(answer, public)
-        learner, facts, figures = self.one_group(public), inside(public), []
-        inner = self._inner(public)
-        for value in np.asarray(answer.value):
-            group_answer = attrs.evolve(answer, query=inner, value=value)
-            (table,) = learner.tables(group_answer, facts).tables.values()
-            figures.append(table)
-        return Statistics.of(stacked(self.groups(public).about, figures, self.level))
+        learner, facts, inner = self.one_group(public), inside(public), self._inner(public)
+        groups = [
+            learner.tables(attrs.evolve(answer, query=inner, value=value), facts).tables
+            for value in np.asarray(answer.value)
+        ]
+        about = self.groups(public).about
+        return Statistics(
+            tables={
+                name: stacked(about, [tables[name] for tables in groups], self.level)
+                for name in groups[0]
+            }
+        )
 
     def widths(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """What `expected` says of the question, for every group where there are some."""
@@ -211,6 +216,21 @@ class ByRanges(ByGroup):
     def cuts(self) -> tuple[Edges, Mapping[str, int]]:
         """Edges and numbers of bins, as declared."""
         return self.edges, self.bins
+
+
+@attrs.frozen(kw_only=True)
+class ByCategories(ByGroup):
+    """A statistic of one column's cells, whose own `edges` and `bins` they have, by categories."""
+
+    column: str
+
+    def groups(self, public: Public) -> Marginal:
+        """The groups, of categories alone: edges and bins are of the column that is counted."""
+        for name in self.by:
+            if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
+                needed = "categories beside the column (of ranges statistics.table counts)"
+                raise ParameterError(type(self).__name__.lower(), needed, "by", name)
+        return super().groups(public)
 
 
 def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level: float) -> Figures:

@@ -1,6 +1,6 @@
-"""Count: how many records meet a condition."""
+"""Count: how many records meet a condition, and which share of the others' number they are."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 import numpy as np
@@ -8,12 +8,14 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore_statistics.bars import around, cut_count, share
+from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByRanges
-from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved
+from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved, public_total
 from dpcore_statistics.population.sampling import (
     NOTHING,
     check_guess,
@@ -156,3 +158,94 @@ class Count(ByRanges):
             return (line,)
         name = "population share"
         return (line, expected_share(name, half, self.miss, cells, self.guess))
+
+
+@attrs.frozen(kw_only=True)
+class Share(ByRanges):
+    """The share of records that meet a condition, out of those that meet `where`; also by group.
+
+    Those that meet it are counted beside those that do not: two cells that do not overlap. Where
+    the number of records is public, and all count, the first is enough. The interval is Fieller's
+    set, exact for normal noise at every size; of few records it may say nothing.
+
+    Total: as every statistic.
+
+    Args:
+        meets: The condition, as `where`: by column, values or `{from: low, below: high}`.
+    """
+
+    meets: dict[str, Any]
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """Records are counted, in one cell or in two."""
+        return "records"
+
+    def unsampled(self, public: Public) -> str:
+        """Nothing: every share has an interval about the population."""
+        return ""
+
+    def _out_of(self, public: Public) -> int | None:
+        """The number of all records, where it is public and they are what the share is of."""
+        return None if self.where else public_total(self, public)
+
+    def query(self, public: Public) -> SumQuery:
+        """One query for both cells, exact and not negative; or for the first alone."""
+        need(self.meets, "share", "a condition", "meets", self.meets)
+        require_conditions(public.domain, self.meets)
+        return SumQuery(
+            name="share",
+            shape=(2 if self._out_of(public) is None else 1,),
+            distance=self.norm(public),
+            norms=ONE_CELL_NORMS,
+            values="integers",
+            sum=Sum(clip=1.0, sign="non_negative", exponent=0),
+        )
+
+    def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """1 under add/remove; replaced sqrt(2) (l2) or 2 (l1) of two cells, 1 of one."""
+        if query.real_size == 1:
+            return ByRelation(add_remove=1.0, replace_one=1.0)
+        return counts_moved(query.distance)
+
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: 1 in the cell of records that meet the condition, or in that of the others."""
+        meets = selected(public.domain, self.meets, block)[:, None]
+        cells = np.hstack([meets, ~meets]) & self.chosen(block, public)[:, None]
+        return cells[:, : query.real_size].astype(np.float64)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """One table with one row: the share and its interval, between 0 and 1."""
+        spread, n, bars = answer.spread, self._out_of(public), None
+        law = sampling_of(spread, self.miss, public.domain)
+        top, *others = (float(number) for number in answer.value)
+        if n is None:
+            estimate = top / max(1.0, top + others[0])
+            ends = share(top, others[0], (1, 1), spread, self.miss)
+            wider = NOTHING if law is None else noisy_share(top, others[0], law)
+        else:
+            # One record at least, as a public 0 has no share.
+            estimate, low_high = top / max(1, n), around(top, spread, self.miss)
+            ends = cut((low_high[0] / max(1, n), low_high[1] / max(1, n)), 0.0, 1.0)
+            wider = NOTHING if law is None else public_share(top, float(max(1, n)), law)
+        if self.samples(public):
+            what = "the share of the population that meets the condition"
+            bars = population_bars(wider, self.level, what, public.domain, law)
+        return Statistics.of(
+            Figures(
+                about={"statistic": ("share",)},
+                estimate=np.clip([estimate], 0.0, 1.0),
+                low=np.array([ends[0]]),
+                high=np.array([ends[1]]),
+                level=self.level,
+                covers="noise only: where the share of these records lies",
+                population=bars,
+            )
+        )
+
+    def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
+        """The half-width, known with a public n; else the largest for n records, about."""
+        half, n = spread.within(self.miss), self._out_of(public)
+        # Of two noisy cells it is the share's own noise times sqrt(p^2 + (1 - p)^2): at most 1.
+        return (f"share about +- {half:.4g}/n for n records" if n is None
+                else f"share +- {half / max(1, n):.4g}",)  # fmt: skip

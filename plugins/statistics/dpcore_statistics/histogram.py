@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Sum, SumQuery
-from dpcore.checks import one_of
-from dpcore.errors import ParameterError, need
+from dpcore.checks import one_of, positive_integer
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -20,8 +20,8 @@ from dpcore.rounding import up
 from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
 from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import around, cut, cut_count, share
-from dpcore_statistics.by_group import ByGroup
-from dpcore_statistics.columns import CategoryColumn, Cells, Marginal, declared, one_hot
+from dpcore_statistics.by_group import ByCategories
+from dpcore_statistics.columns import Cells, Marginal, one_hot
 from dpcore_statistics.population.sampling import (
     check_guess,
     expected_share,
@@ -136,7 +136,7 @@ def fitted(
 
 
 @attrs.frozen(kw_only=True)
-class Histogram(ByGroup):
+class Histogram(ByCategories):
     """The number of records in each cell of one column, empty cells too.
 
     Total: as every statistic.
@@ -156,7 +156,6 @@ class Histogram(ByGroup):
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
-    column: str
     edges: tuple[Any, ...] | None = None
     bins: int | None = None
     of: Literal["records", "persons"] = attrs.field(
@@ -184,14 +183,6 @@ class Histogram(ByGroup):
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted: records, or persons."""
         return self.of
-
-    def groups(self, public: Public) -> Marginal:
-        """The groups, of categories alone: edges and bins are of the column that is counted."""
-        for name in self.by:
-            if name == self.column or not isinstance(declared(public.domain, name), CategoryColumn):
-                needed = "categories beside the column (of ranges statistics.table counts)"
-                raise ParameterError("histogram", needed, "by", name)
-        return super().groups(public)
 
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
@@ -297,6 +288,60 @@ class Histogram(ByGroup):
         if self._is_apart(public):
             return super().widths(public, spread)
         return self.expected(public, spread)
+
+
+@attrs.frozen(kw_only=True)
+class Top(Histogram):
+    """The most frequent cells of a column, in all records or in every group, by noisy counts.
+
+    All cells are counted with noise, as `statistics.histogram` does, and their intervals hold
+    together, those of cells that are not published too. So they hold however cells are picked, and
+    picking them costs nothing. The largest of several noisy counts is too large on average: the
+    interval allows for it.
+
+    `certain` says whether fewer than k cells can have more records than this one, by all intervals.
+
+    Total: as every statistic.
+
+    Args:
+        k: How many cells are published.
+    """
+
+    k: int = attrs.field(default=10, validator=positive_integer)
+
+    def tables(self, answer: Answer, public: Public) -> Statistics:
+        """The rows of the k largest counts, the largest first; of equal ones the first cell."""
+        (figures,) = super().tables(answer, public).tables.values()
+        sizes = figures.estimate if figures.unbiased is None else figures.unbiased
+        rows = np.argsort(-sizes, kind="stable")[: self.k]
+        # Where all intervals hold, a larger count has an upper end above this lower one.
+        ahead = figures.high > figures.low[rows, None]
+        ahead[np.arange(len(rows)), rows] = False
+        certain = ahead.sum(axis=1) < self.k
+        return Statistics.of(picked_rows(figures, rows, {"certain": tuple(certain.tolist())}))
+
+    def _is_apart(self, public: Public) -> bool:
+        """Every group has its own largest counts."""
+        return bool(self.by)
+
+
+def picked_rows(
+    figures: Figures, rows: NDArray[np.intp], about: Mapping[str, tuple[Any, ...]]
+) -> Figures:
+    """Some rows of a table, with more that is said about each."""
+    columns = {name: tuple(values[row] for row in rows) for name, values in figures.about.items()}
+    bars, display, unbiased = figures.population, figures.display, figures.unbiased
+    return attrs.evolve(
+        figures,
+        about={**columns, **about},
+        estimate=figures.estimate[rows],
+        low=figures.low[rows],
+        high=figures.high[rows],
+        covers=f"{figures.covers}; the intervals of cells that are not published hold too",
+        display=None if display is None else display[rows],
+        unbiased=None if unbiased is None else unbiased[rows],
+        population=bars and attrs.evolve(bars, low=bars.low[rows], high=bars.high[rows]),
+    )
 
 
 def shares_of(

@@ -32,8 +32,8 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import cut_count
+from dpcore_statistics.by_group import ByCategories
 from dpcore_statistics.columns import Cells, number_column
-from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.total import CLIPPED
 
 MOST_PERIODS = 1 << 10
@@ -43,7 +43,7 @@ _STEPS = {"day": 1, "week": 7}
 
 
 @attrs.frozen(kw_only=True)
-class Running(Statistic):
+class Running(ByCategories):
     """Counts or sums of every period of a date, and of all periods up to each.
 
     Intervals of both tables hold together (Šidák 1967 for Gaussian noise of any correlation).
@@ -59,7 +59,6 @@ class Running(Statistic):
             1 each period is measured by itself; with Laplace noise that is best, and the default.
     """
 
-    column: str
     every: Literal["day", "week", "month", "year"] | None = None
     edges: tuple[Any, ...] | None = None
     amount: str | None = None
@@ -140,7 +139,7 @@ class Running(Statistic):
         integers = np.rint(np.ldexp(values, -_UNIT)).astype(np.int64)
         return cells, np.where(column.present(block), integers, 0)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the value times the column of the record's period."""
         cells, integers = self._values(block, public)
         matrix = _matrix(self.weights(public), query.real_size)
@@ -152,6 +151,8 @@ class Running(Statistic):
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, period by period before it is multiplied: exact integers."""
+        if self.by:
+            return super().partial(query, block, public)
         cells, integers = self._values(block, public)
         sums = np.zeros(query.real_size + 1, dtype=np.int64)
         # 2^16 records of 2^30 units at most, times K whose rows add up to less than 2^12: 2^58.

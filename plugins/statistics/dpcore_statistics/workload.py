@@ -14,8 +14,8 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import cut_count
+from dpcore_statistics.by_group import ByCategories
 from dpcore_statistics.columns import Cells
-from dpcore_statistics.statistic import Statistic
 from dpcore_statistics.strategies import (
     LARGEST_OPTIMISED,
     Strategy,
@@ -34,7 +34,7 @@ MOST_PREFIXES = 2048
 
 
 @attrs.frozen(kw_only=True)
-class Workload(Statistic):
+class Workload(ByCategories):
     r"""Prefix sums, ranges or any sums of cells: measured by the strategy with the least error.
 
     Theorem: a record in cell i moves the measured sums A h by the length of column i of A, and a
@@ -59,7 +59,6 @@ class Workload(Statistic):
 
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"bars": "single"}}
 
-    column: str
     ask_for: Literal["prefixes", "ranges", "cells"] = "prefixes"
     matrix: tuple[tuple[float, ...], ...] | None = None
     edges: tuple[Any, ...] | None = None
@@ -138,7 +137,7 @@ class Workload(Statistic):
         replacement = max(strategy.farthest_columns, strategy.longest_column)
         return ByRelation(add_remove=strategy.longest_column, replace_one=replacement)
 
-    def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         # The row of zeros at the end is what index -1 picks: no cell, no contribution.
@@ -147,6 +146,8 @@ class Workload(Statistic):
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""
+        if self.by:
+            return super().partial(query, block, public)
         cell = self.cells(public).index(block)
         measured = self.strategy(public).measured
         record_cells = cell[self.chosen(block, public) & (cell >= 0)]

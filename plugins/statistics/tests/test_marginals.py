@@ -271,3 +271,28 @@ def test_one_cell_and_a_public_number_of_records_are_nothing_to_ask():
     public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
     with pytest.raises(ParameterError, match="two or more cells"):
         Marginals(columns=("c",), bins={"c": 1}).queries(public)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("known", [False, True])
+@pytest.mark.parametrize("seed", range(60))
+def test_the_least_total_widens_no_table(seed, known):
+    """Against cells that are measured themselves, with the weights of least total error."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.choice([2, 3, 5, 8, 16, 40], rng.integers(1, 5))
+    names = [f"c{number}" for number in range(len(sizes))]
+    sets = [chosen for k in (1, 2, 3) for chosen in itertools.combinations(names, k)]
+    picked = rng.choice(len(sets), rng.integers(1, min(6, len(sets)) + 1), replace=False)
+    domain = Domain(
+        columns={
+            name: Categories(tuple(range(size)), default=0)
+            for name, size in zip(names, sizes.tolist(), strict=True)
+        },
+        exact=100 if known else None,
+    )
+    learner = Marginals(columns=tuple(names), tables=tuple(sets[number] for number in picked))
+    measured = learner.measured(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+    roots = np.array([table.size**0.25 for table in measured.marginals])
+    cells = np.hypot.reduce(roots) / roots * (math.sqrt(2) if known else 1.0)
+    length = measured.plan.distance if known else measured.plan.length
+    assert (measured.plan.deviations(1.0) * length <= cells * 1.0005).all()

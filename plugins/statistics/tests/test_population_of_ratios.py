@@ -27,7 +27,8 @@ from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.pairs.covariance import Covariance
-from dpcore_statistics.pairs.ratio import Ratio, RatioSums
+from dpcore_statistics.pairs.ratio import Ratio
+from dpcore_statistics.pairs.sampled_ratio import RatioSums
 from dpcore_statistics.population.sampling import Sampling
 
 from statistics_checks import plan
@@ -42,7 +43,7 @@ def facts(records=None, sampled="independent", **more):
 
 
 def ratio(**more):
-    return Ratio(column="cost", other="days", **more)
+    return Ratio(column="cost", over="days", **{"interval": "both", **more})
 
 
 def vectors(cost, days, w):
@@ -105,9 +106,9 @@ def test_a_session_tells_ratios_by_group_and_all_together():
     session = Session(PrivacyBudget(epsilon=8.0, delta=1e-6), facts(), table)
     truth = table["cost"].sum() / days.sum()
     for figures in (
-        session.ratio("cost", "days", epsilon=2.0),
-        session.ratio("cost", "days", epsilon=2.0, by=("g",)),
-        session.ratio("cost", "days", epsilon=2.0, where={"g": "a"}),
+        session.ratio("cost", "days", interval="both", epsilon=2.0),
+        session.ratio("cost", "days", interval="both", epsilon=2.0, by=("g",)),
+        session.ratio("cost", "days", interval="both", epsilon=2.0, where={"g": "a"}),
     ):
         assert figures.estimate == pytest.approx(truth, rel=0.05)
         bars = figures.population
@@ -125,7 +126,7 @@ def test_a_sum_below_that_is_negative_has_no_ratio():
         facts(),
         {"cost": rng.normal(30, 9, 4000), "days": rng.uniform(1, 31, 4000), "g": ["a"] * 4000},
     )
-    figures = session.ratio("days", "cost", epsilon=2.0)
+    figures = session.ratio("days", "cost", interval="both", epsilon=2.0)
     assert (figures.population.low < 16 / 30 < figures.population.high).all()
     pair = tuple(number_column(facts(), name) for name in ("days", "cost"))
     below = RatioSums.of(np.array([100 * W, 0.0, 0, -150, 0, 0]), pair, W)
@@ -152,7 +153,7 @@ def test_few_records_say_nothing():
         (ratio(distance="l1"), facts(), "Gaussian noise"),
         (ratio(interval="both"), facts(sampled="census"), "census"),
         (ratio(interval="both"), facts(people=People(column="id", records=2)), "one record"),
-        (Ratio(column="cost", other="cost"), facts(), "two columns"),
+        (Ratio(column="cost", over="cost", interval="both"), facts(), "two columns"),
         (
             Covariance(column="cost", other="days", interval="both"), facts(),
             "has no interval about the population",
@@ -162,8 +163,15 @@ def test_few_records_say_nothing():
 def test_refusals_say_what_is_needed(learner, domain, words):
     with pytest.raises(ParameterError, match=words):
         learner.queries(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
-    with pytest.raises(ParameterError, match="guess"):
-        ratio(guess={"records": 5, "sd": 1})
+
+
+def test_the_population_is_paid_for_where_it_is_asked_for():
+    """Two sums are released by default, also where it is known how records were drawn."""
+    public = Public(domain=facts(), coins=PublicCoins(1), mu=1.0)
+    (query,) = ratio(interval=None).queries(public)
+    assert query.shape == (2,)
+    (query,) = ratio(interval="both").queries(public)
+    assert query.shape == (6,)
 
 
 # How well it holds.

@@ -20,17 +20,21 @@ from dpcore import (
 )
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
+from dpcore.learning.banded import square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
-from dpcore_statistics.count import Count
+from dpcore_statistics.by_group import inside
+from dpcore_statistics.count import Count, Share
 from dpcore_statistics.distinct import Distinct, DistinctBound
-from dpcore_statistics.histogram import Histogram
+from dpcore_statistics.histogram import Histogram, Top
 from dpcore_statistics.mean import Mean
+from dpcore_statistics.running import Running
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
+from dpcore_statistics.workload import Workload
 
-from statistics_checks import band
+from statistics_checks import Lab, band, plan
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
 
@@ -70,6 +74,10 @@ def cells_of(x, w):
     return [float(x == 0), float(x is not None and x >= 5)]
 
 
+def share_of(x, w):
+    return [float(x is not None and x >= 5), float(x is None or x < 5)]
+
+
 def weight(relation, distance):
     """Of a count within a group, whose number of records is private whatever the relation."""
     return 1.0 if relation is REPLACE_ONE and distance == "l2" else ROOT
@@ -83,6 +91,8 @@ LEARNERS = {
     "mean": (Mean(column="x", **BY), mean_of),
     "variance": (Variance(column="x", **BY), moments_of),
     "histogram": (Histogram(column="x", edges=(0, 5, 10), **BY), cells_of),
+    "share": (Share(meets={"x": {"from": 5}}, **BY), share_of),
+    "top": (Top(column="x", edges=(0, 5, 10), k=1, **BY), cells_of),
 }
 
 
@@ -142,7 +152,7 @@ def test_a_record_moves_all_groups_by_what_is_claimed_and_no_more(name, relation
 @pytest.mark.parametrize("records", [1, 2, 3])
 @pytest.mark.parametrize("distance", ["l1", "l2"])
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
-@pytest.mark.parametrize("name", ["count", "count where", "sum", "mean", "histogram"])
+@pytest.mark.parametrize("name", ["count", "count where", "sum", "mean", "histogram", "share"])
 def test_a_persons_records_move_them_by_what_is_claimed(name, relation, distance, records):
     learner, definition = LEARNERS[name]
     people = People(column="id", records=records)
@@ -306,3 +316,72 @@ def test_bars_by_group_hold_together_on_skewed_data_with_ties(size):
             low, high = table.low[::step], table.high[::step]
             hits += bool(((low - 1e-9 <= truth[name]) & (truth[name] <= high + 1e-9)).all())
         assert hits >= band(draws)[0]
+
+
+STRATEGIES = {
+    "prefixes": Workload(column="x", edges=(0, 5, 10)),
+    "ranges": Workload(column="x", edges=(0, 5, 10), ask_for="ranges"),
+    "sums": Workload(column="x", edges=(0, 5, 10), matrix=((1.0, -0.5),)),
+    "running": Running(column="x", edges=(0, 5, 10)),
+    "running sums": Running(column="x", edges=(0, 5, 10), amount="x"),
+}
+
+
+def column_of(name, learner, domain, x):
+    """What a record at x adds to the measured sums: a column of the public strategy, or of K."""
+    if x is None:
+        return np.zeros(2)
+    cell = int(x >= 5)
+    if not name.startswith("running"):
+        public = inside(Public(domain=domain, coins=PublicCoins(1), mu=1.0))
+        return learner.strategy(public).measured[:, cell]
+    weights = [*square_root_bands(1 if learner.distance == "l1" else 2), 0]
+    column = [weights[0], weights[1]] if cell == 0 else [0, weights[0]]
+    return np.array(column, dtype=float) * (x / 10 if name.endswith("sums") else 1)
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_a_strategy_moves_in_the_group_of_the_record_alone(name, relation, distance):
+    learner = attrs.evolve(STRATEGIES[name], by=("g",), distance=distance)
+    domain = facts(len(ROWS) if relation is REPLACE_ONE else None)
+    _, claim = claim_of(learner, domain, relation, distance)
+    columns = {x: column_of(name, learner, domain, x) for x in X}
+    rows = np.zeros((len(ROWS), 3, len(columns[0.0])))
+    for number, (x, g) in enumerate(ROWS):
+        rows[number, "abc".index(g)] = columns[x]
+    flat = rows.reshape(len(ROWS), -1)
+    nothing = np.zeros((1, flat.shape[1]))
+    far = farthest(flat, flat if relation is REPLACE_ONE else nothing, distance)
+    assert far <= claim.value * (1 + 1e-12)
+    # Sums are largest in the last cell, whose column of K is the shorter one.
+    assert name == "running sums" or far == pytest.approx(claim.value, rel=1e-6)
+    table = {**dict(zip("xg", map(list, zip(*ROWS, strict=True)), strict=True)), "z": [1.0] * 12}
+    asked, found, records, public = sums(learner, domain, table)
+    assert asked.shape == rows.shape[1:]
+    assert found == pytest.approx(rows.sum(axis=0), abs=1e-9)
+    assert learner.contributions(asked, records, public) == pytest.approx(rows, abs=1e-12)
+
+
+@pytest.mark.parametrize("exact", [None, 300])
+@pytest.mark.parametrize("name", ["prefixes", "running"])
+def test_bars_of_strategies_hold_together_over_all_groups(name, exact):
+    rng = np.random.default_rng(3)
+    x, g = 10 * rng.beta(1, 3, 300), rng.choice(["a", "b"], 300, p=[0.05, 0.95])
+    domain = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b", "c"))}, exact=exact)
+    relation = ADD_REMOVE if exact is None else REPLACE_ONE
+    learner = attrs.evolve(STRATEGIES[name], by=("g",))
+    lab = Lab.of(plan(learner, Gaussian(), domain, relation), {"x": x, "g": g})
+    cells = [np.histogram(x[g == group], (0, 5, 10))[0] for group in "abc"]
+    truths = {"": np.cumsum(cells, axis=1), "periods": cells, "totals": np.cumsum(cells, axis=1)}
+    draws, count = 60, 0
+    for seed in range(draws):
+        tables = lab.published(seed).tables
+        assert {*tables} == ({""} if name == "prefixes" else {"periods", "totals"})
+        assert all([*table][:2] == ["g", "x"] for table in tables.values())
+        count += all(
+            ((table.low <= np.ravel(truths[key])) & (np.ravel(truths[key]) <= table.high)).all()
+            for key, table in tables.items()
+        )
+    assert count >= band(draws)[0]

@@ -317,6 +317,26 @@ def test_answers_of_a_workload_below_0_are_printed_as_0():
         assert printed == below.tolist()
 
 
+def test_an_estimate_above_the_number_of_records_is_printed_as_that_number():
+    """The file keeps the number as it came: sums of cells are taken from that."""
+    for learner in (Histogram(column="c0"), Workload(column="c0", ask_for="prefixes")):
+        priced = plan(learner, Gaussian(), facts([3], True), REPLACE_ONE, epsilon=0.2)
+        lab = Lab.of(priced, {"c0": [0] * 100})
+        seen = set()
+        for seed in range(6):
+            (figures,) = lab.published(seed).tables.values()
+            above = figures.unbiased > 100
+            seen |= {*above.tolist()}
+            np.testing.assert_array_equal(figures.estimate, np.maximum(figures.unbiased, 0))
+            column = list(figures).index("estimate")
+            printed = [row[column] for row in figures.printed_rows()]
+            assert [cell == "100*" for cell in printed] == above.tolist()
+            assert ("larger than can be" in figures.bars) == above.any()
+            # Without a bar nothing says how large a number may be.
+            assert all("100*" not in row for row in figures.unstated().printed_rows())
+        assert seen == {False, True}
+
+
 def test_weighted_sums_may_be_negative():
     learner = Workload(column="c0", matrix=((1.0, -1.0),))
     lab = Lab.of(plan(learner, Gaussian(), facts([2], False)), {"c0": [1] * 40})

@@ -18,6 +18,7 @@ from doubles import domain
 RIDGE = {"features": Identity(), "total_regularization": 500.0}
 COLUMN = {"column": "a"}
 LEARNERS = {
+    "hessian_mixing.newton": {},
     "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
     "linear.chosen_ridge": {"features": Identity()},
@@ -40,7 +41,6 @@ LEARNERS = {
     "statistics.count, of: persons": {"of": "persons"},
     "statistics.count, by": {"by": ("a",), "bins": {"a": 3}},
     "statistics.covariance": {**COLUMN, "other": "b"},
-    "statistics.ratio": {**COLUMN, "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 16}},
     "statistics.distinct, few": {"of": ("a",), "bins": {"a": 2}},
     "statistics.group_by": {"by": ("a",), "bins": {"a": 3}, "column": "b"},
@@ -59,8 +59,10 @@ LEARNERS = {
         "clip": "person",
         "counts_for": 2.0,
     },
+    "statistics.share": {"meets": {"a": {"from": 0}}},
     "statistics.sum": COLUMN,
     "statistics.table": {"marginals": {"one": ("a",), "other": ("b",)}, "bins": {"a": 2, "b": 3}},
+    "statistics.top": {**COLUMN, "bins": 4, "k": 2},
     "statistics.variance": COLUMN,
     "statistics.workload": {**COLUMN, "bins": 8, "ask_for": "prefixes"},
     "tables.shape_functions": {"expected_records": 100},
@@ -69,6 +71,7 @@ LEARNERS = {
 
 APART = {
     "best_of": "a choice among other learners, which are here",
+    "hessian_mixing.eigenvalue": "its only claim is refuted",
     "linear.logistic": "needs records that are independent draws",
     "linear.ols": "needs records that are independent draws",
     "ntk.printed": "needs an assumption",
@@ -79,6 +82,7 @@ APART = {
     "statistics.prediction_interval": "reads predictions of another release",
     "statistics.private_groups": "its mechanism counts on one record",
     "statistics.private_keys": "its mechanism counts on one record",
+    "statistics.ratio": "needs a column of numbers not below 0",
 }
 REFUSED = {
     "kernel_ridge.ridge": "reads the public number of records",
