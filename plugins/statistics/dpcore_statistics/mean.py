@@ -17,13 +17,12 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Domain, Public, Refused, Sum, SumQuery
 from dpcore.checks import is_finite, positive
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
@@ -32,12 +31,12 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
-from dpcore_statistics.by_group import ByRanges, group_weight
+from dpcore_statistics.by_group import OfValues, group_weight
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import (
     MORE,
     Moments,
-    free_moments,
+    free_terms,
     mean_interval,
     moments_of,
 )
@@ -66,7 +65,7 @@ def with_count(norm: Distance, weight: float, rest: float) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class Averaged(ByRanges):
+class Averaged(OfValues):
     """Sums over the values of one column, and how many they are where that is private.
 
     Args:
@@ -76,7 +75,6 @@ class Averaged(ByRanges):
             number of values, and `sd`, their standard deviation in the file's units.
     """
 
-    column: str
     weight: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
     guess: dict[str, float] = attrs.field(factory=dict)
 
@@ -142,19 +140,13 @@ class Mean(Averaged):
             add_remove=query.sum.clip, replace_one=2.0 if sum_only else max(2.0, query.sum.clip)
         )
 
-    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: t, after w; zeros for a record that does not count."""
-        column = number_column(public.domain, self.column)
-        positions = column.scaled(block)
-        # All of them or none: none has a size of 1 or 2.
-        moments = free_moments(positions)[:, : MORE * (query.real_size > MORE)]
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """t, after w where the number of values is private; and moments."""
+        (position,) = positions
+        moments = free_terms(position) if query.real_size > MORE else ()
         # With a public n every record counts: `counted` would be true otherwise.
-        if query.real_size in (1, 1 + MORE):
-            return np.column_stack([positions, moments])
-        # A record that is left out adds zeros, so it starts or ceases to count by one row.
-        mask = self.chosen(block, public) & column.present(block)
-        weights = np.full(len(block), self.count_weight(public))
-        return np.where(mask[:, None], np.column_stack([weights, positions, moments]), 0.0)
+        weight = () if query.real_size in (1, 1 + MORE) else (self.count_weight(public),)
+        return *weight, position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """The mean, and the number of values where it is private."""

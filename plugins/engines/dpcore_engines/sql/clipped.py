@@ -1,0 +1,143 @@
+"""Clipped integers of a record's terms, by the operations of `dpcore.learning.learners.clipping`.
+
+The same comparisons, products and roundings in the same order, one row at a time: so the same
+integers on any machine whose doubles are IEEE's. What is smaller than 2^-60 units counts as 0:
+alone it is rounded to 0 in any case, and beside a row's largest entry it changes no bit of a sum of
+squares.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+
+import attrs
+from sqlglot import exp
+
+from dpcore.distance import Distance
+from dpcore.query import SumQuery
+from dpcore.rounding import down, up
+from dpcore_engines.sql.number import INTEGER, Number, chosen, constant, named
+
+_FAR, _EXACT = 2.0**44, 1 << 53
+_EXPONENTS = (
+    8  # of the largest entry above the clip, of the largest entry of a row: terms are near the clip
+)
+
+
+@attrs.frozen(kw_only=True)
+class Clipping:
+    """The layers from terms to integers: each reads columns of the one before.
+
+    Args:
+        size: How many terms a record has.
+    """
+
+    size: int
+    clip: float
+    unit: int
+    norm: Distance
+    positive: bool
+
+    @classmethod
+    def of(cls, query: SumQuery, size: int) -> Clipping:
+        """As the query says."""
+        positive = query.sum.sign == "non_negative"
+        return cls(
+            size=size, clip=query.sum.clip, unit=query.sum.unit, norm=query.clip_norm,
+            positive=positive,
+        )  # fmt: skip
+
+    def layers(self) -> list[dict[str, exp.Expression]]:
+        """From columns t0, t1, ... to i0, i1, ...: integers. Each adds columns to those before."""
+        raw, terms, rows, units = ([named(f"{x}{i}") for i in range(self.size)] for x in "tvru")
+        long, scale, length = named("long"), named("scale"), named("length")
+        largest = _greatest([abs(term) for term in terms])
+        # What is used more than once has a layer of its own, or it would be computed as often.
+        return [
+            _columns("v", map(self._flush, raw)),
+            _columns("r", map(self._round, terms)) | {"largest": largest.tree},
+            {"long": self._is_long(rows).tree, "scale": self._scale(named("largest")).tree},
+            _columns("u", (term * scale for term in terms)),
+            {"length": self._length(units).tree},
+            {
+                f"i{i}": exp.cast(
+                    chosen((long > 0.0, self._scaled(unit, length).tree), rest=row.tree), INTEGER
+                )
+                for i, (row, unit) in enumerate(zip(rows, units, strict=True))
+            },
+        ]
+
+    @property
+    def _limit(self) -> float:
+        return math.ldexp(self.clip, -self.unit)
+
+    @property
+    def _depth(self) -> int:
+        return max(1, self.size).bit_length()
+
+    def _flush(self, term: Number) -> Number:
+        term = term.flushed(math.ldexp(1.0, self.unit - 60))
+        return term.clip(0.0, math.inf) if self.positive else term
+
+    def _round(self, term: Number) -> Number:
+        return (term * math.ldexp(1.0, -self.unit)).clip(-_FAR, _FAR).rounded()
+
+    def _is_long(self, rows: Sequence[Number]) -> Number:
+        """1 where rows of integers are not surely at most the limit long, else 0."""
+        sizes, limit = [abs(row) for row in rows], self._limit
+        if self.norm is Distance.LINF:
+            fits = _greatest(sizes) <= limit
+        elif self.norm is Distance.L1:
+            fits = _sum_halves(sizes) <= min(limit, float(_EXACT))
+        else:
+            total = _sum_halves([size * size for size in sizes])
+            exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
+            raised = total * up(1.0, roundings=self._depth + 1)
+            rounded = raised <= down(limit * limit, roundings=1)
+            fits = chosen((total < float(_EXACT), total <= exact), rest=rounded)
+        return Number(chosen((fits, constant(0.0).tree), rest=constant(1.0).tree))
+
+    def _scale(self, largest: Number) -> Number:
+        """The power of two that brings the largest entry into [1/2, 1)."""
+        power = math.frexp(self.clip)[1]
+        powers = range(power - 2 - self.size.bit_length(), power + _EXPONENTS)
+        cases = [(largest < 2.0**power, constant(2.0**-power).tree) for power in powers]
+        return Number(chosen(*cases, rest=constant(2.0 ** -powers[-1]).tree))
+
+    def _length(self, scaled: Sequence[Number]) -> Number:
+        sizes = [abs(entry) for entry in scaled]
+        if self.norm is Distance.LINF:
+            return _greatest(sizes)
+        if self.norm is Distance.L1:
+            return _sum_halves(sizes)
+        return _sum_halves([size * size for size in sizes]).root()
+
+    def _scaled(self, entry: Number, length: Number) -> Number:
+        margin = {Distance.LINF: 0.5, Distance.L1: self.size / 2}.get(
+            self.norm, up(math.sqrt(self.size), roundings=1) / 2
+        )
+        room = down(max(self._limit - margin, 0.0), roundings=1)
+        factor = room / (length * up(1.0, roundings=self._depth + 6))
+        return (entry * factor).rounded()
+
+
+def _columns(letter: str, numbers: Iterable[Number]) -> dict[str, exp.Expression]:
+    return {f"{letter}{i}": number.tree for i, number in enumerate(numbers)}
+
+
+def _greatest(sizes: Sequence[Number]) -> Number:
+    greatest = sizes[0]
+    for size in sizes[1:]:
+        greatest = Number(chosen((size > greatest, size.tree), rest=greatest.tree))
+    return greatest
+
+
+def _sum_halves(terms: Sequence[Number]) -> Number:
+    """Sums in the order of the core: the entries are halved and added."""
+    while len(terms) > 1:
+        half, odd = divmod(len(terms), 2)
+        pairs = zip(terms[:half], terms[half : 2 * half], strict=True)
+        terms = [*(a + b for a, b in pairs), *terms[-1:] * odd]
+    return terms[0]
