@@ -7,6 +7,7 @@ must give the integers of the core. Nothing but these statements is asked of the
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 from collections.abc import Callable, Sequence
@@ -158,11 +159,14 @@ class _Session:
             RequestError: something cannot be said in SQL.
         """
         _require_words(workload)
-        server = server_of(workload.source, memory, spool)
-        columns = Columns(domain=workload.domain, kinds=kinds_of(server.schema))
-        check = server.dialect.write(check_statement(columns, workload.domain.rules))
-        session = cls(workload=workload, server=server, columns=columns, check=check)
-        texts = [text for _, part in workload.sums for text in session.statements(part)]
+        with contextlib.ExitStack() as stack:
+            server = server_of(workload.source, memory, spool)
+            stack.callback(server.close)
+            columns = Columns(domain=workload.domain, kinds=kinds_of(server.schema))
+            check = server.dialect.write(check_statement(columns, workload.domain.rules))
+            session = cls(workload=workload, server=server, columns=columns, check=check)
+            texts = [text for _, part in workload.sums for text in session.statements(part)]
+            stack.pop_all()  # whoever has the session closes it
         return attrs.evolve(session, planned=frozenset(texts))
 
     def statements(self, part: SumPart, pretty: bool = False) -> list[str]:

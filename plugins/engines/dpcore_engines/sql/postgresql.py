@@ -53,22 +53,24 @@ class PostgreSql(Server):
         except sqlglot.errors.SqlglotError:
             is_select = False
         need(is_select, RequestError, f"{part.query.name}: the sql engine needs one SELECT")
-        try:
-            with unpassed():
-                connection = dbapi.connect(part.database.postgresql)
-                with connection.cursor() as cursor:
+        asked = f"SELECT * FROM (\n{part.query.sql}\n) AS records LIMIT 0"
+        with contextlib.ExitStack() as stack:
+            try:
+                with unpassed():
+                    connection = stack.enter_context(dbapi.connect(part.database.postgresql))
+                    cursor = stack.enter_context(connection.cursor())
                     cursor.execute(_SNAPSHOT)
-                    cursor.execute("SHOW server_version")
+                    cursor.execute("SELECT current_setting('server_version')")
                     version = str(cursor.fetchall()[0][0]).split()[0]
-                    cursor.execute(f"SELECT * FROM (\n{part.query.sql}\n) AS records LIMIT 0")
+                    cursor.execute(asked)
                     schema = cursor.fetch_record_batch().schema
-        except FailureError as failure:
-            raise RequestError(
-                f"{part.query.name}: the server does not answer ({failure.kind}); no record was "
-                "opened"
-            ) from None
-        require_types(part.query.name, schema, part.reading)
-        columns = pyarrow.schema([schema.field(name) for name in part.reading.names])
+            except FailureError as failure:
+                why = f"the server does not answer ({failure.kind}); no record was opened"
+                raise RequestError(f"{part.query.name}: {why}") from None
+            require_types(part.query.name, schema, part.reading)
+            columns = pyarrow.schema([schema.field(name) for name in part.reading.names])
+            cursor.close()
+            stack.pop_all()
         return cls(part=part, connection=connection, version=version, schema=columns)
 
     @property
