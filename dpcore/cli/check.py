@@ -69,12 +69,11 @@ def check(
                 return
             show_json(document)
             return
-        for text in statements_of(loaded, plan, engine):
-            out().print(text, markup=False)
+        statements = statements_of(loaded, plan, engine)
         if not explain:
             from dpcore.cli.verdict import check_lines
 
-            for line in check_lines(loaded, spec, plan, lock, budgets):
+            for line in (*check_lines(loaded, spec, plan, lock, budgets), *statements):
                 out().print(line, markup=False)
             if data:
                 from dpcore.cli.data_fit_view import show_fit
@@ -86,7 +85,8 @@ def check(
         show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():
             out().print(f"{name} reads {reads}.", markup=False)
-        out().print(f"A run needs {plan.resources.describe()}.", markup=False)
+        for line in (f"A run needs {plan.resources.describe()}.", *statements):
+            out().print(line, markup=False)
         # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
         show_audits(out(), loaded, spec, lock)
         if budgets is not None:

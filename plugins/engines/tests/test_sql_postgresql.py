@@ -1,14 +1,14 @@
-"""Sql on PostgreSQL: the integers of the core, in one snapshot, and the grant that the law needs."""
+"""Sql on PostgreSQL: the integers of the core, in one snapshot, and the grant for the law."""
 
 import functools
 
 import attrs
 import pytest
+from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
 from dpcore.errors import RequestError
 from dpcore.sources.sql import SqlQuery
 
-from hostile_rows import hostile_domain, hostile_table, learners, part_of
 from sources.people import configure
 from sources.test_postgresql import connected, server  # noqa: F401
 
@@ -102,7 +102,9 @@ def test_a_role_without_the_right_to_write_synthetic_rows_is_told_the_grant(
         engine.accept(lambda: workload_of("clinic"))
 
 
-@pytest.mark.parametrize("sql", ["delete from hostile returning *", "select 1; select 2", "nothing"])
+@pytest.mark.parametrize(
+    "sql", ["delete from hostile returning *", "select 1; select 2", "nothing"]
+)
 def test_what_is_not_one_select_is_refused(workload, sql):
-    with Sql() as engine, pytest.raises(RequestError, match="one SELECT|does not answer"):
+    with Sql() as engine, pytest.raises(RequestError, match=r"one SELECT|does not answer"):
         engine.accept(lambda: workload_of("clinic", sql))

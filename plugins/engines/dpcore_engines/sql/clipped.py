@@ -42,7 +42,7 @@ class Clipping:
 
     @classmethod
     def of(cls, query: SumQuery, size: int) -> Clipping:
-        """As the query says."""
+        """The clipping that a query declares, of so many terms."""
         positive = query.sum.sign == "non_negative"
         return cls(
             size=size, clip=query.sum.clip, unit=query.sum.unit, norm=query.clip_norm,
@@ -52,18 +52,22 @@ class Clipping:
     def layers(self) -> list[dict[str, exp.Expression]]:
         """From columns t0, t1, ... to i0, i1, ...: integers. Each adds columns to those before."""
         raw, terms, rows, units = ([named(f"{x}{i}") for i in range(self.size)] for x in "tvru")
-        long, scale, length = named("long"), named("scale"), named("length")
+        long, scale, length = named("long").tree, named("scale"), named("length")
         largest = _greatest([abs(term) for term in terms])
-        # What is used more than once has a layer of its own, or it would be computed as often.
+        # What is used more than once has a layer of its own, or it would be computed as often; and
+        # what only long rows need is computed for them alone.
         return [
             _columns("v", map(self._flush, raw)),
-            _columns("r", map(self._round, terms)) | {"largest": largest.tree},
-            {"long": self._is_long(rows).tree, "scale": self._scale(named("largest")).tree},
+            _columns("r", map(self._round, terms)),
+            {"total": self._length_of([abs(row) for row in rows]).tree},
+            {"long": exp.Not(this=exp.Paren(this=self._fits(named("total"))))},
+            {"largest": chosen((long.copy(), largest.tree))},
+            {"scale": chosen((long.copy(), self._scale(named("largest")).tree))},
             _columns("u", (term * scale for term in terms)),
-            {"length": self._length(units).tree},
+            {"length": chosen((long.copy(), self._length(units).tree))},
             {
                 f"i{i}": exp.cast(
-                    chosen((long > 0.0, self._scaled(unit, length).tree), rest=row.tree), INTEGER
+                    chosen((long.copy(), self._scaled(unit, length).tree), rest=row.tree), INTEGER
                 )
                 for i, (row, unit) in enumerate(zip(rows, units, strict=True))
             },
@@ -84,20 +88,21 @@ class Clipping:
     def _round(self, term: Number) -> Number:
         return (term * math.ldexp(1.0, -self.unit)).clip(-_FAR, _FAR).rounded()
 
-    def _is_long(self, rows: Sequence[Number]) -> Number:
-        """1 where rows of integers are not surely at most the limit long, else 0."""
-        sizes, limit = [abs(row) for row in rows], self._limit
+    def _length_of(self, sizes: Sequence[Number]) -> Number:
+        """The length of a row of sizes; its square, in l2."""
         if self.norm is Distance.LINF:
-            fits = _greatest(sizes) <= limit
-        elif self.norm is Distance.L1:
-            fits = _sum_halves(sizes) <= min(limit, float(_EXACT))
-        else:
-            total = _sum_halves([size * size for size in sizes])
-            exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
-            raised = total * up(1.0, roundings=self._depth + 1)
-            rounded = raised <= down(limit * limit, roundings=1)
-            fits = chosen((total < float(_EXACT), total <= exact), rest=rounded)
-        return Number(chosen((fits, constant(0.0).tree), rest=constant(1.0).tree))
+            return _greatest(sizes)
+        return _sum_halves(sizes if self.norm is Distance.L1 else [size * size for size in sizes])
+
+    def _fits(self, total: Number) -> exp.Expression:
+        """Whether a row of integers is surely at most the limit long."""
+        limit = self._limit
+        if self.norm is not Distance.L2:
+            return total <= (limit if self.norm is Distance.LINF else min(limit, float(_EXACT)))
+        exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
+        raised = total * up(1.0, roundings=self._depth + 1)
+        rounded = raised <= down(limit * limit, roundings=1)
+        return chosen((total < float(_EXACT), total <= exact), rest=rounded)
 
     def _scale(self, largest: Number) -> Number:
         """The power of two that brings the largest entry into [1/2, 1)."""
@@ -107,12 +112,8 @@ class Clipping:
         return Number(chosen(*cases, rest=constant(2.0 ** -powers[-1]).tree))
 
     def _length(self, scaled: Sequence[Number]) -> Number:
-        sizes = [abs(entry) for entry in scaled]
-        if self.norm is Distance.LINF:
-            return _greatest(sizes)
-        if self.norm is Distance.L1:
-            return _sum_halves(sizes)
-        return _sum_halves([size * size for size in sizes]).root()
+        total = self._length_of([abs(entry) for entry in scaled])
+        return total.root() if self.norm is Distance.L2 else total
 
     def _scaled(self, entry: Number, length: Number) -> Number:
         margin = {Distance.LINF: 0.5, Distance.L1: self.size / 2}.get(

@@ -82,11 +82,25 @@ class Columns:
             cell = _between(number, cut.edges)
         return exp.func("COALESCE", cell, integer(cut.size)) if cut.rest else cell
 
+    def cell_of(self, name: str) -> str:
+        """Where the first layer holds what `raw` says."""
+        return f"c{[*self.domain.rules].index(name)}"
+
+    def raw(self, name: str) -> exp.Expression:
+        """A column's cells: texts trimmed, floats as doubles, others as they are.
+
+        Raises:
+            RequestError: they cannot be read as the core reads them.
+        """
+        cell, kind = named(name).tree, self._kind(name, self._rule(name))
+        if kind is Kind.TEXTS:
+            return _trimmed(cell)
+        return exp.cast(cell, DOUBLE) if kind in (Kind.FLOATS, Kind.INTEGERS) else cell
+
     def read(self, name: str) -> exp.Expression:
         """A column's number, null for none; or the code of its category, null for none.
 
-        Raises:
-            RequestError: its cells cannot be read as the core reads them.
+        In a layer on one of `raw` cells.
         """
         rule = self._rule(name)
         return self._number(name, rule).tree if isinstance(rule, Range) else self._code(name, rule)
@@ -162,7 +176,7 @@ class Columns:
 
     def _number(self, name: str, rule: Any) -> Number:
         """The double that a cell is; null where it is none."""
-        kind, cell = self._kind(name, rule), named(name).tree
+        kind, cell = self._kind(name, rule), named(self.cell_of(name)).tree
         if kind is Kind.TRUTHS:
             zero, one = constant(0.0).tree, constant(1.0).tree
             return Number(chosen((cell, one), (exp.Not(this=cell.copy()), zero)))
@@ -172,7 +186,7 @@ class Columns:
             return Number(chosen((inside, exp.cast(cell - epoch, DOUBLE))))
         if kind is Kind.DECIMALS:
             return _decimal(cell)
-        double = Number(exp.cast(cell, DOUBLE))
+        double = Number(cell)
         if kind is Kind.INTEGERS:
             return double
         ends = (double.tree.copy().eq(constant(end).tree) for end in (math.inf, -math.inf))
@@ -203,7 +217,7 @@ class Columns:
                 f"truths, which one text may spell in many ways: SQL cannot say which; use the "
                 f"local engine, or cast the column in the file or in the query",
             )
-            cell = _trimmed(named(name).tree)
+            cell = named(self.cell_of(name)).tree
             texts = dict(zip(keys, rule.codes(keys).tolist(), strict=True))
             cases = [
                 (cell.copy().eq(exp.Literal.string(text)), integer(code))

@@ -74,7 +74,7 @@ class DuckDb(Server):
 
     @property
     def name(self) -> str:
-        """DuckDB and its version."""
+        """DuckDB, and which version of it."""
         import duckdb
 
         return f"DuckDB {duckdb.__version__}"
@@ -128,7 +128,7 @@ class DuckDb(Server):
         return Synthetic(relation=_relation([path]), batches=batches, execute=self._fetch)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection in memory."""
         self.connection.close()
 
 

@@ -211,6 +211,7 @@ def _hold_law(session: _Session) -> str:
     """
     server, columns, workload = session.server, session.columns, session.workload
     digest = hashlib.sha256(f"{LAW} {server.name}".encode())
+    # Values at every edge that is asked about, and beside it, are among the synthetic cells.
     edges: dict[str, list[float]] = {}
     for _, part in workload.sums:
         for tally in part.learner.tallies(part.query, part.public):

@@ -75,12 +75,12 @@ class PostgreSql(Server):
 
     @property
     def name(self) -> str:
-        """PostgreSQL and its version."""
+        """PostgreSQL, and which version of it."""
         return f"PostgreSQL {self.version}"
 
     @property
     def relation(self) -> str:
-        """The spec's query."""
+        """The query, as the spec writes it."""
         return self.part.query.sql
 
     def execute(self, statement: str) -> Rows:

@@ -110,7 +110,7 @@ class Server(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the connection."""
+        """End the connection, and what it holds."""
 
 
 def over(relation: str, select: str) -> str:

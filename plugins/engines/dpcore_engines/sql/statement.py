@@ -32,7 +32,7 @@ def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Lay
     cuts = [*tally.cuts, *(cut for cut, _ in tally.where)]
     ranges = [*dict.fromkeys([*(cut.column for cut in cuts if cut.edges), *tally.columns])]
     names = dict.fromkeys([*(cut.column for cut in cuts), *tally.columns])
-    layers: list[Layer] = [{columns.value(name): columns.read(name) for name in names}]
+    layers = _read(columns, names)
     steps = [columns.steps(name) for name in ranges]
     places = [columns.value(name) for name in ranges]
     for number, functions in enumerate(zip(*steps, strict=True), start=1):
@@ -59,8 +59,7 @@ def check_statement(columns: Columns, names: Iterable[str]) -> list[Layer]:
     names = list(names)
     misfits = [(columns.misfit(name), integer(1)) for name in names]
     sums = [exp.Sum(this=chosen(misfit, rest=integer(0))) for misfit in misfits]
-    read = {columns.value(name): columns.read(name) for name in names}
-    return [read, _texts([exp.Count(this=exp.Star()), *sums])]
+    return [*_read(columns, names), _texts([exp.Count(this=exp.Star()), *sums])]
 
 
 @attrs.frozen(kw_only=True)
@@ -81,7 +80,8 @@ class Dialect:
         first, *inner, last = layers
         select = exp.select(*_aliases(first or {"one": integer(1)})).from_(RECORDS)
         for layer in inner:
-            select = exp.select(exp.Star(), *_aliases(layer)).from_(self._derived(select))
+            if layer:
+                select = exp.select(exp.Star(), *_aliases(layer)).from_(self._derived(select))
         select = exp.select(*_aliases(last)).from_(self._derived(select))
         if "cell" in last:
             select = select.group_by(named("cell").tree)
@@ -105,6 +105,12 @@ def _cell(tally: Tally, columns: Columns, positions: Mapping[str, Number]) -> ex
     ]
     met += [positions[name].tree.is_(exp.Null()).not_() for name in tally.columns]
     return chosen((exp.and_(*met), cell)) if met else cell
+
+
+def _read(columns: Columns, names: Iterable[str]) -> list[Layer]:
+    """Two layers: cells, and numbers and codes."""
+    raw = {columns.cell_of(name): columns.raw(name) for name in names}
+    return [raw, {columns.value(name): columns.read(name) for name in names}]
 
 
 def _texts(totals: Iterable[exp.Expression]) -> Layer:

@@ -1,4 +1,4 @@
-"""Synthetic rows: cells of every sort that a column's type may hold, for the law `sql.same-integer`.
+"""Synthetic rows: cells of every sort that a type may hold, for the law `sql.same-integer`.
 
 They follow from the declared columns, their types and the edges that are asked about: all public,
 and no record is looked at. Three tables: one of everything; one without infinities, so that a
@@ -50,6 +50,7 @@ def synthetic_tables(
                 rare = [*rare, math.inf, -math.inf]
             if single:
                 usual, rare = usual[:1], [None, math.nan] if kind is Kind.FLOATS else [None]
+            # Most rows fit every column, or a column of a narrow type would reject them all.
             cells = [
                 (rare if is_rare else usual)[place % len(rare if is_rare else usual)]
                 for is_rare, place in zip(
@@ -68,6 +69,7 @@ def _cells(
     numbers = rule.range if isinstance(rule, Binned) else rule
     if isinstance(numbers, Range):
         low, high = float(numbers.low), float(numbers.high)
+        # A comparison errs first at an edge, and one double beside it.
         width = high - low
         at = [low + (edge + 1) / 2 * width for edge in edges if math.isfinite(edge)]
         at += rule.edges if isinstance(rule, Binned) else ()
