@@ -98,6 +98,7 @@ def workload(folder):
         holdout=0.0,
         sums=tuple(sums),
         others=False,
+        sealed=False,
     )
 
 

@@ -55,6 +55,7 @@ class Workload:
         holdout: The share of the records that is held out.
         sums: Every ask that is a sum, with the name of its release.
         others: Whether something else is asked of the records.
+        sealed: Whether nobody may learn more than the release, even of a failure.
     """
 
     source: Any
@@ -64,6 +65,7 @@ class Workload:
     holdout: float
     sums: tuple[tuple[str, SumPart], ...]
     others: bool
+    sealed: bool
 
 
 class BlockError(ReleaseError):

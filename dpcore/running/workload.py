@@ -32,4 +32,5 @@ def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins 
         holdout=request.holdout,
         sums=tuple(sums),
         others=len(sums) < len(asks),
+        sealed=request.sealed,
     )

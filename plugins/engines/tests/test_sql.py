@@ -41,7 +41,7 @@ def workload_of(path, domain, parts, **changes):
     sums = tuple((name, part) for name, part in parts.items())
     workload = Workload(
         source=source, domain=domain, encode=Encoding(domain=domain, refuse=False),
-        refuse=False, holdout=0.0, sums=sums, others=False,
+        refuse=False, holdout=0.0, sums=sums, others=False, sealed=False,
     )  # fmt: skip
     return attrs.evolve(workload, **changes)
 
@@ -150,6 +150,7 @@ def test_what_sql_cannot_say_is_refused_with_the_reason(tmp_path, hostile):
     one = only(hostile, "mean")
     assert "a hold-out" in refused(attrs.evolve(one, holdout=0.5))
     assert "no sums" in refused(attrs.evolve(one, others=True))
+    assert "a sealed run" in refused(attrs.evolve(one, sealed=True))
     assert "local engine" in refused(attrs.evolve(one, source=TableSource({})))
     people = attrs.evolve(one.domain, people=People(column="who", records=2))
     assert "persons" in refused(attrs.evolve(one, domain=people))

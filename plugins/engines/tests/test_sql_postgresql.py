@@ -61,7 +61,7 @@ def workload_of(connection, sql=QUERY):
     sums = tuple((name, part_of(learner, domain)) for name, learner in learners().items())
     return Workload(
         source=source, domain=domain, encode=Encoding(domain=domain, refuse=False),
-        refuse=False, holdout=0.0, sums=sums, others=False,
+        refuse=False, holdout=0.0, sums=sums, others=False, sealed=False,
     )  # fmt: skip
 
 

@@ -161,6 +161,7 @@ class Columns:
     def _kind(self, name: str, rule: Any) -> Kind:
         kind = self.kinds[name]
         numbers = rule.range if isinstance(rule, Binned) else rule
+        allowed: tuple[Kind, ...]
         if isinstance(numbers, Range):
             allowed = (Kind.DATES,) if isinstance(numbers, Dates) else _NUMBERS
         else:

@@ -18,6 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.texts import Texts
 from dpcore.engines.base import BlockError, Encode, Engine, Task, Workload
 from dpcore.errors import ContractError, RequestError, SourceError, need, need_value
 from dpcore.exact import Exact
@@ -65,7 +66,7 @@ class Sql(Engine):
         """
         asked = workload()
         # A run asks twice: before it reserves, and before it opens.
-        if self._session is not None and self._session.workload.source == asked.source:
+        if self._session is not None and self._session.serves(asked):
             return
         self.close()
         session = _Session.of(asked, self.memory, self.spool)
@@ -175,6 +176,11 @@ class _Session:
         layers = [tally_statement(tally, part.query, self.columns) for tally in tallies]
         return [self.server.dialect.write(layer, pretty) for layer in layers]
 
+    def serves(self, workload: Workload) -> bool:
+        """Whether the same is asked of the same source, so that the law was held for it."""
+        texts = {text for _, part in workload.sums for text in self.statements(part)}
+        return self.workload.source == workload.source and texts <= self.planned
+
     def ask(self, text: str) -> Rows:
         """PRIVATE: the rows of a statement on the records."""
         return self.server.execute(over(self.server.relation, text))
@@ -242,12 +248,16 @@ def _require_words(workload: Workload) -> None:
     Raises:
         RequestError: with the reason.
     """
+    rules = workload.domain.rules.values()
     refusals = {
         "a hold-out, whose records are drawn in secret": workload.holdout > 0,
         "persons, whose records are chosen in secret": workload.domain.people is not None,
         "columns derived from others": bool(workload.domain.derived),
+        "texts that nobody listed": any(isinstance(rule, Texts) for rule in rules),
         "rows scaled to a norm": workload.domain.norm is not None,
         "releases that are no sums": workload.others,
+        # DuckDB ends a statement at a text that is no UTF-8: whether it does depends on a record.
+        "a sealed run, which a server's failure would tell of": workload.sealed,
     }
     for release, part in workload.sums:
         kind, is_said = type(part.learner).__name__, part.learner.tallies(part.query, part.public)
