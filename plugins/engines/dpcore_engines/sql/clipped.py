@@ -135,10 +135,11 @@ def _greatest(sizes: Sequence[Number]) -> Number:
     return greatest
 
 
-def _sum_halves(terms: Sequence[Number]) -> Number:
+def _sum_halves(entries: Sequence[Number]) -> Number:
     """Sums in the order of the core: the entries are halved and added."""
+    terms = [*entries]
     while len(terms) > 1:
         half, odd = divmod(len(terms), 2)
         pairs = zip(terms[:half], terms[half : 2 * half], strict=True)
-        terms = [*(a + b for a, b in pairs), *terms[-1:] * odd]
+        terms = [*(a + b for a, b in pairs), *terms[len(terms) - odd :]]
     return terms[0]

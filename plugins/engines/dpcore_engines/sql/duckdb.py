@@ -15,7 +15,7 @@ from pyarrow import parquet
 from sqlglot import exp
 
 from dpcore.errors import RequestError, need
-from dpcore.sources.parquet import ParquetSource
+from dpcore.sources.parquet import ParquetPart, ParquetSource
 from dpcore_engines.sql.servers import FailureError, Rows, Server, Synthetic, unpassed
 from dpcore_engines.sql.statement import Dialect
 
@@ -58,7 +58,8 @@ class DuckDb(Server):
             refusal = "duckdb is not installed: pip install duckdb sqlglot pyarrow"
             raise RequestError(refusal) from None
         # The source lists each file with its types checked, as any engine would read it.
-        files = tuple(dict.fromkeys(part.path for part in source.parts()))
+        parts = [part for part in source.parts() if isinstance(part, ParquetPart)]
+        files = tuple(dict.fromkeys(part.path for part in parts))
         is_plain = not any(mark in str(path) for path in files for mark in _PATTERNS)
         names = f"file names without any of {_PATTERNS}, which mean several files to DuckDB"
         need(is_plain, RequestError, f"the sql engine needs {names}")

@@ -12,7 +12,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import attrs
 import numpy as np
@@ -46,7 +46,7 @@ class Sql(Engine):
         memory: Bytes that the process may use: DuckDB gets half of them.
     """
 
-    is_local: ClassVar[bool] = False
+    is_local: bool = attrs.field(default=False, init=False)
 
     spool: Path | None = None
     memory: int | None = None
@@ -118,8 +118,9 @@ class Sql(Engine):
     def total(self, task: Task) -> Folded:
         """The sums of a task's tallies; only of sums that the law was held for."""
         session, part = self._begun(), getattr(task.part, "part", None)  # of a block's pieces
-        is_sum = isinstance(part, SumPart) and task.split is task.sample is EVERYTHING
-        need(is_sum, ContractError, "the sql engine adds sums of all records alone")
+        is_of_all = task.split is task.sample is EVERYTHING
+        if not (isinstance(part, SumPart) and is_of_all):
+            raise ContractError("the sql engine adds sums of all records alone")
         texts = session.statements(part)
         need({*texts} <= session.planned, ContractError, "a sum was not in the plan")
         try:

@@ -85,7 +85,7 @@ class Dialect:
         select = exp.select(*_aliases(last)).from_(self._derived(select))
         if "cell" in last:
             select = select.group_by(named("cell").tree)
-        return select.sql(self.name, pretty=pretty)
+        return str(select.sql(self.name, pretty=pretty))
 
     def _derived(self, select: exp.Select) -> exp.Subquery:
         return (select.offset(0) if self.fenced else select).subquery("l")
