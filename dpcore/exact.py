@@ -49,10 +49,13 @@ class Exact:
 
     @classmethod
     def of(cls, integers: ArrayLike, exponent: int) -> Self:
-        """Integers of up to 64 bits, or integers that floats of up to 2^53 hold.
+        """Integers of up to 92 bits, or integers that floats of up to 2^53 hold.
+
+        Args:
+            integers: Of numpy's types; or Python's own, as an array of objects.
 
         Raises:
-            ValueError: a float is no integer, or larger than that.
+            ValueError: a number is no integer, or larger than that.
         """
         if (array := np.asarray(integers)).dtype.kind == "f":
             need(
@@ -60,11 +63,15 @@ class Exact:
                 ValueError,
                 "floats must hold integers of up to 2^53",
             )
+        elif array.dtype.kind == "O":
+            is_exact = all(type(n) is int and abs(n >> _BITS) <= _HIGHEST for n in array.flat)
+            need(is_exact, ValueError, "objects must be integers of up to 92 bits")
         elif array.dtype.kind not in "bi":
             raise ValueError(f"signed integers are needed, not {array.dtype}")
         # The shift floors, so that `low` is in [0, 2^32) for negative integers too.
-        numbers = array.astype(np.int64)
-        return cls(high=numbers >> _BITS, low=numbers & _LOW, exponent=exponent)
+        numbers = array if array.dtype.kind == "O" else array.astype(np.int64)
+        high, low = (limb.astype(np.int64) for limb in (numbers >> _BITS, numbers & _LOW))
+        return cls(high=high, low=low, exponent=exponent)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from dpcore.cli.console import guarded, note, out, show_json
+from dpcore.cli.engine_options import engine_option, statements_of
 from dpcore.cli.limit_options import expected_option, limited, memory_option, work_option
 from dpcore.cli.parameters import command, explain_option, spec_argument
 from dpcore.cli.progress import SlowProgress
@@ -17,6 +18,7 @@ from dpcore.specs.spec import load_spec
 @work_option
 @expected_option
 @explain_option
+@engine_option
 @click.option("--json", is_flag=True, help="Print the priced plan as JSON.")
 @click.option(
     "--data", is_flag=True, help="Open the data, and list what does not fit: for you alone."
@@ -27,6 +29,7 @@ def check(
     work: str | None,
     expected: int | None,
     explain: bool,
+    engine: str | None,
     json: bool,
     data: bool,
 ) -> None:
@@ -66,10 +69,11 @@ def check(
                 return
             show_json(document)
             return
+        statements = statements_of(loaded, plan, engine)
         if not explain:
             from dpcore.cli.verdict import check_lines
 
-            for line in check_lines(loaded, spec, plan, lock, budgets):
+            for line in (*check_lines(loaded, spec, plan, lock, budgets), *statements):
                 out().print(line)
             if data:
                 from dpcore.cli.data_fit_view import show_fit
@@ -81,7 +85,8 @@ def check(
         show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():
             out().print(f"{name} reads {reads}.")
-        out().print(f"A run needs {plan.resources.describe()}.")
+        for line in (f"A run needs {plan.resources.describe()}.", *statements):
+            out().print(line)
         # Evidence comes after the guarantee, and no sentence of the guarantee depends on it.
         show_audits(out(), loaded, spec, lock)
         if budgets is not None:

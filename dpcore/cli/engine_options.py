@@ -1,5 +1,9 @@
 """The engine of a run, from the command line or the operator's file; never from a spec."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import click
 import msgspec
 
@@ -8,9 +12,14 @@ from dpcore.errors import RequestError, need
 from dpcore.registry.kinds import ENGINE
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import user_file
+from dpcore.sources.opening import open_source
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read
+
+if TYPE_CHECKING:
+    from dpcore.running.plan import Plan
+    from dpcore.specs.spec import Spec
 
 engine_option = click.option(
     "--engine", help="What holds the records: local, dask, or an admitted plugin's."
@@ -60,6 +69,24 @@ def engine_choice(
             settings = convert(node, _File)
             return _choice(settings.engine, settings.scheduler, settings.local_cluster, memory)
     return _choice(engine, scheduler, local_cluster, memory)
+
+
+def statements_of(spec: Spec, plan: Plan, engine: str | None) -> tuple[str, ...]:
+    """What an engine would ask a server: nothing where none is named. No record is read.
+
+    Raises:
+        RequestError: the engine cannot say what the plan asks.
+        SourceError: the source, whose types an engine may ask for, cannot be opened.
+    """
+    if engine is None or (choice := engine_choice(engine, None, None)) is None:
+        return ()
+    from dpcore.running.workload import workload_of
+
+    domain, refuse = spec.request.domain, spec.request.on_invalid == "refuse"
+    source = open_source(
+        spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
+    )
+    return choice.explain(workload_of(plan.schedule, source, plan.coins))
 
 
 def _choice(

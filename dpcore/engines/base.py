@@ -11,11 +11,13 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 
+from dpcore.domain.domain import Domain
 from dpcore.errors import ReleaseError
+from dpcore.learning.learners.summing import SumPart
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -40,6 +42,30 @@ class Task:
     zero: Folded
     split: Selection = EVERYTHING
     sample: Selection = EVERYTHING
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Workload:
+    """What a run will ask of its engine: public facts, and records that are not opened yet.
+
+    Args:
+        source: Where the records are; or a table that was handed over.
+        encode: Columns to records, with what does not fit mapped in.
+        refuse: Whether a record that does not fit ends the run instead.
+        holdout: The share of the records that is held out.
+        sums: Every ask that is a sum, with the name of its release.
+        others: Whether something else is asked of the records.
+        sealed: Whether nobody may learn more than the release, even of a failure.
+    """
+
+    source: Any
+    domain: Domain
+    encode: Encode
+    refuse: bool
+    holdout: float
+    sums: tuple[tuple[str, SumPart], ...]
+    others: bool
+    sealed: bool
 
 
 class BlockError(ReleaseError):
@@ -73,6 +99,21 @@ class Engine(AbstractContextManager["Engine"]):
         Raises:
             RequestError: its machines are not there, or not fit for the run.
         """
+
+    def accept(self, workload: Callable[[], Workload]) -> None:  # most add whatever Python can
+        """Refuse sums that it cannot add as the core does, before anything is spent.
+
+        Args:
+            workload: Asked for by an engine that adds where the records are: it opens the source.
+
+        Raises:
+            RequestError: it cannot add some of them.
+        """
+
+    @property
+    def premises(self) -> tuple[str, ...]:
+        """What the totals rest on besides dpcore, in words that stand in the guarantee."""
+        return ()
 
     @property
     def note(self) -> str:

@@ -12,7 +12,7 @@ from typing import final
 import attrs
 
 from dpcore.checks import positive_integer
-from dpcore.engines.base import Engine
+from dpcore.engines.base import Engine, Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import RequestError, need
 
@@ -32,6 +32,14 @@ class EngineChoice(ABC):
         default=None, validator=attrs.validators.optional(positive_integer)
     )
     memory: int | None = None
+
+    def explain(self, workload: Workload) -> tuple[str, ...]:
+        """What it would ask in a language of its own, one text each; nothing where it runs Python.
+
+        Raises:
+            RequestError: it cannot say what the plan asks.
+        """
+        return ()
 
     @abstractmethod
     def opened(self, spool: Path) -> contextlib.AbstractContextManager[Engine]:

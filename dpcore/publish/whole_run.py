@@ -135,7 +135,7 @@ def run(
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
-        plan.require_fit(live_engine)
+        plan.require_fit(live_engine, work.records)
         disk = plan.resources.disk if live_engine.is_local else 0
         size, memory = disk + plan.resources.published, plan.resources.memory
         require_disk(folder, size, memory, plan.request.memory)

@@ -35,6 +35,7 @@ from dpcore.running.release_context import Conversation, Door, do_nothing, throu
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
 from dpcore.running.schedule import Handover, Schedule
+from dpcore.running.workload import workload_of
 from dpcore.siblings import sibling
 from dpcore.sources.opening import Unopened
 
@@ -163,7 +164,7 @@ class Plan(Shown):
         records, code = admit(self.request, table), (*code, *_location_of(table))
         require_apart(self.schedule, records)
         if engine is not None:
-            self.require_fit(engine)
+            self.require_fit(engine, lambda: records)
         # A reservation that is not begun serves again, once there is room.
         if isinstance(records, Source) and (engine is None or engine.is_local):
             spool, needs = None if engine is None else engine.spool, self.resources
@@ -184,12 +185,15 @@ class Plan(Shown):
             work = partial(reading, step, encoded, reservation, replayer)
             return run_silenced(work) if sealed else work()
 
-    def require_fit(self, engine: Engine) -> None:
-        """Refuse an engine that cannot serve this plan, before anything is spent or opened.
+    def require_fit(
+        self, engine: Engine, records: Callable[[], Table | Source] | None = None
+    ) -> None:
+        """Refuse an engine that cannot serve this plan, or add where those records are, unspent.
 
         Raises:
             RequestError: a learner needs all records in one memory, and the engine holds them in
-                several; the engine is not ready; or it tells its progress, and the run is sealed.
+                several; the engine is not ready; it tells its progress, and the run is sealed; or
+                it cannot add what is asked.
         """
         is_engine, way = isinstance(engine, Engine), "LocalEngine() or one of dpcore_engines"
         need(is_engine, "a run", f"an engine: {way}", "engine", describe_type(engine))
@@ -210,6 +214,8 @@ class Plan(Shown):
             "a sealed run shows no progress: make the engine without",
         )
         engine.ready()
+        if records is not None:
+            engine.accept(lambda: workload_of(self.schedule, records(), self.coins))
 
     def _release_records(
         self,
@@ -234,6 +240,7 @@ class Plan(Shown):
             )
             retold = replay(answers, ends)
         guarantee = self._guarantee(secret, table, (type(engine), *code), retold.place)
+        guarantee = guarantee.resting_on(*engine.premises)
         if door is not through_mechanism:
             # Fail closed: an outcome keeps its guarantee only through the one private door.
             guarantee = guarantee.void("the answers did not come from the mechanism")

@@ -142,10 +142,11 @@ def _silence_driver(name: str) -> Iterator[None]:
     except (SourceError, MemoryError):
         raise
     except Exception as error:
-        raise SourceError(f"{name}: the query failed ({_kind(error)})") from None
+        raise SourceError(f"{name}: the query failed ({error_kind(error)})") from None
 
 
-def _kind(error: Any) -> str:
+def error_kind(error: Any) -> str:
+    """What is told of a driver's error: its SQLSTATE, or its type."""
     # The pattern lets five characters through, and nothing else of a driver's error.
     if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
         return f"SQLSTATE {state}"

@@ -15,6 +15,7 @@ and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` 
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, final
@@ -27,6 +28,7 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
+from dpcore.learning.learners.tallies import Tally
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
@@ -94,6 +96,20 @@ class SummingLearner(Learner):
         total = integers.sum(axis=0, dtype=np.int64)
         return Exact.of(total.reshape(query.shape), query.sum.unit)
 
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """Public: what a server adds in place of `partial`; none where it has no words for it."""
+        return ()
+
+    def from_tallies(
+        self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
+    ) -> Exact:
+        """PRIVATE: the sum of all records, from that of each tally: integers, by cell and term.
+
+        Args:
+            sums: Shape (cells, terms), one for each of `tallies`; Python's integers.
+        """
+        return Exact.of(sums[0].reshape(query.shape), query.sum.unit)
+
     @final
     def _clipped(self, query: SumQuery, block: Records, public: Public) -> "Integers":
         """Every record's contribution, clipped, in the query's unit. Shape (rows, size)."""
@@ -138,7 +154,8 @@ class SummingLearner(Learner):
             )
         # Integers are added, so that no order of blocks changes a bit.
         zero = (Exact.zeros(query.shape, query.sum.unit),)
-        (total,) = records.fold(partial(self._part, query, public), zero, self.block_rows(query))
+        part = SumPart(learner=self, query=query, public=public)
+        (total,) = records.fold(part, zero, self.block_rows(query))
         return total
 
     def _part(self, query: SumQuery, public: Public, block: Records) -> tuple[Exact]:
@@ -204,6 +221,19 @@ class SummingLearner(Learner):
     ) -> NDArray[Any] | Exact:
         """PRIVATE: the exact sum over the records."""
         return self.total_of(query, records, public)
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class SumPart:
+    """What a block of records adds to one ask of a summing learner; an engine may look inside."""
+
+    learner: SummingLearner
+    query: SumQuery
+    public: Public
+
+    def __call__(self, block: Records) -> tuple[Exact]:
+        """PRIVATE: the sum over the block."""
+        return self.learner._part(self.query, self.public, block)
 
 
 def require_sum(query: Query, learner: object) -> SumQuery:

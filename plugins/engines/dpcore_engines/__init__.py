@@ -10,4 +10,9 @@ from dpcore.registry.lazy_mapping import LazyMapping
 @hookimpl
 def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
     """Engines by the name that an operator gives."""
-    return LazyMapping({"dask": ("dpcore_engines.dask_cluster", "DaskCluster")})
+    return LazyMapping(
+        {
+            "dask": ("dpcore_engines.dask_cluster", "DaskCluster"),
+            "sql": ("dpcore_engines.sql.choice", "SqlChoice"),
+        }
+    )

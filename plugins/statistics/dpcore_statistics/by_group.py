@@ -16,6 +16,7 @@ A person's k records may lie in k groups, or in one. The latter moves the blocks
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Literal, Self
 
 import attrs
@@ -26,9 +27,17 @@ from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Su
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.columns import MOST_CELLS, CategoryColumn, Cells, Marginal, declared
+from dpcore_statistics.columns import (
+    MOST_CELLS,
+    CategoryColumn,
+    Cells,
+    Marginal,
+    declared,
+    number_column,
+)
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
 MOST_GROUPS = MOST_CELLS // 2
@@ -231,6 +240,49 @@ class ByCategories(ByGroup):
                 needed = "categories beside the column (of ranges statistics.table counts)"
                 raise ParameterError(type(self).__name__.lower(), needed, "by", name)
         return super().groups(public)
+
+
+@attrs.frozen(kw_only=True)
+class OfValues(ByRanges):
+    """The same of the values of one column or more: a record that lacks one adds zeros.
+
+    Args:
+        column: A declared range.
+    """
+
+    column: str
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """The columns whose values are added."""
+        return (self.column,)
+
+    @abstractmethod
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """What a record that counts adds to the question without groups.
+
+        Args:
+            positions: Of its values: arrays for many records, or as `Tally.terms` says.
+        """
+
+    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: `terms`; zeros for a record that does not count."""
+        columns = [number_column(public.domain, name) for name in self.values]
+        positions, mask = [column.scaled(block) for column in columns], self.chosen(block, public)
+        # A record that is left out adds zeros, so it starts or ceases to count by one row.
+        for column in columns:
+            mask = mask & column.present(block)
+        terms = self.terms(query, public, *positions)
+        numbers = np.column_stack([np.broadcast_to(term, mask.shape) for term in terms])
+        return np.where(mask[:, None], numbers, 0.0)
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """`terms`, by group."""
+        learner, inner, facts = self, query, public
+        if self.by:
+            learner, inner, facts = self.one_group(public), self._inner(public), inside(public)
+        terms = partial(learner.terms, inner, facts)
+        return (self.tally(self.groups(public), public, columns=self.values, terms=terms),)
 
 
 def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level: float) -> Figures:

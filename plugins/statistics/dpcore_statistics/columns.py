@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcore import Categories, Classes, Domain, Range, Records
 from dpcore.domain.columns import Category, summary
 from dpcore.errors import ParameterError, near, need
+from dpcore.learning.learners.tallies import Cut
 
 Condition = Mapping[str, Any] | Sequence[Any] | str | int | float
 """What a record must meet in one column: values, or `{from: low, below: high}`."""
@@ -182,6 +183,27 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
     return mask
 
 
+def conditions(
+    domain: Domain, where: Mapping[str, Condition]
+) -> tuple[tuple[Cut, tuple[int, ...]], ...]:
+    """The same conditions as cells that a record must be in, by declared column."""
+    cells: list[tuple[Cut, tuple[int, ...]]] = []
+    for name, condition in where.items():
+        column = declared(domain, name)
+        if isinstance(column, CategoryColumn):
+            values = [condition] if isinstance(condition, str | int | float) else condition
+            codes = tuple(column.values.index(value) for value in values)
+            cells.append((Cut(column=name, size=len(column.values)), codes))
+            continue
+        assert isinstance(condition, Mapping), "`_meets` has looked at it"
+        # A cell ends below its upper edge: what lies above is in a cell of its own.
+        ends = {key: float(column.position([end])[0]) for key, end in condition.items()}
+        below = (ends["below"],) if "below" in ends else ()
+        edges = (ends.get("from", -math.inf), *below, math.inf)
+        cells.append((Cut(column=name, size=len(edges) - 1, edges=edges), (0,)))
+    return tuple(cells)
+
+
 def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> NDArray[np.bool_]:
     if isinstance(column, CategoryColumn):
         # A value that is not declared would select nothing in silence.
@@ -275,6 +297,12 @@ class Cells:
         # Exactly the ends of the range, and no missing values: nothing else falls outside.
         return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
 
+    @property
+    def cut(self) -> Cut:
+        """The same cells, as a server cuts them."""
+        edges = None if self.edges is None else tuple(self.edges.tolist())
+        return Cut(column=self.column.name, size=len(self.labels), edges=edges)
+
     def index(self, records: Records) -> NDArray[np.intp]:
         """The cell of every record, -1 where it is in none. Shape (n,)."""
         if isinstance(self.column, CategoryColumn):
@@ -312,6 +340,11 @@ class Marginal:
     def size(self) -> int:
         """How many cells the table has: the product over its columns."""
         return math.prod(len(cells.labels) for cells in self.columns)
+
+    @property
+    def cuts(self) -> tuple[Cut, ...]:
+        """The cells of its columns, as a server cuts them."""
+        return tuple(cells.cut for cells in self.columns)
 
     @property
     def about(self) -> dict[str, tuple[Any, ...]]:

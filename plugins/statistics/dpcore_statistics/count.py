@@ -11,9 +11,10 @@ from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut, cut_count, share
-from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.by_group import ByRanges, inside
 from dpcore_statistics.columns import require_conditions, selected
 from dpcore_statistics.histogram import ONE_CELL_NORMS, counts_moved, public_total
 from dpcore_statistics.population.sampling import (
@@ -110,6 +111,11 @@ class Count(ByRanges):
         chosen = self.chosen(block, public)[:, None]
         cells = np.hstack([chosen, ~chosen]) if query.real_size == 2 else chosen
         return cells.astype(np.float64)
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """The records that meet the condition, by group; none where the others are told too."""
+        is_pair = self._rest_is_told(inside(public) if self.by else public)
+        return () if is_pair else (self.tally(self.groups(public), public),)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table: the count with its interval, cut to what is possible, and maybe its share."""

@@ -11,6 +11,7 @@ Without a value a record adds 1 to its group: 1; :math:`\sqrt2` (l2) or 2 (l1).
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -23,6 +24,7 @@ from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
@@ -37,7 +39,7 @@ from dpcore_statistics.histogram import (
     public_total,
 )
 from dpcore_statistics.mean import column_ends, in_units, with_count
-from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
+from dpcore_statistics.population.moments import MORE, free_terms, mean_interval, moments_of
 from dpcore_statistics.population.pairs import (
     EQUALITY,
     INDEPENDENCE,
@@ -226,13 +228,23 @@ class GroupBy(Paired):
         if self.column is None:
             return cell, np.ones((len(block), 1))
         column = number_column(public.domain, self.column)
-        weights = np.full(len(block), self.count_weight(public))
         positions = column.scaled(block)
-        pairs = np.column_stack([weights, positions])
-        if self.samples(public):
-            pairs = np.hstack([pairs, free_moments(positions)])
+        terms = self._terms(public, positions)
+        pairs = np.column_stack([np.broadcast_to(term, positions.shape) for term in terms])
         # A missing value takes its record out of the count, too: n is the number of values.
         return np.where(column.present(block), cell, -1), pairs
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """1 for every record, by group, or its pair with moments."""
+        if self.column is None:
+            return (self.tally(self.groups(public), public),)
+        terms = partial(self._terms, public)
+        return (self.tally(self.groups(public), public, columns=(self.column,), terms=terms),)
+
+    def _terms(self, public: Public, position: Any) -> tuple[Any, ...]:
+        """(w, t), and moments where there are intervals about the population."""
+        moments = free_terms(position) if self.samples(public) else ()
+        return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """`count` and `mean`: the intervals of each table hold together."""

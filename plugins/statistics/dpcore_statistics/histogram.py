@@ -15,6 +15,7 @@ from dpcore.checks import one_of, positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
@@ -210,6 +211,10 @@ class Histogram(ByCategories):
         """PRIVATE: 1 in the record's cell."""
         cells = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
         return one_hot(cells, query.real_size)
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """The records of every cell, in every group."""
+        return (self.tally(self._table(public), public),)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""

@@ -16,13 +16,13 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Domain, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Domain, Public, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -30,13 +30,13 @@ from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
-from dpcore_statistics.by_group import ByRanges, group_weight
+from dpcore_statistics.by_group import OfValues, group_weight
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import (
     MORE,
     Moments,
     SampledMean,
-    free_moments,
+    free_terms,
     mean_interval,
     moments_of,
 )
@@ -68,7 +68,7 @@ def with_count(norm: Distance, weight: float, rest: float) -> float:
 
 
 @attrs.frozen(kw_only=True)
-class Averaged(ByRanges):
+class Averaged(OfValues):
     """Sums over the values of one column, and how many they are where that is private.
 
     Args:
@@ -78,7 +78,6 @@ class Averaged(ByRanges):
             number of values, and `sd`, their standard deviation in the file's units.
     """
 
-    column: str
     weight: float | None = attrs.field(default=None, validator=attrs.validators.optional(positive))
     guess: dict[str, float] = attrs.field(factory=dict)
 
@@ -166,22 +165,16 @@ class Mean(Averaged):
             add_remove=query.sum.clip, replace_one=2.0 if sum_only else max(2.0, query.sum.clip)
         )
 
-    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: t, after w; zeros for a record that does not count."""
-        column = number_column(public.domain, self.column)
-        positions = column.scaled(block)
-        # All of them or none: none has a size of 1 or 2.
-        moments = free_moments(positions)[:, : MORE * (query.real_size > MORE)]
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """t, after w where the number of values is private; and moments."""
+        (position,) = positions
+        moments = free_terms(position) if query.real_size > MORE else ()
         if self._records_of_each(public) > 1:
             # Of persons they follow from the sums of their records.
-            moments = np.zeros_like(moments)
+            moments = tuple(0.0 * moment for moment in moments)
         # With a public n every record counts: `counted` would be true otherwise.
-        if query.real_size in (1, 1 + MORE):
-            return np.column_stack([positions, moments])
-        # A record that is left out adds zeros, so it starts or ceases to count by one row.
-        mask = self.chosen(block, public) & column.present(block)
-        weights = np.full(len(block), self.count_weight(public))
-        return np.where(mask[:, None], np.column_stack([weights, positions, moments]), 0.0)
+        weight = () if query.real_size in (1, 1 + MORE) else (self.count_weight(public),)
+        return *weight, position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """The mean, and the number of values where it is private."""

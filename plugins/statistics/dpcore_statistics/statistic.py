@@ -31,9 +31,10 @@ from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.learners.summing import sums_exactly
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.columns import require_conditions, selected
+from dpcore_statistics.columns import Marginal, conditions, require_conditions, selected
 from dpcore_statistics.population.sampling import obstacle
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
@@ -179,6 +180,11 @@ class Statistic(SummingLearner, Conversation):
     def chosen(self, records: Records, public: Public) -> NDArray[np.bool_]:
         """Which records count. Shape (n,)."""
         return selected(public.domain, self.where, records)
+
+    def tally(self, cells: Marginal, public: Public, **terms: Any) -> Tally:
+        """What a server adds in every cell: 1 for each record that counts, or `terms`."""
+        where = conditions(public.domain, self.where)
+        return Tally(cuts=cells.cuts, where=where, **terms)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The one query, with persons clipped where `clip` says so.

@@ -11,7 +11,7 @@ The default weights have the least total squared error: :math:`w_j\propto c_j^{1
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import attrs
@@ -23,11 +23,12 @@ from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down
 from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal
+from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, conditions
 from dpcore_statistics.histogram import counted, counts_moved
 from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
@@ -217,12 +218,32 @@ class Table(Statistic):
         """PRIVATE: the same sum from counts: weights are whole numbers of units."""
         if measured := self.measured(public):
             return measured.partial(block, self.chosen(block, public))
-        mask, parts = self.chosen(block, public), []
+        mask, counts = self.chosen(block, public), []
         for table in self.tables_of(public):
             cell = table.index(block)
-            counts = np.bincount(cell[mask & (cell >= 0)], minlength=table.size)
-            # A weight is a whole number of units: the product is exact.
-            parts.append(counts * int(math.ldexp(table.weight, -query.sum.unit)))
+            counts.append(np.bincount(cell[mask & (cell >= 0)], minlength=table.size))
+        return self._weighted_counts(query, counts, public)
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """The counts of every table; or of those that no other contains, residuals follow from."""
+        if measured := self.measured(public):
+            return measured.tallies(conditions(public.domain, self.where))
+        return tuple(self.tally(table, public) for table in self.tables_of(public))
+
+    def from_tallies(
+        self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
+    ) -> Exact:
+        """PRIVATE: the same sum, from the counts of all records."""
+        if measured := self.measured(public):
+            return measured.from_counts([counts.ravel() for counts in sums])
+        return self._weighted_counts(query, [counts.ravel() for counts in sums], public)
+
+    def _weighted_counts(
+        self, query: SumQuery, counts: Sequence[NDArray[Any]], public: Public
+    ) -> Exact:
+        # A weight is a whole number of units: the product is exact.
+        weights = [math.ldexp(table.weight, -query.sum.unit) for table in self.tables_of(public)]
+        parts = [part * int(weight) for part, weight in zip(counts, weights, strict=True)]
         return Exact.of(np.concatenate(parts), query.sum.unit)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Public, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore_statistics.bars import around
-from dpcore_statistics.by_group import ByRanges
+from dpcore_statistics.by_group import OfValues
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import FREE_SQUARE, stream_sum
 from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of
@@ -24,7 +25,7 @@ CLIPPED = (
 
 
 @attrs.frozen(kw_only=True)
-class Total(ByRanges):
+class Total(OfValues):
     r"""The sum of a column's values.
 
     A record contributes x/M with :math:`M=\max(|low|,|high|)`: the statistic is in units of M.
@@ -36,8 +37,6 @@ class Total(ByRanges):
     Args:
         column: A declared range.
     """
-
-    column: str
 
     def unsampled(self, public: Public) -> str:
         """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""
@@ -69,19 +68,15 @@ class Total(ByRanges):
         may_be_absent = bool(self.where) or column.may_miss
         return ByRelation(add_remove=1.0, replace_one=max(spans, 1.0) if may_be_absent else spans)
 
-    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: x/M, and 0 where the condition is not met or the value is missing."""
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """x/M; and what the sum of squares follows from."""
         column = number_column(public.domain, self.column)
-        mask = self.chosen(block, public) & column.present(block)
-        unit = self._unit(column)
+        value = column.column.centre + column.column.half_width * positions[0]
         # Clipped after the division: rounding may put a value at the end of the range beyond 1.
-        values = np.clip(column.value(column.scaled(block)) / unit, -1.0, 1.0)
-        numbers = np.where(mask, values, 0.0)[:, None]
-        if query.real_size == 1:
-            return numbers
+        number = (value / self._unit(column)).clip(-1.0, 1.0)
         # By the lemma of a sum it lengthens nothing.
-        sizes = np.abs(numbers)
-        return np.hstack([numbers, FREE_SQUARE * sizes * (1 - sizes)])
+        size = abs(number)
+        return (number, FREE_SQUARE * size * (1 - size))[: query.real_size]
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row, in the file's units."""

@@ -22,13 +22,12 @@ deviations (or public), else a box of intervals of the sums (Bonferroni).
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
@@ -45,7 +44,7 @@ from dpcore_statistics.mean import (
 )
 from dpcore_statistics.population.moments import (
     MORE,
-    free_moments,
+    free_terms,
     mean_interval,
     variance_interval,
 )
@@ -112,20 +111,16 @@ class Variance(Averaged):
             return ByRelation(add_remove=query.sum.clip, replace_one=2.0)
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
-    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: as `query` says; zeros for a record that does not count."""
-        column = number_column(public.domain, self.column)
-        positions = column.scaled(block)
-        size = query.real_size
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """As `query` says."""
+        (position,), size = positions, query.real_size
         b = self._square(query.distance, size == 3, size > MORE)
         if size == 2:
-            return np.column_stack([positions, b * positions * positions])
+            return position, b * position * position
         if size == 1 + MORE:
-            return np.column_stack([positions, free_moments(positions)])
-        mask = self.chosen(block, public) & column.present(block)
-        weights = np.full(len(block), self.count_weight(public))
-        moments = free_moments(positions) if size > MORE else b * (1 - positions * positions)
-        return np.where(mask[:, None], np.column_stack([weights, positions, moments]), 0.0)
+            return position, *free_terms(position)
+        moments = free_terms(position) if size > MORE else (b * (1 - position * position),)
+        return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """Mean, variance and standard deviation in the file's units, and the count if private."""

@@ -133,9 +133,10 @@ class Residuals:
         """The whole numbers of many records, from the counts of the maximal tables.
 
         Args:
-            counts: Of at most 2^20 records, each of the shape of its table.
+            counts: Each of the shape of its table: 64 bits of at most 2^20 records, or Python's
+                integers of any number of them.
         """
-        sums = np.empty(self.size, dtype=np.int64)
+        sums = np.empty(self.size, dtype=np.result_type(*counts.values()))
         home = {
             part: table
             for table in reversed(self.workload.maximal)
@@ -147,12 +148,12 @@ class Residuals:
         ):
             table = home[subset]
             axes = tuple(axis for axis, i in enumerate(table) if i not in subset)
-            block = counts[table].sum(axis=axes)
+            block = np.asarray(counts[table].sum(axis=axes), dtype=sums.dtype)
             # n_i times the counts less their sum, along every column.
             for axis, i in enumerate(subset):
                 block = self.workload.sizes[i] * block - block.sum(axis=axis, keepdims=True)
             start, end = self.workload.offsets[number : number + 2]
-            sums[start:end] = (factor * block).ravel()
+            sums[start:end] = np.ravel(factor * block)
         return sums
 
     def estimates(

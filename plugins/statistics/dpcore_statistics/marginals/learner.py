@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import attrs
@@ -22,9 +23,10 @@ from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
 from dpcore_models.measurements.plan import Objective
-from dpcore_statistics.columns import Cells, Marginal
+from dpcore_statistics.columns import Cells, Marginal, conditions
 from dpcore_statistics.marginals.display import displayed
 from dpcore_statistics.marginals.measured import SUM, Measured
 from dpcore_statistics.statistic import Statistic
@@ -164,6 +166,16 @@ class Marginals(Statistic):
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, from counts of the tables that no other contains."""
         return self.measured(public).partial(block, self.chosen(block, public))
+
+    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+        """The counts of those tables."""
+        return self.measured(public).tallies(conditions(public.domain, self.where))
+
+    def from_tallies(
+        self, query: SumQuery, sums: Sequence[NDArray[np.object_]], public: Public
+    ) -> Exact:
+        """PRIVATE: the same sum, from the counts of all records."""
+        return self.measured(public).from_counts([counts.ravel() for counts in sums])
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One figure a table; all intervals of all tables hold together."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -18,6 +19,7 @@ from dpcore import Answer, Domain, Exact, Public, Records, Sum
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.tallies import Cut, Tally
 from dpcore.learning.models.figures import Statistics
 from dpcore_models.measurements.plan import Objective, Plan, plan
 from dpcore_models.measurements.residuals import PLACES
@@ -132,7 +134,7 @@ class Measured:
 
     def partial(self, block: Records, mask: NDArray[np.bool_]) -> Exact:
         """PRIVATE: the same sum, from the counts of the maximal tables."""
-        codes, counts = [code[mask] for code in self._codes(block)], {}
+        codes, counts = [code[mask] for code in self._codes(block)], []
         # One array for all tables: thousands of fresh ones would cost more than counting does.
         places = np.empty(int(mask.sum()), dtype=np.intp)
         for table in self.workload.maximal:
@@ -140,9 +142,23 @@ class Measured:
             for i in table:
                 places *= self.workload.sizes[i]
                 places += codes[i]
-            shape = self.workload.shape(table)
-            counts[table] = np.bincount(places, minlength=math.prod(shape)).reshape(shape)
-        return Exact.of(self.plan.residuals.sums(counts), -PLACES)
+            counts.append(np.bincount(places, minlength=self.workload.cells(table)))
+        return self.from_counts(counts)
+
+    def tallies(self, where: tuple[tuple[Cut, tuple[int, ...]], ...]) -> tuple[Tally, ...]:
+        """The counts of the maximal tables, as a server takes them."""
+        sizes = zip(self.cells, self.workload.sizes, strict=True)
+        cuts = [attrs.evolve(cells.cut, rest=size > len(cells.labels)) for cells, size in sizes]
+        tables = self.workload.maximal
+        return tuple(Tally(cuts=tuple(cuts[i] for i in table), where=where) for table in tables)
+
+    def from_counts(self, counts: Sequence[NDArray[Any]]) -> Exact:
+        """PRIVATE: the sum of all records, from the counts of the maximal tables."""
+        tables = {
+            table: count.reshape(self.workload.shape(table))
+            for table, count in zip(self.workload.maximal, counts, strict=True)
+        }
+        return Exact.of(self.plan.residuals.sums(tables), -PLACES)
 
     def estimates(self, value: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
         """Every table's counts in the order of its labels: least squares, unbiased."""

@@ -28,13 +28,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -101,19 +100,16 @@ class Covariance(Averaged):
             return Refused("a covariance without a count needs a public number of records")
         return ByRelation(add_remove=clip, replace_one=farthest)
 
-    def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: as `query` says; zeros for a record that does not count."""
-        columns = [number_column(public.domain, name) for name in (self.column, self.other)]
-        x, y = (column.scaled(block) for column in columns)
-        b = _square(query.distance)
-        products = np.column_stack([x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y])
-        if query.real_size == 5:
-            return products
-        mask = self.chosen(block, public)
-        for column in columns:
-            mask = mask & column.present(block)
-        weights = np.full(len(block), self.count_weight(public))
-        return np.where(mask[:, None], np.column_stack([weights, products]), 0.0)
+    @property
+    def values(self) -> tuple[str, ...]:
+        """Both columns."""
+        return (self.column, self.other)
+
+    def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
+        """As `query` says."""
+        (x, y), b = positions, _square(query.distance)
+        products = (x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y)
+        return products if query.real_size == 5 else (self.count_weight(public), *products)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """Covariance in the product of the file's units, correlation, and the count if private."""

@@ -38,10 +38,15 @@ FREE_SQUARE = 3.3301
 _CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
 
 
+def free_terms(x: Any) -> tuple[Any, ...]:
+    """What a record adds beside x: (1 - u) (1, x, x^2), one after the other."""
+    complement = 1 - x * x
+    return complement, complement * x, complement * (x * x)
+
+
 def free_moments(positions: Numbers) -> Numbers:
-    """What a record adds beside x: (1 - u) (1, x, x^2). Shape (n, 3)."""
-    complement = 1 - positions * positions
-    return np.column_stack([complement, complement * positions, complement * positions**2])
+    """The same of many records. Shape (n, 3)."""
+    return np.column_stack(free_terms(positions))
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -1,0 +1,36 @@
+"""Workload: what a plan will ask of the engine that adds its sums."""
+
+from dpcore.domain.domain import Table
+from dpcore.engines.base import Workload
+from dpcore.learning.learners.summing import SummingLearner, SumPart
+from dpcore.query import SumQuery
+from dpcore.randomness import PublicCoins
+from dpcore.records.source import Source
+from dpcore.running.opening import Encoding
+from dpcore.running.schedule import Schedule
+
+
+def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins | None) -> Workload:
+    """The sums of a schedule, from public facts, and the records, which stay closed.
+
+    Args:
+        coins: The plan's; new ones, which no statistic needs, if None.
+    """
+    request, coins = schedule.request, PublicCoins.draw() if coins is None else coins
+    # Releases of others, and paid looks, are about a hold-out.
+    asks = [(entry, ask.query) for entry in schedule.releases for ask in entry.asks.values()]
+    sums = [
+        (entry.name, SumPart(learner=learner, query=query, public=entry.public(coins.again())))
+        for entry, query in asks
+        if isinstance(query, SumQuery) and isinstance(learner := entry.learner, SummingLearner)
+    ]
+    return Workload(
+        source=records,
+        domain=request.domain,
+        encode=Encoding(domain=request.domain, refuse=False),
+        refuse=request.on_invalid == "refuse",
+        holdout=request.holdout,
+        sums=tuple(sums),
+        others=len(sums) < len(asks),
+        sealed=request.sealed,
+    )

@@ -1,0 +1,1 @@
+"""Sums where the rows are: on DuckDB over Parquet, and on PostgreSQL."""

@@ -1,0 +1,46 @@
+"""SqlChoice: sums on DuckDB or PostgreSQL, by where the records lie."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import final
+
+from dpcore.engines.base import Engine, Workload
+from dpcore.engines.choice import EngineChoice
+from dpcore.errors import RequestError, need
+
+
+@final
+class SqlChoice(EngineChoice):
+    """The server of the source: PostgreSQL's own, or DuckDB in this process for Parquet."""
+
+    def explain(self, workload: Workload) -> tuple[str, ...]:
+        """Every statement of a plan; the types of columns are asked for, and no record."""
+        _require_extra()
+        from dpcore_engines.sql.engine import Sql
+
+        return Sql(memory=self.memory).explain(workload)
+
+    @contextlib.contextmanager
+    def opened(self, spool: Path) -> Iterator[Engine]:
+        """An engine that connects when it knows the source.
+
+        Raises:
+            RequestError: a scheduler or workers are named, or sqlglot is not installed.
+        """
+        fits = self.scheduler is None and self.workers is None
+        need(fits, RequestError, "the sql engine has no scheduler and no workers: name none")
+        _require_extra()
+        from dpcore_engines.sql.engine import Sql
+
+        with Sql(spool=spool, memory=self.memory) as engine:
+            yield engine
+
+
+def _require_extra() -> None:
+    for module in ("sqlglot", "pyarrow"):
+        refusal = f"{module} is not installed: pip install sqlglot pyarrow"
+        need(find_spec(module), RequestError, refusal)

@@ -1,0 +1,122 @@
+"""Statements: a tally, and what is checked of all records, as one SELECT each.
+
+A statement reads a relation called `records`. Its layers are nested, one derived table in another,
+so that each expression is written once. There is no WHERE and no JOIN: a record that adds nothing
+is in the cell null, which nobody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import attrs
+from sqlglot import exp
+
+from dpcore.learning.learners.tallies import Cut, Tally
+from dpcore.query import SumQuery
+from dpcore_engines.sql.clipped import Clipping
+from dpcore_engines.sql.columns import Columns
+from dpcore_engines.sql.number import TEXT, Number, chosen, integer, named, tree_of
+
+RECORDS = "records"
+
+Layer = Mapping[str, exp.Expression]
+
+
+def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Layer]:
+    """The layers of a tally: from cells to numbers and codes, to positions, cells and integers.
+
+    Raises:
+        RequestError: a column cannot be read exactly.
+    """
+    cuts = [*tally.cuts, *(cut for cut, _ in tally.where)]
+    ranges = [*dict.fromkeys([*(cut.column for cut in cuts if cut.edges), *tally.columns])]
+    names = dict.fromkeys([*(cut.column for cut in cuts), *tally.columns])
+    layers = _read(columns, names)
+    steps = [columns.steps(name) for name in ranges]
+    places = [columns.value(name) for name in ranges]
+    for number, functions in enumerate(zip(*steps, strict=True), start=1):
+        made = [function(named(x)).tree for function, x in zip(functions, places, strict=True)]
+        places = [columns.value(name, number) for name in ranges]
+        layers.append(dict(zip(places, made, strict=True)))
+    positions = {name: named(place) for name, place in zip(ranges, places, strict=True)}
+    terms = () if tally.terms is None else tally.terms(*(positions[n] for n in tally.columns))
+    rows = {f"t{i}": tree_of(term) for i, term in enumerate(terms)}
+    layers.append({"cell": _cell(tally, columns, positions), **rows})
+    totals: list[exp.Expression] = [exp.Count(this=exp.Star())]
+    if terms:
+        layers += Clipping.of(query, len(terms)).layers()
+        totals = [exp.Sum(this=named(f"i{i}").tree) for i in range(len(terms))]
+    return [*layers, {"cell": named("cell").tree, **_texts(totals)}]
+
+
+def check_statement(columns: Columns, names: Iterable[str]) -> list[Layer]:
+    """The layers of how many records there are, and how many of them do not fit each column.
+
+    Raises:
+        RequestError: a column cannot be read exactly.
+    """
+    names = list(names)
+    misfits = [(columns.misfit(name), integer(1)) for name in names]
+    sums = [exp.Sum(this=chosen(misfit, rest=integer(0))) for misfit in misfits]
+    return [*_read(columns, names), _texts([exp.Count(this=exp.Star()), *sums])]
+
+
+@attrs.frozen(kw_only=True)
+class Dialect:
+    """How a server writes a statement.
+
+    Args:
+        name: As sqlglot calls it.
+        fenced: Whether layers end with OFFSET 0, so that the server does not write one into
+            another: it would compute what is used twice twice, in each of a dozen layers.
+    """
+
+    name: str
+    fenced: bool
+
+    def write(self, layers: list[Layer], pretty: bool = False) -> str:
+        """One SELECT: by cell, where there are cells."""
+        first, *inner, last = layers
+        select = exp.select(*_aliases(first or {"one": integer(1)})).from_(RECORDS)
+        for layer in inner:
+            if layer:
+                select = exp.select(exp.Star(), *_aliases(layer)).from_(self._derived(select))
+        select = exp.select(*_aliases(last)).from_(self._derived(select))
+        if "cell" in last:
+            select = select.group_by(named("cell").tree)
+        return str(select.sql(self.name, pretty=pretty))
+
+    def _derived(self, select: exp.Select) -> exp.Subquery:
+        return (select.offset(0) if self.fenced else select).subquery("l")
+
+
+def _cell(tally: Tally, columns: Columns, positions: Mapping[str, Number]) -> exp.Expression:
+    """The number of a record's cell among all; null where it adds nothing."""
+
+    def cell_of(cut: Cut) -> exp.Expression:
+        return columns.cell(cut, positions[cut.column] if cut.edges else None)
+
+    cell: exp.Expression = integer(0)
+    for cut in tally.cuts:
+        cell = cell * integer(cut.places) + cell_of(cut)
+    met: list[exp.Expression] = [
+        exp.In(this=cell_of(cut), expressions=[*map(integer, cells)]) for cut, cells in tally.where
+    ]
+    met += [positions[name].tree.is_(exp.Null()).not_() for name in tally.columns]
+    return chosen((exp.and_(*met), cell)) if met else cell
+
+
+def _read(columns: Columns, names: Iterable[str]) -> list[Layer]:
+    """Two layers: cells, and numbers and codes."""
+    raw = {columns.cell_of(name): columns.raw(name) for name in names}
+    return [raw, {columns.value(name): columns.read(name) for name in names}]
+
+
+def _texts(totals: Iterable[exp.Expression]) -> Layer:
+    """Totals as texts: whatever integers a driver knows."""
+    return {f"s{i}": exp.cast(total, TEXT) for i, total in enumerate(totals)}
+
+
+def _aliases(layer: Layer) -> list[exp.Expression]:
+    return [tree.as_(name, quoted=True) for name, tree in layer.items()]
