@@ -82,6 +82,7 @@ LEARNERS = {
     "statistics.table": {"marginals": {"t": ("a", "b")}, "bins": {"a": 2, "b": 2}},
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
+    "synthetic.rows": {"bins": {"a": 2, "b": 2}},
     "tables.shape_functions": {},
 }
 APART = {

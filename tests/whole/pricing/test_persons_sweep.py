@@ -62,6 +62,7 @@ LEARNERS = {
     "statistics.table": {"marginals": {"one": ("a",), "other": ("b",)}, "bins": {"a": 2, "b": 3}},
     "statistics.variance": COLUMN,
     "statistics.workload": {**COLUMN, "bins": 8, "ask_for": "prefixes"},
+    "synthetic.rows": {"columns": ("a", "b"), "bins": {"a": 2, "b": 3}},
     "tables.shape_functions": {"expected_records": 100},
 }
 

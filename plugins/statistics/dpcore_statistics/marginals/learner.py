@@ -244,7 +244,7 @@ class Marginals(Statistic):
         width = math.inf if spread is None else spread.std
         return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
 
-    def _asked(self, query: Query, public: Public) -> Measured:
+    def answered(self, query: Query, public: Public) -> Measured:
         """The plan that an ask names.
 
         Raises:
@@ -278,25 +278,25 @@ class Marginals(Statistic):
         mask = self.chosen(block, public)
         if query.name == COUNT:
             return mask[:, None].astype(np.float64)
-        return self._asked(query, public).contributions(block, mask)
+        return self.answered(query, public).contributions(block, mask)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, from counts of the tables that no other contains."""
         mask = self.chosen(block, public)
         if query.name == COUNT:
             return Exact.of(np.array([int(mask.sum())]), 0)
-        return self._asked(query, public).partial(block, mask)
+        return self.answered(query, public).partial(block, mask)
 
     def shown(self, answer: Answer, public: Public) -> Display:
         """The display, a function of the last answer and of what it was asked with."""
-        measured, args = self._asked(answer.query, public), answer.query.args or {}
+        measured, args = self.answered(answer.query, public), answer.query.args or {}
         std = math.inf if answer.spread is None else answer.spread.std
         count = (args["n"], args["width"]) if "n" in args else None
         return Display.of(measured, np.asarray(answer.value), std, count)
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One figure a table; all intervals of all tables hold together."""
-        measured = self._asked(answer.query, public)
+        measured = self.answered(answer.query, public)
         display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
         if self.display and answer.spread is not None:
             display = self.shown(answer, public).labelled(measured)
