@@ -199,11 +199,11 @@ def _comparisons(
     )
     comparisons = []
     for marginal, table, shown, unbiased in labelled:
+        # Counted with the cells of rows that have no value, which are then left out.
         shape = measured.workload.shape(table)
-        counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=shown.size)
-        full = np.zeros(int(np.prod(shape)))
-        full[: counts.size] = counts
-        rows = measured.labelled(marginal, full.reshape(shape)) / len(codes)
+        size = measured.workload.cells(table)
+        counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=size)
+        rows = measured.labelled(marginal, counts.reshape(shape)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
         parts = [part.reshape(cut) for part in (rows, shown / display.n, unbiased / display.n)]
