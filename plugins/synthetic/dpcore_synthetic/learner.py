@@ -130,7 +130,7 @@ class Rows(SummingLearner, Conversation):
         return attrs.evolve(learner, weights=weights)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
-        """Those of the statistic.
+        """The queries of the statistic that is asked.
 
         Raises:
             ParameterError: columns, cells or decimals are none that the domain allows.
@@ -143,7 +143,7 @@ class Rows(SummingLearner, Conversation):
         return learner.queries(public)
 
     def ask(self, state: Transcript) -> Query | None:
-        """As the statistic asks."""
+        """The next ask of the statistic, or None when it has asked everything."""
         return self.measuring(state.public).ask(state)
 
     def contributions(self, query: Any, block: Records, public: Public) -> NDArray[np.float64]:
