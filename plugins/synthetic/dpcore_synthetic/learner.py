@@ -111,8 +111,8 @@ class Rows(SummingLearner, Conversation):
         rules = public.domain.rules
         columns = self.columns or tuple(rules)
         favoured = {*self.favour, *([] if self.target is None else [self.target])}
-        for field, names in (("favour", favoured), ("decimals", {*self.decimals})):
-            if extra := sorted(names - {*columns}):
+        for field, about in (("favour", favoured), ("decimals", {*self.decimals})):
+            if extra := sorted(about - {*columns}):
                 raise ParameterError("rows", "the columns", field, extra[0])
         ranges = [name for name in columns if isinstance(rules.get(name), Range)]
         bins = {name: _BINS for name in ranges if name not in self.edges} | self.bins
@@ -199,14 +199,16 @@ def _comparisons(
     )
     comparisons = []
     for marginal, table, shown, unbiased in labelled:
+        assert shown is not None, "tables are of one or two columns"
         # Counted with the cells of rows that have no value, which are then left out.
         shape = measured.workload.shape(table)
         size = measured.workload.cells(table)
         counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=size)
-        rows = measured.labelled(marginal, counts.reshape(shape)) / len(codes)
+        rows = measured.labelled(marginal, counts.reshape(shape).astype(np.float64)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
-        parts = [part.reshape(cut) for part in (rows, shown / display.n, unbiased / display.n)]
+        shares = (rows, shown / display.n, unbiased / display.n)
+        parts = [np.asarray(part).reshape(cut) for part in shares]
         comparisons.append(
             Comparison(
                 name=marginal.name, labels=sides, rows=parts[0], display=parts[1], unbiased=parts[2]

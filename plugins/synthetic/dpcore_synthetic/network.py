@@ -35,7 +35,7 @@ class Step:
 
 def association(display: Display) -> dict[Pair, float]:
     """How far every pair lies from independence, by the display."""
-    scores = {}
+    scores: dict[Pair, float] = {}
     for (a, b), table in display.pairs.items():
         expected = np.outer(display.one_way[a], display.one_way[b]) / display.n
         is_possible = expected > 0

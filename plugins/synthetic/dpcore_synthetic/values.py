@@ -77,7 +77,7 @@ class NumberGrid:
     def numbers(self, units: Integers) -> NDArray[np.float64]:
         """Whole numbers of the last decimal as numbers of the column, inside its range."""
         ends = self.column.column
-        return np.clip(units / 10**self.decimals, ends.low, ends.high)
+        return np.asarray(np.clip(units / 10**self.decimals, ends.low, ends.high))
 
     def _cell(self, edges: NDArray[np.float64], units: Integers) -> NDArray[np.intp]:
         """The cell of each, as a record's; -1 beyond the range."""
