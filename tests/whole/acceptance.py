@@ -85,6 +85,7 @@ LEARNERS = {
     "statistics.top": {"column": "a", "bins": 4, "k": 2},
     "statistics.variance": {"column": "a"},
     "statistics.workload": {"column": "a", "bins": 4},
+    "synthetic.rows": {"bins": {"a": 2, "b": 2}},
     "tables.shape_functions": {},
     "training.network": {"steps": 4},
 }

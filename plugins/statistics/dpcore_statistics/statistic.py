@@ -218,8 +218,8 @@ class Statistic(SummingLearner, Conversation):
         return query
 
     def model(self, state: Transcript) -> Statistics:
-        """The published tables, from the one answer and from public facts."""
-        (answer,) = state.answers
+        """The published tables, from the last answer and from public facts."""
+        *_, answer = state.answers
         tables = self.published(answer, state.public)
         # Without the noise's law every number is possible: an interval would say nothing.
         if answer.spread is None:
@@ -249,8 +249,8 @@ class Statistic(SummingLearner, Conversation):
         return f"the records of one person are clipped together, to the length of {length}"
 
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
-        """What `expected` says of the one query's noise."""
-        (query,) = self.queries(public)
+        """What `expected` says of the noise of the query that is asked last."""
+        *_, query = self.queries(public)
         if query.name not in spreads:
             return ()
         level = f"({100 * self.level:g} %)"
@@ -264,7 +264,7 @@ class Statistic(SummingLearner, Conversation):
 
         A count's bar is then as wide as its range at 1/2 already, and a mean's at 1.
         """
-        (query,) = self.queries(public)
+        *_, query = self.queries(public)
         at_most = public.domain.at_most
         if not at_most or query.name not in spreads:
             return 0.0

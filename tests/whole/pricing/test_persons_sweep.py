@@ -65,6 +65,7 @@ LEARNERS = {
     "statistics.top": {**COLUMN, "bins": 4, "k": 2},
     "statistics.variance": COLUMN,
     "statistics.workload": {**COLUMN, "bins": 8, "ask_for": "prefixes"},
+    "synthetic.rows": {"columns": ("a", "b"), "bins": {"a": 2, "b": 3}},
     "tables.shape_functions": {"expected_records": 100},
     "training.network": {"steps": 2},
 }

@@ -106,7 +106,10 @@ def _root(squared: int) -> float:
 
 @lru_cache(maxsize=8)
 def plan(
-    workload: Workload, objective: Objective = "total", weights: tuple[float, ...] | None = None
+    workload: Workload,
+    objective: Objective = "total",
+    weights: tuple[float, ...] | None = None,
+    total_share: float = 0.0,
 ) -> Plan:
     """The plan of a workload.
 
@@ -115,10 +118,11 @@ def plan(
             the least possible largest ratio of a table's variance to its weight. `largest`: the
             same of variances as they are.
         weights: Of the tables, above 0; 1 each if left out.
+        total_share: Of the objective `total`: what the number of records gets at least.
     """
     numbers = np.ones(len(workload.tables)) if weights is None else np.array(weights)
     if objective == "total":
-        allocation = least_total(workload, numbers)
+        allocation = least_total(workload, numbers, total_share)
     else:
         allocation = least_largest(workload, numbers if objective == "each" else 0 * numbers + 1)
     return Plan(allocation=allocation, residuals=Residuals.of(workload, allocation.noise))

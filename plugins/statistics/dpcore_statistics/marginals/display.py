@@ -15,10 +15,13 @@ is fitted to p and q.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
+
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.interval import NoiseLaw
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_statistics.histogram import shown_counts
 from dpcore_statistics.marginals.measured import Measured
@@ -26,43 +29,80 @@ from dpcore_statistics.marginals.measured import Measured
 _SCALES = np.array([0.0, *(2.0**power for power in range(-16, 17))])
 _POWERS = (0, 1, 2)
 _WEAK, _SWEEPS, _FLOOR = 4.0, 8, 1e-12
+_MOST = 2.0**52  # records
 
 Table = NDArray[np.float64]
 
 
-def displayed(
-    measured: Measured, value: Table, spread: NoiseLaw | None
-) -> tuple[Table | None, ...]:
-    """Of every table of one or two columns, the display; None of others, and without a law."""
-    workload, residuals = measured.workload, measured.plan.residuals
-    if spread is None:
-        return (None,) * len(workload.tables)
-    released = np.ldexp(np.asarray(value, dtype=np.float64), PLACES)
-    total = None if measured.total is None else float(measured.total)
-    # One-way tables first: all pairs are fitted to them, so that their margins agree.
-    columns = tuple(sorted({(i,) for table in workload.tables for i in table}))
-    margins = residuals.estimates(released, total, columns)
-    n = max(1.0, float(margins[0].sum()) if total is None else total)
-    one_way = {i: shown_counts(margin, n) for (i,), margin in zip(columns, margins, strict=True)}
-    pairs = tuple(table for table in workload.tables if len(table) == 2)
-    noise: dict[tuple[int, ...], float] = dict(
-        zip(workload.subsets, residuals.noise(np.ldexp(spread.std, PLACES)), strict=True)
-    )
-    scaled = [
-        _Interaction(table, one_way[a], one_way[b], n, noise.get((a, b), 1.0))
-        for (a, b), table in zip(pairs, residuals.estimates(released, total, pairs), strict=True)
-    ]
-    # One power for all pairs: choosing it pair by pair would add the noise of the choice.
-    risks = [sum(pair.least_risk(power)[0] for pair in scaled) for power in _POWERS]
-    power = _POWERS[int(np.argmin(risks))] if scaled else 0
-    two_way: dict[tuple[int, ...], Table] = {
-        pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)
-    }
-    tables: list[Table | None] = []
-    for marginal, table in zip(measured.marginals, workload.tables, strict=True):
-        display = one_way[table[0]] if len(table) == 1 else two_way.get(table)
-        tables.append(None if display is None else measured.labelled(marginal, display))
-    return tuple(tables)
+@attrs.frozen(kw_only=True, eq=False)
+class Display:
+    """Tables of one and of two columns that agree, with the cells of records that are in no other.
+
+    Args:
+        n: What every table adds up to.
+        one_way: By the number of the column.
+        pairs: Of the tables of two columns, by the numbers of both.
+    """
+
+    n: float
+    one_way: Mapping[int, Table]
+    pairs: Mapping[tuple[int, ...], Table]
+
+    @classmethod
+    def of(
+        cls, measured: Measured, value: Table, std: float, count: tuple[float, float] | None = None
+    ) -> Display:
+        """The display of released residuals.
+
+        Args:
+            std: Of the noise on each; infinite where its law is unknown, then columns are taken to
+                be independent.
+            count: A released number of records, and the standard deviation of its noise.
+        """
+        workload, residuals = measured.workload, measured.plan.residuals
+        released = np.ldexp(np.asarray(value, dtype=np.float64), PLACES)
+        total = None if measured.total is None else float(measured.total)
+        # One-way tables first: all pairs are fitted to them, so that their margins agree.
+        columns = tuple(sorted({(i,) for table in workload.tables for i in table}))
+        margins = residuals.estimates(released, total, columns)
+        noise: dict[tuple[int, ...], float] = dict(
+            zip(workload.subsets, residuals.noise(np.ldexp(std, PLACES)), strict=True)
+        )
+        n = max(1.0, float(margins[0].sum()) if total is None else total)
+        if count is not None and total is None:
+            # Bounded whatever a mechanism may answer: cells are products of such numbers.
+            n = min(max(1.0, _combined((n, noise[()]), (count[0], count[1] ** 2))), _MOST)
+        one_way = {
+            i: shown_counts(margin, n) for (i,), margin in zip(columns, margins, strict=True)
+        }
+        pairs = tuple(table for table in workload.tables if len(table) == 2)
+        scaled = [
+            _Interaction(table, one_way[a], one_way[b], n, noise.get((a, b), 1.0))
+            for (a, b), table in zip(
+                pairs, residuals.estimates(released, total, pairs), strict=True
+            )
+        ]
+        # One power for all pairs: choosing it pair by pair would add the noise of the choice.
+        risks = [sum(pair.least_risk(power)[0] for pair in scaled) for power in _POWERS]
+        power = _POWERS[int(np.argmin(risks))] if scaled else 0
+        two_way = {pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)}
+        return cls(n=n, one_way=one_way, pairs=two_way)
+
+    def labelled(self, measured: Measured) -> tuple[Table | None, ...]:
+        """Of every table of one or two columns in its own order; None of others."""
+        tables: list[Table | None] = []
+        for marginal, table in zip(measured.marginals, measured.workload.tables, strict=True):
+            display = self.one_way[table[0]] if len(table) == 1 else self.pairs.get(table)
+            tables.append(None if display is None else measured.labelled(marginal, display))
+        return tuple(tables)
+
+
+def _combined(*answers: tuple[float, float]) -> float:
+    """The mean of numbers with variances, by their inverses."""
+    if not all(math.isfinite(variance) for _, variance in answers):
+        return answers[-1][0]
+    precision = sum(1 / variance for _, variance in answers)
+    return sum(number / variance for number, variance in answers) / precision
 
 
 class _Interaction:

@@ -18,18 +18,26 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Records, Refused, SumQuery
-from dpcore.checks import one_of
-from dpcore.errors import ParameterError, need
+from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum, SumQuery
+from dpcore.checks import one_of, positive_integer
+from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
 from dpcore_models.measurements.plan import Objective
+from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.columns import Cells, Marginal, conditions
-from dpcore_statistics.marginals.display import displayed
+from dpcore_statistics.marginals.display import Display
 from dpcore_statistics.marginals.measured import SUM, Measured
+from dpcore_statistics.marginals.one_way_weight import CHOICES, best_choice, largest_distance
 from dpcore_statistics.statistic import Statistic
+
+COUNT, CHOICE = "count", "choice"
+_COUNT_SHARE = 0.02
+_USUAL = 10_000.0  # records, where nothing says how many: what is told before a run, and no more
+_REPLACED = 1.5  # about how much farther than one record's length two of them are apart
 
 
 @attrs.frozen(kw_only=True)
@@ -49,6 +57,11 @@ class Marginals(Statistic):
         triples: Tables of three columns besides.
         objective: `total` variance of all cells, or the least possible largest variance of a cell:
             relative to what `statistics.table` gives its table (`each`), or as it is (`largest`).
+            `display`: total variance, with the weight of one-way tables that a display of about so
+            many records is nearest with. A private number of records is asked for first, for 2 % of
+            the budget, where `rows_about` is left out.
+        rows_about: With the objective `display`: about how many records there are, a public guess.
+            A wrong one costs accuracy; four times too small costs up to half, too large little.
         weights: Of tables in the total, by name (columns joined by a hyphen); 1 where left out.
         display: Whether tables of one and two columns also get a column without negative counts,
             shrunk towards independence: biased, and without bars.
@@ -61,11 +74,25 @@ class Marginals(Statistic):
         default="pairs", alias="tables"
     )
     triples: tuple[tuple[str, ...], ...] = ()
-    objective: Objective = attrs.field(
-        default="total", validator=one_of("total", "each", "largest")
+    objective: Objective | Literal["display"] = attrs.field(
+        default="total", validator=one_of("total", "each", "largest", "display")
     )
     weights: dict[str, float] = attrs.field(factory=dict)
     display: bool = False
+    rows_about: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        is_display = self.objective == "display"
+        need(
+            is_display or self.rows_about is None,
+            "marginals", "objective: display", "rows_about", self.rows_about,
+        )  # fmt: skip
+        need(
+            not is_display or self.clip == "record", "marginals", "clip: record", "clip", self.clip
+        )
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
@@ -126,14 +153,35 @@ class Marginals(Statistic):
         pairs = itertools.combinations(self.columns, 2)
         return [*((column,) for column in self.columns), *pairs, *self.triples]
 
-    def measured(self, public: Public) -> Measured:
+    def measured(self, public: Public, choice: int | None = None) -> Measured:
         """The plan: public, and the same whenever it is asked for.
+
+        Args:
+            choice: Of the objective `display`, what a released number of records led to; if left
+                out, what `rows_about`, a public number of records or their limit leads to.
 
         Raises:
             ParameterError: weights are of no table, or not above 0, or there are too many cells.
         """
         tables = self.marginals(public)
-        if self.weights and self.objective != "total":
+        weights = self._weights(tables)
+        counts_all = not self.where and self.clip == "record"
+        if self.objective != "display":
+            measured = Measured.of(tables, public, counts_all, self.objective, weights)
+        else:
+            n = self.rows_about or public.domain.at_most or _USUAL
+            measured = Measured.of(
+                tables, public, counts_all, "total", weights,
+                lambda workload: self._choice(workload, weights, n, public)
+                if choice is None else choice,
+            )  # fmt: skip
+        # Of one cell and a public number of records, there is nothing to ask.
+        need(measured.size, "marginals", "a column of two or more cells", "columns", self.columns)
+        return measured
+
+    def _weights(self, tables: Sequence[Marginal]) -> tuple[float, ...]:
+        """What the cells of every table weigh, before one-way tables get a weight of their own."""
+        if self.weights and self.objective not in ("total", "display"):
             raise ParameterError("marginals", "objective: total", "weights", self.objective)
         if extra := sorted({*self.weights} - {table.name for table in tables}):
             raise ParameterError("marginals", "the names of its tables", "weights", extra[0])
@@ -143,11 +191,21 @@ class Marginals(Statistic):
         if self.objective == "each":
             # What the table's own release gives each, but for a factor: the root of its cells.
             weights = tuple(1 / math.sqrt(table.size) for table in tables)
-        counts_all = not self.where and self.clip == "record"
-        measured = Measured.of(tables, public, counts_all, self.objective, weights)
-        # Of one cell and a public number of records, there is nothing to ask.
-        need(measured.size, "marginals", "a column of two or more cells", "columns", self.columns)
-        return measured
+        return weights
+
+    def _choice(
+        self, workload: Workload, weights: tuple[float, ...], n: float, public: Public
+    ) -> int:
+        """The weight of one-way tables for about n records, by the budget as far as it is known."""
+        people, factor = public.domain.people, 1.0 if public.domain.exact is None else _REPLACED
+        width = factor * (1 if people is None else people.records) / (public.mu or 1.0)
+        return best_choice(workload, weights, n, width)
+
+    def asks_count(self, public: Public) -> bool:
+        """Whether the number of records is asked for before the tables."""
+        if self.objective != "display" or self.rows_about is not None:
+            return False
+        return public.domain.exact is None or bool(self.where) or public.domain.people is not None
 
     def query(self, public: Public) -> SumQuery:
         """One query for the residuals of all tables."""
@@ -155,20 +213,92 @@ class Marginals(Statistic):
         size = self.measured(public).size
         return SumQuery(name="residuals", shape=(size,), distance=norm, sum=SUM)
 
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """The residuals; before them the number of records, where that decides their noise."""
+        queries = super().queries(public)
+        if not self.asks_count(public):
+            return queries
+        count = SumQuery(
+            name=COUNT,
+            shape=(1,),
+            distance=self.norm(public),
+            values="integers",
+            share=_COUNT_SHARE,
+            sum=Sum(clip=1.0, sign="non_negative", exponent=0),
+        )
+        return count, *(attrs.evolve(query, share=1 - _COUNT_SHARE) for query in queries)
+
+    def ask(self, state: Transcript) -> Query | None:
+        """The number of records if it is asked for, then the residuals with what follows from it.
+
+        `args`: the number `n` with the `width` of its noise, for the display; and the `choice`, all
+        that the private function reads.
+        """
+        query = super().ask(state)
+        if query is None or not state.answers:
+            return query
+        (answer,), public = state.answers, state.public
+        n, spread = float(answer.value[0]), answer.spread
+        weights = self._weights(self.marginals(public))
+        workload = self.measured(public).workload
+        choice = self._choice(workload, weights, n, public)
+        width = math.inf if spread is None else spread.std
+        return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
+
+    def answered(self, query: Query, public: Public) -> Measured:
+        """The plan that an ask names.
+
+        Raises:
+            ContractError: it names none.
+        """
+        choice = (query.args or {}).get(CHOICE) if self.asks_count(public) else None
+        is_none = choice is None or (type(choice) is int and 0 <= choice < len(CHOICES))
+        need(is_none, ContractError, "a choice is a place in the list of weights")
+        return self.measured(public, choice)
+
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
-        """One length under add/remove, the largest distance under replacement: exact integers."""
-        return self.measured(public).moved()
+        """One length under add/remove, the largest distance under replacement: exact integers.
+
+        With the objective `display`, a bound for all weights in its list: those that are taken
+        depend on a released number, or on the budget.
+        """
+        if query.name == COUNT:
+            return ByRelation(add_remove=1.0, replace_one=1.0)
+        measured = self.measured(public)
+        if self.objective != "display":
+            return measured.moved()
+        # A record adds at most 1 whatever the weights, so that two are at most 2 apart.
+        replaced, domain = 2.0, public.domain
+        if domain.exact is not None or domain.people is not None:
+            weights = self._weights(measured.marginals)
+            replaced = largest_distance(measured.workload, weights)
+        return ByRelation(add_remove=1.0, replace_one=replaced)
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
-        """PRIVATE: every record's centred indicators."""
-        return self.measured(public).contributions(block, self.chosen(block, public))
+        """PRIVATE: every record's centred indicators; of the count, 1."""
+        mask = self.chosen(block, public)
+        if query.name == COUNT:
+            return mask[:, None].astype(np.float64)
+        return self.answered(query, public).contributions(block, mask)
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, from counts of the tables that no other contains."""
-        return self.measured(public).partial(block, self.chosen(block, public))
+        mask = self.chosen(block, public)
+        if query.name == COUNT:
+            return Exact.of(np.array([int(mask.sum())]), 0)
+        return self.answered(query, public).partial(block, mask)
+
+    def shown(self, answer: Answer, public: Public) -> Display:
+        """The display, a function of the last answer and of what it was asked with."""
+        measured, args = self.answered(answer.query, public), answer.query.args or {}
+        std = math.inf if answer.spread is None else answer.spread.std
+        count = (args["n"], args["width"]) if "n" in args else None
+        return Display.of(measured, np.asarray(answer.value), std, count)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """The counts of those tables."""
+        """The counts of those tables; none where a number of records is asked for before."""
+        if self.asks_count(public):
+            return ()
         return self.measured(public).tallies(conditions(public.domain, self.where))
 
     def from_tallies(
@@ -179,10 +309,10 @@ class Marginals(Statistic):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One figure a table; all intervals of all tables hold together."""
-        measured = self.measured(public)
+        measured = self.answered(answer.query, public)
         display: tuple[NDArray[np.float64] | None, ...] = (None,) * len(measured.marginals)
-        if self.display:
-            display = displayed(measured, np.asarray(answer.value), answer.spread)
+        if self.display and answer.spread is not None:
+            display = self.shown(answer, public).labelled(measured)
         return measured.figures(answer, self.level, public.domain, display)
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
@@ -200,7 +330,7 @@ class Marginals(Statistic):
         ]
         allocation = measured.plan.allocation
         excess = 100 * max(0.0, allocation.value / allocation.least - 1)
-        kind = "total" if self.objective == "total" else "largest relative"
+        kind = "total" if self.objective in ("total", "display") else "largest relative"
         lines.append(
             f"{measured.size} whole numbers; under add/remove the {kind} variance is within "
             f"{excess:.2g} % of the least of any Gaussian"

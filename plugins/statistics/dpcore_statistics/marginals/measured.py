@@ -8,7 +8,7 @@ would be spread evenly over all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
@@ -26,6 +26,7 @@ from dpcore_models.measurements.residuals import PLACES
 from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.columns import Cells, Marginal
 from dpcore_statistics.histogram import least_squares, shown_counts
+from dpcore_statistics.marginals.one_way_weight import CHOICES, weighted
 
 MOST_INTEGERS = 1 << 21
 SUM = Sum(clip=1.0, exponent=-PLACES)
@@ -54,11 +55,13 @@ class Measured:
         counts_all: bool,
         objective: Objective,
         weights: tuple[float, ...] | None = None,
+        choose: Callable[[Workload], int] | None = None,
     ) -> Measured:
         """The plan for tables.
 
         Args:
             counts_all: Whether every record counts, and for no more than itself.
+            choose: The place in `CHOICES` of the weight of one-way tables, where they get one.
 
         Raises:
             ParameterError: there would be too many whole numbers.
@@ -86,10 +89,14 @@ class Measured:
                 "tables",
                 most,
             )
+        share = 0.0
+        if choose is not None and weights is not None:
+            one_way, share = CHOICES[choose(workload)]
+            weights = weighted(workload, weights, one_way)
         return cls(
             marginals=tuple(marginals),
             cells=tuple(columns.values()),
-            plan=plan(workload, objective, weights),
+            plan=plan(workload, objective, weights, share),
             total=total,
         )
 

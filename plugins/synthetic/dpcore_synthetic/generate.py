@@ -1,0 +1,44 @@
+"""Generate: from a display to rows of cells, by public coins and whole numbers alone.
+
+Of very many rows, fewer are made first and then copied, and the copies go on from there: a sweep
+over all of them would take long, and move nothing that the copies do not move together.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpcore.randomness import Stream
+from dpcore_statistics.marginals.display import Display
+from dpcore_synthetic.descent import descend
+from dpcore_synthetic.network import first_rows
+from dpcore_synthetic.whole_numbers import Integers, apportion
+
+_WORK = 1 << 26  # rows times squared columns of a sweep
+_FEWEST = 1 << 14
+_FINE = 1  # sweeps after copying
+
+
+def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integers:
+    """Cells of so many rows, shape (count, columns), columns in the order of their numbers."""
+    columns = sorted(display.one_way)
+    sizes = [display.one_way[column].size for column in columns]
+    most = max(_FEWEST, _WORK // len(columns) ** 2)
+    copies = -(-count // most)
+    rows = first_rows(display, -(-count // copies), stream)
+    rows = _nearer(display, rows, sizes, sweeps, most, stream)
+    if copies > 1:
+        rows = np.repeat(rows, copies, axis=0)[:count]
+        rows = _nearer(display, rows, sizes, _FINE, most, stream)[stream.permutation(count)]
+    return rows
+
+
+def _nearer(
+    display: Display, rows: Integers, sizes: list[int], sweeps: int, most: int, stream: Stream
+) -> Integers:
+    """The same rows, their pairs nearer to those of the display."""
+    place = {column: number for number, column in enumerate(sorted(display.one_way))}
+    targets = {
+        (place[a], place[b]): apportion(table, len(rows)) for (a, b), table in display.pairs.items()
+    }
+    return descend(rows, sizes, targets, sweeps, stream, most)[0]

@@ -1,0 +1,232 @@
+r"""Rows: a table of people that nobody is, made from tables that were measured once.
+
+What meets the records is `statistics.marginals` with the objective `display`: the number of records
+where it is private, and the residuals of all tables. Its bound is the bound here. Everything else
+is a function of these answers and of public coins, so that it costs nothing and replays.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any, ClassVar, Literal
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import (
+    Adjacency,
+    Answer,
+    AnyLearner,
+    Exact,
+    Public,
+    Query,
+    Range,
+    Records,
+    Refused,
+    Sensitivity,
+    SensitivityBound,
+    SummingLearner,
+)
+from dpcore.checks import fraction, positive_integer
+from dpcore.errors import ContractError, ParameterError, need
+from dpcore.interval import NoiseLaw
+from dpcore.learning.learners.conversation import Conversation, Transcript
+from dpcore.learning.learners.summing import sums_exactly
+from dpcore.learning.models.figures import Statistics
+from dpcore_statistics.columns import NumberColumn
+from dpcore_statistics.marginals.display import Display
+from dpcore_statistics.marginals.learner import Marginals
+from dpcore_statistics.marginals.measured import Measured
+from dpcore_statistics.statistic import ROWS, StatisticBound
+from dpcore_synthetic.generate import generate
+from dpcore_synthetic.published import Comparison, SyntheticRows, quality_of
+from dpcore_synthetic.values import NumberGrid, values_of
+from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers
+
+_BINS = 16
+_FAVOUR = 16.0  # of the weight: about half of the noise's deviation
+
+
+@attrs.frozen(kw_only=True)
+class Rows(SummingLearner, Conversation):
+    """Synthetic rows, and every measured table with unbiased answers and error bars.
+
+    Total: as `statistics.marginals`.
+
+    Args:
+        columns: Ranges and categories, as they are declared; all of them if left out.
+        edges: Of the cells of a range, by column: increasing, from end to end.
+        bins: In place of edges, by column: so many equal parts of the range; 16 if left out.
+        tables: `pairs`, all tables of two columns; or lists of two columns. Columns are measured
+            alone as well.
+        target: A column whose pairs are measured with about half of the noise of others.
+        favour: More such columns.
+        rows_about: About how many records there are, a public guess; if left out, a private number
+            is asked for first, for 2 % of the budget.
+        rows: How many rows there will be; about as many as records if left out.
+        decimals: Of numbers, by column: 0 for whole ones.
+        sweeps: Of the descent, which brings rows near to the tables.
+        where: What a record must meet to count, by column: values, or `{from: low, below: high}`.
+        level: With what probability the error bars of all tables hold together.
+    """
+
+    bounds: ClassVar[tuple[str, ...]] = ("synthetic.rows",)
+    total: ClassVar[bool] = True
+    publishes: ClassVar[type[Any]] = SyntheticRows
+    rows_at_once: ClassVar[int] = ROWS
+
+    columns: tuple[str, ...] = ()
+    edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
+    bins: dict[str, int] = attrs.field(factory=dict)
+    sets: Literal["pairs"] | tuple[tuple[str, ...], ...] = attrs.field(
+        default="pairs", alias="tables"
+    )
+    target: str | None = None
+    favour: tuple[str, ...] = ()
+    rows_about: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+    rows: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(positive_integer)
+    )
+    decimals: dict[str, int] = attrs.field(factory=dict)
+    sweeps: int = attrs.field(default=6, validator=positive_integer)
+    where: dict[str, Any] = attrs.field(factory=dict)
+    level: float = attrs.field(default=0.95, validator=fraction)
+
+    def __attrs_post_init__(self) -> None:
+        is_few = self.rows is None or self.rows <= MOST_ROWS
+        need(is_few, "rows", f"at most {MOST_ROWS} rows", "rows", self.rows)
+        is_pairs = self.sets == "pairs" or all(len(table) == 2 for table in self.sets)
+        need(is_pairs, "rows", "pairs, or lists of two columns", "tables", self.sets)
+
+    def measuring(self, public: Public) -> Marginals:
+        """The statistic that is asked.
+
+        Raises:
+            ParameterError: a favoured column, or one with decimals, is not among the columns.
+        """
+        rules = public.domain.rules
+        columns = self.columns or tuple(rules)
+        favoured = {*self.favour, *([] if self.target is None else [self.target])}
+        for field, about in (("favour", favoured), ("decimals", {*self.decimals})):
+            if extra := sorted(about - {*columns}):
+                raise ParameterError("rows", "the columns", field, extra[0])
+        ranges = [name for name in columns if isinstance(rules.get(name), Range)]
+        bins = {name: _BINS for name in ranges if name not in self.edges} | self.bins
+        pairs = [*itertools.combinations(columns, 2)] if self.sets == "pairs" else [*self.sets]
+        learner = Marginals(
+            columns=columns, edges=self.edges, bins=bins,
+            tables=(*((name,) for name in columns), *pairs), objective="display",
+            rows_about=self.rows_about, display=True, where=self.where, level=self.level,
+            interval="noise",
+        )  # fmt: skip
+        names = [table.name for table in learner.marginals(public)[len(columns) :]]
+        weights = {
+            name: _FAVOUR for name, pair in zip(names, pairs, strict=True) if favoured & {*pair}
+        }
+        return attrs.evolve(learner, weights=weights)
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """The queries of the statistic that is asked.
+
+        Raises:
+            ParameterError: columns, cells or decimals are none that the domain allows.
+        """
+        learner = self.measuring(public)
+        # What could not be written is refused before any budget is spent.
+        for cells in learner.measured(public).cells:
+            if isinstance(cells.column, NumberColumn):
+                NumberGrid.of(cells, self.decimals.get(cells.column.name))
+        return learner.queries(public)
+
+    def ask(self, state: Transcript) -> Query | None:
+        """The next ask of the statistic, or None when it has asked everything."""
+        return self.measuring(state.public).ask(state)
+
+    def contributions(self, query: Any, block: Records, public: Public) -> NDArray[np.float64]:
+        """PRIVATE: what every record adds to the statistic."""
+        return self.measuring(public).contributions(query, block, public)
+
+    def partial(self, query: Any, block: Records, public: Public) -> Exact:
+        """PRIVATE: the same sum, by counting."""
+        return self.measuring(public).partial(query, block, public)
+
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+        """How wide the bars of tables will be, and that rows have none."""
+        lines = self.measuring(public).forecast(public, spreads)
+        return (*lines, "rows and their display are biased, and have no intervals")
+
+    def model(self, state: Transcript) -> SyntheticRows:
+        """Rows from the display of the answers, and the tables.
+
+        Raises:
+            ContractError: the statistic published something else.
+        """
+        public, learner = state.public, self.measuring(state.public)
+        *_, answer = state.answers
+        measured, display = learner.answered(answer.query, public), learner.shown(answer, public)
+        tables = learner.model(state)
+        need(isinstance(tables, Statistics), ContractError, "tables follow from the answers")
+        stream = public.coins.stream("synthetic.rows")
+        codes = generate(display, self._count(display), self.sweeps, stream)
+        names = [cells.column.name for cells in measured.cells]
+        columns = {
+            name: values_of(cells, codes[:, number], self.decimals.get(name), stream)
+            for number, (name, cells) in enumerate(zip(names, measured.cells, strict=True))
+        }
+        comparisons = _comparisons(measured, display, codes, answer)
+        quality, pictures = quality_of(comparisons)
+        return SyntheticRows(columns=columns, measured=tables, quality=quality, pictures=pictures)
+
+    def _count(self, display: Display) -> int:
+        """How many rows: declared, or about the released number of records; never the exact one."""
+        return self.rows or min(MOST_ROWS, max(1, round(display.n)))
+
+
+def _comparisons(
+    measured: Measured, display: Display, codes: Integers, answer: Answer
+) -> list[Comparison]:
+    """Of every table: rows, display and unbiased answers, as shares of the cells with labels."""
+    labelled = zip(
+        measured.marginals,
+        measured.workload.tables,
+        display.labelled(measured),
+        measured.estimates(np.asarray(answer.value)),
+        strict=True,
+    )
+    comparisons = []
+    for marginal, table, shown, unbiased in labelled:
+        assert shown is not None, "tables are of one or two columns"
+        # Counted with the cells of rows that have no value, which are then left out.
+        shape = measured.workload.shape(table)
+        size = measured.workload.cells(table)
+        counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=size)
+        rows = measured.labelled(marginal, counts.reshape(shape).astype(np.float64)) / len(codes)
+        sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
+        cut = [len(side) for side in sides]
+        shares = (rows, shown / display.n, unbiased / display.n)
+        parts = [np.asarray(part).reshape(cut) for part in shares]
+        comparisons.append(
+            Comparison(
+                name=marginal.name, labels=sides, rows=parts[0], display=parts[1], unbiased=parts[2]
+            )
+        )
+    return comparisons
+
+
+@attrs.frozen
+class RowsBound(SensitivityBound):
+    """What a record moves `statistics.marginals` by, whose queries these are."""
+
+    learner: ClassVar[type[AnyLearner]] = Rows
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> Sensitivity | Refused:
+        """As `StatisticBound`, for the statistic that the learner hands its records to."""
+        if not sums_exactly(learner):
+            return Refused("a learner that adds records in a way of its own")
+        return StatisticBound().sensitivity(query, learner.measuring(public), public, adjacency)

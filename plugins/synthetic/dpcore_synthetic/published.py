@@ -1,0 +1,129 @@
+"""Published rows: a table as it would stand in a file, and the tables that it was made from."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.learning.models.description import Bars, Described, Description, Matrix, Picture
+from dpcore.learning.models.figures import Figures, Statistics
+
+PURPOSE = (
+    "rows follow from the released tables alone: no interval follows for what was not measured, "
+    "and tests on rows say nothing of the population; take counts and intervals from the tables"
+)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class SyntheticRows(Described):
+    """Rows that nobody has, and every measured table with unbiased answers and bars.
+
+    Args:
+        columns: Values by column, as a file would hold them: NaN or an empty text where missing.
+        measured: The tables, by name.
+        quality: Distances of rows, display and unbiased answers.
+        pictures: Of the quality.
+    """
+
+    columns: Mapping[str, NDArray[Any]]
+    measured: Statistics
+    quality: Figures
+    pictures: tuple[Picture, ...]
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The rows as `rows.COLUMN`, and the measured tables."""
+        rows = {f"rows.{name}": values for name, values in self.columns.items()}
+        return {**rows, **self.measured.arrays()}
+
+    def description(self) -> Description:
+        """The measured tables, the distances, and pictures of them."""
+        tables = {**self.measured.tables, "rows_quality": self.quality}
+        return Description(tables=tables, pictures=self.pictures)
+
+    def write_csv(self, path: Path | str) -> None:
+        """Write the rows to a file of commas, with an empty cell where there is no value."""
+        columns = [
+            ["" if value != value else value for value in values.tolist()]  # NaN differs from NaN
+            for values in self.columns.values()
+        ]
+        with Path(path).open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(self.columns)
+            writer.writerows(zip(*columns, strict=True))
+
+    def to_arrow(self) -> Any:
+        """The rows as an Arrow table, for Parquet among others; needs pyarrow."""
+        import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
+
+        return pyarrow.table({name: values.tolist() for name, values in self.columns.items()})
+
+    def to_pandas(self) -> Any:
+        """The rows as a data frame; needs pandas."""
+        import pandas  # type: ignore[import-untyped]  # an extra of the reader's
+
+        return pandas.DataFrame(dict(self.columns))
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Comparison:
+    """A table of rows, of the display and of unbiased answers, as shares.
+
+    Args:
+        labels: Of the cells, by column.
+    """
+
+    name: str
+    labels: tuple[tuple[str, ...], ...]
+    rows: NDArray[np.float64]
+    display: NDArray[np.float64]
+    unbiased: NDArray[np.float64]
+
+    @property
+    def distances(self) -> tuple[float, float]:
+        """Total variation distances of the rows to the display, and to the unbiased answers."""
+        return tuple(
+            float(np.abs(self.rows - shares).sum() / 2) for shares in (self.display, self.unbiased)
+        )  # type: ignore[return-value]  # two of them
+
+    def pictures(self) -> tuple[Picture, ...]:
+        """A bar for every cell of one column; of two, a map of rows less display."""
+        if len(self.labels) == 1:
+            values = np.array([self.rows.ravel(), self.display.ravel()])
+            title = f"{self.name}: share of rows"
+            return (Bars(title=title, at=self.labels[0], values=values, names=("rows", "display")),)
+        title = f"{self.name}: rows less display, in shares"
+        return (
+            Matrix(title=title, at=self.labels[1], names=self.labels[0],
+                   values=self.rows - self.display),
+        )  # fmt: skip
+
+
+def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, ...]]:
+    """Distances of every table; pictures of columns, and of the best and the worst pair."""
+    pairs = [item for item in comparisons if len(item.labels) == 2]
+    ranked = sorted(pairs, key=lambda item: (item.distances[1], item.name))
+    shown = [item for item in comparisons if len(item.labels) == 1]
+    shown += [*ranked[:1], *ranked[1:][-1:]]
+    distances = [item.distances for item in comparisons]
+    what = ("rows to display", "rows to unbiased answers")
+    numbers = np.array(distances).ravel()
+    nothing = np.full(numbers.size, np.inf)
+    figures = Figures(
+        about={
+            "table": tuple(item.name for item in comparisons for _ in what),
+            "distance": what * len(comparisons),
+        },
+        estimate=numbers,
+        low=-nothing,
+        high=nothing,
+        level=0.95,
+        covers=f"total variation distances between released numbers; {PURPOSE}",
+        kind="test",
+    )
+    return figures, tuple(picture for item in shown for picture in item.pictures())

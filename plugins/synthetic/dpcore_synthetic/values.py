@@ -1,0 +1,110 @@
+"""Values: what the file of a column would hold, from the cells of rows.
+
+A number is drawn evenly among those of so many decimals that lie in its cell, by public coins: no
+more is known of it than the cell. A row in no cell of a column has none there.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.columns import Dates
+from dpcore.errors import need
+from dpcore.randomness import Stream
+from dpcore_statistics.columns import Cells, NumberColumn
+from dpcore_synthetic.whole_numbers import Integers, draw_below
+
+_FINEST = 12  # decimals
+_NUMBERS = 1000  # in the narrowest cell, where nobody says how many decimals
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class NumberGrid:
+    """Numbers of so many decimals in the cells of a range.
+
+    Args:
+        first, last: Of every cell, in units of the last decimal.
+    """
+
+    column: NumberColumn
+    decimals: int
+    first: Integers
+    last: Integers
+
+    @classmethod
+    def of(cls, cells: Cells, decimals: int | None) -> NumberGrid:
+        """The numbers of a column's cells; days of a range of dates.
+
+        Args:
+            decimals: If left out, as few as make 1,000 numbers in the narrowest cell.
+
+        Raises:
+            ParameterError: a cell has no such number, or cells leave some of the range out.
+        """
+        column, edges = cells.column, cells.edges
+        assert isinstance(column, NumberColumn), "categories are texts"
+        assert edges is not None, "a range has edges"
+        name = column.name
+        covers = "edges from the low end of the range to its high end"
+        need([*edges[[0, -1]]] == [-1.0, 1.0], name, covers, "edges", len(edges))
+        ends = column.value(edges)
+        if decimals is None:
+            width = float(np.diff(ends).min())
+            finest = 0 if isinstance(column.column, Dates) and width >= 1 else _FINEST
+            enough = (k for k in range(finest) if width * 10**k >= _NUMBERS)
+            decimals = next(enough, finest)
+        # Rounded ends may lie one number off: the records' own arithmetic decides.
+        limits = ends * 10**decimals
+        grid = cls(
+            column=column,
+            decimals=decimals,
+            first=np.ceil(limits[:-1]).astype(np.int64) - 1,
+            last=np.ceil(limits[1:]).astype(np.int64) + 1,
+        )
+        for bounds, step in ((grid.first, 1), (grid.last, -1)):
+            for _ in range(3):
+                bounds += step * (grid._cell(edges, bounds) != np.arange(bounds.size))
+        is_somewhere = bool((grid.first <= grid.last).all())
+        holds = "decimals of which every cell has a number"
+        need(is_somewhere, name, holds, "decimals", decimals)
+        return grid
+
+    def numbers(self, units: Integers) -> NDArray[np.float64]:
+        """Whole numbers of the last decimal as numbers of the column, inside its range."""
+        ends = self.column.column
+        return np.asarray(np.clip(units / 10**self.decimals, ends.low, ends.high))
+
+    def _cell(self, edges: NDArray[np.float64], units: Integers) -> NDArray[np.intp]:
+        """The cell of each, as a record's; -1 beyond the range."""
+        ends, numbers = self.column.column, units / 10**self.decimals
+        inside = (numbers >= ends.low) & (numbers <= ends.high)
+        places = self.column.position(ends.written(self.numbers(units)).tolist())
+        cell = np.minimum(np.searchsorted(edges, places, side="right") - 1, edges.size - 2)
+        return np.where(inside, cell, -1)
+
+    def draw(self, codes: Integers, stream: Stream) -> NDArray[Any]:
+        """A number for every row, evenly in its cell; of dates as texts."""
+        present = codes < self.first.size
+        cells = codes[present]
+        first = self.first[cells]
+        units = first + draw_below(stream, self.last[cells] - first + 1)
+        numbers = np.full(codes.size, math.nan)
+        numbers[present] = self.numbers(units)
+        if not isinstance(self.column.column, Dates):
+            return numbers
+        texts = np.full(codes.size, "", dtype=object)
+        days = self.column.column.written(numbers[present])
+        texts[present] = [str(text).removesuffix(" 00:00:00") for text in days]
+        return texts.astype(np.str_)
+
+
+def values_of(cells: Cells, codes: Integers, decimals: int | None, stream: Stream) -> NDArray[Any]:
+    """A column's values: numbers, NaN where there is none; texts, empty where there is none."""
+    if isinstance(cells.column, NumberColumn):
+        return NumberGrid.of(cells, decimals).draw(codes, stream)
+    return np.array([*map(str, cells.labels), ""])[codes]

@@ -1,0 +1,324 @@
+"""Synthetic rows: what they are a function of, whole numbers, moves that lower F, and bad input."""
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import attrs
+import numpy as np
+import pytest
+
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Answer,
+    Categories,
+    Domain,
+    Public,
+    PublicCoins,
+    Range,
+    SecretCoins,
+)
+from dpcore.domain.columns import Dates
+from dpcore.domain.people import People
+from dpcore.errors import ParameterError
+from dpcore.interval import NormalSpread
+from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_statistics.marginals.display import Display
+from dpcore_statistics.marginals.learner import CHOICE
+from dpcore_statistics.marginals.one_way_weight import CHOICES
+from dpcore_synthetic.descent import Descent, descend
+from dpcore_synthetic.generate import generate
+from dpcore_synthetic.learner import Rows, RowsBound
+from dpcore_synthetic.network import first_rows, plan_steps
+from dpcore_synthetic.whole_numbers import apportion, draw_below
+
+SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
+PAIRS = [*itertools.combinations(range(3), 2)]
+
+
+def public_of(mu=1.0, **names):
+    columns = {
+        "x": Range(0, 10, missing=True),
+        "day": Dates(18000, 18100),
+        "g": Categories(("a", "b, c", 3)),
+    }
+    return Public(domain=Domain(columns=columns, **names), coins=PublicCoins(1), mu=mu)
+
+
+def table_of(size, seed=0):
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 3, size)
+    x = np.where(rng.random(size) < 0.1, math.nan, rng.integers(0, 4, size) + 3.0 * group)
+    values = ("a", "b, c", "3")
+    return {
+        "x": ["" if math.isnan(v) else v for v in x.tolist()],
+        "day": [f"2019-0{5 + g}-1{g}" for g in group.tolist()],
+        "g": [values[g] for g in group.tolist()],
+    }
+
+
+def released(learner, public, table, width=2.0, seed=0):
+    """What is published of records, and the state that it follows from."""
+    records, rng = public.domain.project(table), np.random.default_rng(seed)
+    state = learner.start(public)
+    while (query := learner.ask(state)) is not None:
+        exact = learner.statistic(query, records, public, SECRET).floats()
+        scale = width if query.name == "count" else width / 10
+        answer = Answer(
+            query=query,
+            number=1,
+            value=exact + rng.normal(0, scale, exact.shape),
+            mechanism=Gaussian(),
+            spread=NormalSpread(width=scale),
+        )
+        state = learner.update(state, answer)
+    return learner.model(state), state
+
+
+def display_of(rows, sizes):
+    counts = {
+        (a, b): np.bincount(rows[:, a] * sizes[b] + rows[:, b], minlength=sizes[a] * sizes[b])
+        for a, b in itertools.combinations(range(len(sizes)), 2)
+    }
+    one_way = {i: np.bincount(rows[:, i], minlength=size) for i, size in enumerate(sizes)}
+    return Display(
+        n=float(len(rows)),
+        one_way={i: table.astype(float) for i, table in one_way.items()},
+        pairs={
+            (a, b): table.reshape(sizes[a], sizes[b]).astype(float)
+            for (a, b), table in counts.items()
+        },
+    )
+
+
+def rows_of(count, sizes, seed=0):
+    rng = np.random.default_rng(seed)
+    shift = rng.integers(0, 3, count)
+    return np.column_stack([(shift + rng.integers(0, 2, count)) % size for size in sizes])
+
+
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE])
+@pytest.mark.parametrize("people", [None, People(column="p", records=2)])
+def test_no_record_moves_an_ask_by_more_than_is_claimed(relation, people):
+    learner, public = Rows(bins={"x": 2, "day": 2}, target="g"), public_of(people=people)
+    values = itertools.product((1.0, 9.0, ""), ("2019-04-15", "2019-07-01"), ("a", "3", "z"))
+    names = zip(("x", "day", "g"), zip(*values, strict=True), strict=True)
+    records = public.domain.project({name: [*column] for name, column in names})
+    for query in learner.queries(public):
+        claim = RowsBound().sensitivity(query, learner, public, relation).value
+        asks = [query] if query.name == "count" else [
+            attrs.evolve(query, args={CHOICE: choice}) for choice in range(len(CHOICES))
+        ]  # fmt: skip
+        for ask in asks:
+            rows = learner.contributions(ask, records, public)
+            lengths = np.linalg.norm(rows, axis=1)
+            distances = np.linalg.norm(rows[:, None] - rows[None], axis=2)
+            moved = lengths if relation is ADD_REMOVE else np.append(distances.ravel(), lengths)
+            assert moved.max() <= claim
+
+
+def test_rows_are_a_function_of_answers_and_keep_to_the_domain():
+    learner, public = Rows(decimals={"x": 1}), public_of()
+    first, state = released(learner, public, table_of(400))
+    again = learner.model(state)
+    for name, array in first.arrays().items():
+        assert array.tobytes() == again.arrays()[name].tobytes(), name
+    x, day, g = (first.columns[name] for name in ("x", "day", "g"))
+    assert x.size == day.size == g.size
+    present = ~np.isnan(x)
+    assert 0 < present.mean() < 1
+    assert np.array_equal(np.round(x[present], 1), x[present])
+    assert {*g.tolist()} <= {"a", "b, c", "3", ""}
+    assert all("2019-04-14" <= date <= "2019-07-23" for date in day.tolist())
+    assert not public.domain.columns["g"].misfits(g[g != ""].tolist()).any()
+
+
+def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
+    learner, public = Rows(bins={"x": 7, "day": 9}), public_of()
+    published, state = released(learner, public, table_of(300))
+    measured = learner.measuring(public).answered(state.answers[-1].query, public)
+    columns = {
+        name: ["" if value != value else value for value in values.tolist()]
+        for name, values in published.columns.items()
+    }
+    records = public.domain.project(columns)
+    display = learner.measuring(public).shown(state.answers[-1], public)
+    stream = public.coins.stream("synthetic.rows")
+    codes = generate(display, round(display.n), learner.sweeps, stream)
+    for number, cells in enumerate(measured.cells):
+        index = cells.index(records)
+        expected = np.where(codes[:, number] == len(cells.labels), -1, codes[:, number])
+        assert np.array_equal(index, expected)
+
+
+def test_the_number_of_rows_is_the_released_one_or_the_declared_one():
+    public, table = public_of(), table_of(200)
+    rows = [len(released(Rows(), public, table, 30.0, seed)[0].columns["x"]) for seed in range(4)]
+    assert len({*rows}) > 1
+    assert len(released(Rows(rows=17), public, table)[0].columns["x"]) == 17
+    known = public_of(exact=200)
+    assert len(released(Rows(), known, table)[0].columns["x"]) == 200
+
+
+def test_the_tables_are_published_with_bars_and_distances_without():
+    published, _ = released(Rows(bins={"x": 4, "day": 3}), public_of(), table_of(500))
+    tables = published.description().tables
+    assert {"x", "day", "g", "x-day", "x-g", "day-g", "rows_quality"} == {*tables}
+    assert np.isfinite(tables["x-g"].high).all()
+    assert (tables["x-g"].display >= 0).all()
+    quality = tables["rows_quality"]
+    assert np.isinf(quality.low).all()
+    assert "no interval follows" in quality.bars
+    near = [v for v, what in zip(quality.estimate, quality["distance"], strict=True)
+            if what == "rows to display"]  # fmt: skip
+    assert max(near) < 0.05
+
+
+def test_few_records_and_none_and_all_in_one_cell_give_rows():
+    public = public_of()
+    for size, one in ((0, False), (1, False), (300, True)):
+        table = {name: column[:1] * size if one else column for name, column in
+                 table_of(size).items()}  # fmt: skip
+        published, _ = released(Rows(), public, table, width=0.5)
+        assert len(published.columns["g"]) >= 1
+
+
+def test_whole_tables_are_nearest_and_add_up():
+    rng = np.random.default_rng(1)
+    for count in (0, 1, 7, 10_000_000):
+        table = rng.dirichlet(np.ones(12)).reshape(3, 4) * 100
+        whole = apportion(table, count)
+        assert whole.sum() == count
+        assert (np.abs(whole - table / 100 * count) < 1 + 1e-3).all()
+    assert apportion(np.ones(3), 4).tolist() == [2, 1, 1]
+
+
+def test_draws_below_a_bound_are_uniform():
+    bounds = np.full(30_000, 3)
+    draws = draw_below(PublicCoins(1).stream("d"), bounds)
+    shares = np.bincount(draws, minlength=3) / 30_000
+    assert np.abs(shares - 1 / 3).max() < 5 * math.sqrt(2 / 9 / 30_000)
+
+    class Words:
+        def __init__(self, *words):
+            self.left = list(words)
+
+        def words(self, count):
+            drawn, self.left = self.left[:count], self.left[count:]
+            return np.array(drawn, dtype=np.uint64)
+
+    # 2^64 mod 3 is 1: the word 0 would make one number likelier, so it is drawn again.
+    assert draw_below(Words(0, 4, 2), np.array([3, 3])).tolist() == [2, 1]
+
+
+def test_a_move_changes_f_as_the_theorem_says():
+    sizes = [3, 4, 2]
+    rows, wanted = rows_of(40, sizes, 1), display_of(rows_of(40, sizes, 2), sizes)
+    targets = {pair: wanted.pairs[pair].astype(np.int64) for pair in PAIRS}
+
+    def objective(rows):
+        counted = display_of(rows, sizes).pairs
+        return sum(((targets[p] - counted[p]) ** 2).sum() for p in PAIRS)
+
+    state = Descent(rows.copy(), sizes, targets)
+    assert state.objective == objective(rows)
+    residuals = {p: targets[p] - display_of(rows, sizes).pairs[p] for p in PAIRS}
+
+    def s(row, b):
+        return residuals[0, 1][row[0], b] + residuals[1, 2][b, row[2]]
+
+    for row, b in itertools.product(range(6), range(4)):
+        changed = rows.copy()
+        changed[row, 1] = b
+        if b != rows[row, 1]:
+            fall = 2 * (2 - (s(rows[row], b) - s(rows[row], rows[row, 1])))
+            assert objective(changed) - objective(rows) == fall
+
+
+@pytest.mark.parametrize("sizes", [[3, 4, 2], [2, 2, 2, 2], [5, 1, 3]])
+def test_f_falls_in_every_sweep_and_the_residuals_are_those_of_the_rows(sizes):
+    display = display_of(rows_of(500, sizes, 3), sizes)
+    targets = {p: apportion(table, 200) for p, table in display.pairs.items()}
+    stream = PublicCoins(2).stream("t")
+    rows, objectives = descend(rows_of(200, sizes, 4), sizes, targets, 8, stream)
+    assert all(b < a for a, b in itertools.pairwise(objectives))
+    assert Descent(rows, sizes, targets).objective == objectives[-1]
+    assert objectives[-1] < objectives[0] / 4
+
+
+def test_rows_of_exact_tables_have_nearly_their_pairs():
+    sizes = [3, 5, 4, 2]
+    display = display_of(rows_of(2000, sizes, 5), sizes)
+    rows = generate(display, 2000, 6, PublicCoins(3).stream("t"))
+    counted = display_of(rows, sizes)
+    for pair, table in display.pairs.items():
+        assert np.abs(table - counted.pairs[pair]).sum() / 2 < 0.01 * 2000
+
+
+def test_columns_without_pairs_are_drawn_alone_and_parents_are_measured():
+    sizes = [3, 4, 2, 3]
+    display = display_of(rows_of(600, sizes, 6), sizes)
+    some = attrs.evolve(display, pairs={(0, 1): display.pairs[0, 1]})
+    steps = plan_steps(some)
+    assert sorted(step.column for step in steps) == [0, 1, 2, 3]
+    assert {len(step.parents) for step in steps} == {0, 1}
+    rows = first_rows(some, 600, PublicCoins(1).stream("t"))
+    for column, size in enumerate(sizes):
+        counts = np.bincount(rows[:, column], minlength=size)
+        assert np.abs(counts - some.one_way[column]).max() <= 12
+    assert max(len(step.parents) for step in plan_steps(display)) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"columns": ("x", "y")}, "declared column"),
+        ({"rows": 10**8}, "at most 10000000 rows"),
+        ({"tables": (("x", "day", "g"),)}, "lists of two columns"),
+        ({"favour": ("z",)}, "the columns"),
+        ({"target": "z"}, "the columns"),
+        ({"decimals": {"z": 1}}, "the columns"),
+        ({"decimals": {"x": 0}, "bins": {"x": 400}}, "decimals of which every cell has a number"),
+        ({"edges": {"x": (1, 9)}}, "from the low end of the range"),
+        ({"bins": {"x": 60_000, "day": 100}}, "at most 2097152 whole numbers"),
+        ({"columns": ("x", "x")}, "different columns"),
+    ],
+)
+def test_what_cannot_be_is_refused_when_priced(fields, told):
+    with pytest.raises(ParameterError, match=told):
+        Rows(**fields).queries(public_of())
+
+
+HASH = """
+import hashlib, sys
+sys.path.insert(0, {folder!r})
+from test_synthetic_rows import Rows, public_of, released, table_of
+published, _ = released(Rows(bins={{"x": 16, "day": 10}}), public_of(), table_of(3000))
+digest = hashlib.sha256()
+for values in published.columns.values():
+    digest.update(values.tobytes())
+print(digest.hexdigest())
+"""
+
+
+@pytest.mark.slow
+def test_rows_are_the_same_on_an_older_processor():
+    old = {
+        "NPY_DISABLE_CPU_FEATURES": "AVX2 FMA3 AVX512F AVX512CD AVX512_SKX",
+        "OPENBLAS_CORETYPE": "Prescott",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+    code = HASH.format(folder=str(Path(__file__).parent))
+    digests = {
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", code],
+            env={**os.environ, **more}, capture_output=True, text=True, check=True,
+        ).stdout.strip()
+        for more in ({}, old)
+    }  # fmt: skip
+    assert len(digests) == 1
+    assert len(digests.pop()) == 64
