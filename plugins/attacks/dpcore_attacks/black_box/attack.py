@@ -22,6 +22,7 @@ from dpcore_attacks.audits.auditor import Audit, audit_samples
 from dpcore_attacks.audits.binomial import at_least, at_most
 from dpcore_attacks.audits.claims import Claim
 from dpcore_attacks.black_box.columns import Columns
+from dpcore_attacks.black_box.elsewhere import NoAnswerError
 from dpcore_attacks.black_box.neighbouring import Pair, check_pair
 from dpcore_attacks.black_box.report import BlackBoxReport, place_of
 from dpcore_attacks.black_box.words import Refused, Word
@@ -62,7 +63,8 @@ class _Sampler:
         try:
             answer = self.release(*arguments)
             answer = answer if self.public is None else self.public(answer)
-        except MemoryError:
+        except (NoAnswerError, MemoryError):
+            # Something about the attack, and no answer of the function.
             raise
         except Exception as error:
             answer = Refused(type(error).__name__)

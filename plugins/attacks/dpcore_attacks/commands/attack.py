@@ -17,6 +17,7 @@ from dpcore.cli.parameters import PATH, argument, command
 from dpcore.errors import SpecError, need
 from dpcore_attacks.black_box.attack import ERROR, attack
 from dpcore_attacks.black_box.claims import claim_of
+from dpcore_attacks.black_box.elsewhere import Elsewhere
 from dpcore_attacks.black_box.report import sarif_of, sarif_result
 from dpcore_attacks.commands.child_process import apart
 
@@ -50,6 +51,7 @@ _PLACE = "MODULE:NAME or FILE.py:NAME"
 @click.option("--seed", default=0, help="Of the order of calls, and of a seeded function.")
 @click.option("--seeded", is_flag=True, help="The function takes a NumPy generator too.")
 @click.option("--digits", type=click.IntRange(1, 17), help="Decimal digits that are compared.")
+@click.option("--python", type=PATH, help="Call it in the environment of this interpreter.")
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
 @click.option("--sarif", type=PATH, help="Write the result to this file as SARIF.")
 def attack_function(
@@ -62,6 +64,7 @@ def attack_function(
     seed: int,
     seeded: bool,
     digits: int | None,
+    python: Path | None,
     json: bool,
     sarif: Path | None,
 ) -> None:
@@ -74,8 +77,10 @@ def attack_function(
     def work() -> int:
         try:
             with guarded():
+                fits = python is None or not seeded
+                need(fits, SpecError, "--seeded needs a function of this environment")
                 report = attack(
-                    _loaded(target),
+                    _loaded(target) if python is None else Elsewhere(python, target),
                     _claim(claim),
                     neighbours=_pairs(neighbours),
                     relation=RELATIONS[relation],

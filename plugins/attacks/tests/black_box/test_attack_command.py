@@ -1,6 +1,7 @@
 """`dpcore attack`, and claims in the tests of other projects: exit codes, JSON and SARIF."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -12,6 +13,11 @@ from dpcore import ADD_REMOVE
 from dpcore.cli.app import app
 from dpcore.errors import ParameterError
 from dpcore_attacks import claims
+from dpcore_attacks.black_box.elsewhere import (
+    Elsewhere,
+    NoAnswerError,
+    RefusedElsewhereError,
+)
 from dpcore_attacks.black_box.report import RefutedClaimError
 
 MODULE = """
@@ -147,3 +153,44 @@ def test_a_claim_is_a_test_without_pytest_too():
 def test_a_claim_is_one_of_epsilon_and_mu(numbers):
     with pytest.raises(ParameterError, match="one of epsilon and mu"):
         claims(**numbers)
+
+
+def test_a_function_is_called_in_another_environment(folder):
+    python = ["--python", sys.executable]
+    result = attacked("module.py:count", "--claim", "epsilon=1", *COMMON, *python)
+    assert result.exit_code == 1, result.output
+    for name, text in (("absent", "AttributeError"), ("leaves", "its process ended")):
+        result = attacked(f"module.py:{name}", "--claim", "epsilon=1", *COMMON, *python)
+        assert result.exit_code == 2
+        assert text in result.output
+
+
+FOREIGN = """
+import math
+
+def answers(number):
+    print("not an answer")
+    if number == 5:
+        raise KeyError("12345")
+    return [0.1, math.nan, {"a": [1, None]}, {1, 2}, b"x"][number] if number < 5 else object()
+"""
+
+
+def test_answers_of_another_environment_arrive_as_they_are(tmp_path):
+    (tmp_path / "foreign.py").write_text(FOREIGN)
+    with Elsewhere(sys.executable, f"{tmp_path / 'foreign.py'}:answers") as answers:
+        assert answers(0) == 0.1
+        assert math.isnan(answers(1))
+        assert answers(2) == {"a": [1, None]}
+        assert answers(3) == {"set": ["1", "2"]}
+        assert answers(4) == {"bytes": "78"}
+        with pytest.raises(RefusedElsewhereError) as error:
+            answers(5)
+        assert (type(error.value).__name__, str(error.value)) == ("KeyError", "")
+        with pytest.raises(NoAnswerError, match="holds a object"):
+            answers(6)
+
+
+def test_an_interpreter_that_is_none_is_refused():
+    with pytest.raises(NoAnswerError, match="cannot be started"):
+        Elsewhere("/nowhere/python", "module:name")
