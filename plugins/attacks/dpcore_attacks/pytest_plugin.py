@@ -1,23 +1,23 @@
 """The pytest plugin: one error rate for all claims of a session, and files for machines.
 
 pytest loads it by itself where dpcore-attacks is installed. It acts only on tests that
-`dpcore_attacks.claims` made.
+`dpcore_attacks.claims` made, and imports what attacks only where there are some.
 """
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import pytest
 
-from dpcore_attacks.black_box.attack import ERROR
-from dpcore_attacks.black_box.claims import MARK, ClaimUnderTest
-from dpcore_attacks.black_box.report import sarif_of, sarif_result
+if TYPE_CHECKING:
+    from dpcore_attacks.black_box.claims import ClaimUnderTest
 
 _SHARE = pytest.StashKey[float]()
+_MARK = "dpcore_claim"
 _PROPERTY = "dpcore_attack"
 
 
@@ -39,7 +39,10 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Give each claim an equal share of one error rate."""
     claims = sum(_claim(item) is not None for item in session.items)
-    session.config.stash[_SHARE] = ERROR / max(1, claims)
+    if claims:
+        from dpcore_attacks.black_box.attack import ERROR
+
+        session.config.stash[_SHARE] = ERROR / claims
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,6 +51,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     claim = _claim(pyfuncitem)
     if claim is None:
         return None
+    from dpcore_attacks.black_box.report import sarif_result
+
     config = pyfuncitem.config
     report = claim.attack(config.stash[_SHARE], config.getoption("--attacks-seed"))
     data = {"report": report.to_dict(), "result": sarif_result(report)}
@@ -77,9 +82,11 @@ class _Files:
             reports = [attack["report"] for attack in self.attacks]
             self.json_file.write_text(json.dumps({"attacks": reports}, indent=2), "utf-8")
         if self.sarif_file is not None:
+            from dpcore_attacks.black_box.report import sarif_of
+
             results = [attack["result"] for attack in self.attacks]
             self.sarif_file.write_text(json.dumps(sarif_of(results), indent=2), "utf-8")
 
 
 def _claim(item: pytest.Item) -> ClaimUnderTest | None:
-    return getattr(getattr(item, "obj", None), MARK, None)
+    return getattr(getattr(item, "obj", None), _MARK, None)

@@ -9,9 +9,10 @@ import json
 import os
 import pathlib
 import sys
+from typing import Any
 
 
-def tagged(part):
+def tagged(part: Any) -> dict[str, Any]:
     """A value that JSON does not know, as one that it does."""
     if isinstance(part, set | frozenset):
         return {"set": sorted(map(repr, part))}
@@ -22,7 +23,7 @@ def tagged(part):
     raise TypeError(f"an answer holds a {type(part).__name__}")
 
 
-def main():
+def main() -> None:
     """Load the function that the arguments name, and answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     # What the function prints must not mix with its answers.
@@ -34,7 +35,7 @@ def main():
             pathlib.Path(source).stem if source.endswith(".py") else source
         )
         release = getattr(module, name)
-        state = {"ready": True}
+        state: dict[str, Any] = {"ready": True}
     except Exception as error:
         state = {"error": f"{type(error).__name__}: {error}"}
     answers.write(json.dumps(state) + "\n")
