@@ -77,6 +77,7 @@ def attack_function(
     def work() -> int:
         try:
             with guarded():
+                # A generator cannot be sent to another environment.
                 fits = python is None or not seeded
                 need(fits, SpecError, "--seeded needs a function of this environment")
                 report = attack(
