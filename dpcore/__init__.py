@@ -233,6 +233,7 @@ _BESIDE = {  # in a sibling: the plugin's name, and the module
     "BestOf": ("models", "learners.best_of"),
     "FeatureRegression": ("models", "learners.regression"),
     "GaussianDP": ("attacks", "audits.claims"),
+    "attack": ("attacks", "black_box.attack"),
     "audit_mechanism": ("attacks", "audits.auditor"),
     "audit_samples": ("attacks", "audits.auditor"),
 }

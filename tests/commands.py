@@ -11,7 +11,7 @@ import tempfile
 
 COMMANDS = ("check", "plugins", "replay", "run", "schema")
 OF_TOOLS = (
-    *(f"dpcore_attacks.commands.{name}" for name in ("audit", "falsify", "test")),
+    *(f"dpcore_attacks.commands.{name}" for name in ("attack", "audit", "falsify", "test")),
     "dpcore_report.account_command",
     "dpcore_report.accounting.account",
 )

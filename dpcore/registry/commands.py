@@ -30,6 +30,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
 
 ORDER = (
     "init", "check", "run", "replay", "report", "export", "reproduce", "examples", "theory",
-    "schema", "describe", "test", "falsify", "audit", "account", "plugins", "ledger",
+    "schema", "describe", "test", "falsify", "audit", "attack", "account", "plugins", "ledger",
 )  # fmt: skip
 """As help lists them; what other plugins bring comes after these."""

@@ -20,6 +20,7 @@ pytestmark = [
 EVERYTHING = sorted(f"dpcore-{path.parent.name}" for path in ROOT.glob("plugins/*/pyproject.toml"))
 COMMANDS = [
     "account",
+    "attack",
     "audit",
     "check",
     "examples",
@@ -37,6 +38,7 @@ COMMANDS = [
 ]
 OF_TOOLS = {
     "account": "report",
+    "attack": "attacks",
     "audit": "attacks",
     "export": "report",
     "falsify": "attacks",

@@ -3,12 +3,31 @@
 Nothing here opens a user's records: every dataset is made up inside a declared domain.
 """
 
+import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcore import hookimpl
 from dpcore.registry.evidence import Evidence
 from dpcore.registry.lazy_mapping import LazyMapping
+
+# Type checkers and editors read these names; at run time `__getattr__` finds their modules.
+if TYPE_CHECKING:
+    from dpcore_attacks.audits.claims import (
+        ApproximateDP as ApproximateDP,
+        GaussianDP as GaussianDP,
+    )
+    from dpcore_attacks.black_box.attack import attack as attack
+    from dpcore_attacks.black_box.claims import claims as claims
+    from dpcore_attacks.black_box.report import BlackBoxReport as BlackBoxReport
+
+_PUBLIC = {
+    "ApproximateDP": "dpcore_attacks.audits.claims",
+    "BlackBoxReport": "dpcore_attacks.black_box.report",
+    "GaussianDP": "dpcore_attacks.audits.claims",
+    "attack": "dpcore_attacks.black_box.attack",
+    "claims": "dpcore_attacks.black_box.claims",
+}
 
 
 @hookimpl
@@ -16,6 +35,7 @@ def dpcore_commands() -> Mapping[str, Any]:
     """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
     return LazyMapping(
         {
+            "attack": ("dpcore_attacks.commands.attack", "attack_function"),
             "audit": ("dpcore_attacks.commands.audit", "audit_spec"),
             "describe": ("dpcore_attacks.commands.describe", "describe_component"),
             "falsify": ("dpcore_attacks.commands.falsify", "falsify_spec"),
@@ -28,3 +48,10 @@ def dpcore_commands() -> Mapping[str, Any]:
 def dpcore_evidence() -> Mapping[str, type[Evidence]]:
     """What attacks found out about a plan."""
     return LazyMapping({"attacks": ("dpcore_attacks.evidence", "KnownAttacks")})
+
+
+def __getattr__(name: str) -> Any:
+    """What tests of other libraries import, from where it is defined."""
+    if name not in _PUBLIC:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_PUBLIC[name]), name)

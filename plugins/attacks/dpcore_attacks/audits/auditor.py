@@ -103,6 +103,7 @@ def audit_samples(
     *,
     confidence: float = 0.95,
     names: Sequence[str] = (),
+    cuts: tuple[int, int] | None = None,
 ) -> tuple[Audit, ...]:
     """Test claims on samples of a mechanism's outputs under two neighbours.
 
@@ -112,6 +113,8 @@ def audit_samples(
         claims: One or several; they share the error rate.
         confidence: Probability, at least, that no bound exceeds the truth.
         names: Of the columns, for the report.
+        cuts: How many samples have passed where learning ends and where choosing ends; by the usual
+            shares if None.
 
     Raises:
         ParameterError: too few samples, shapes that do not fit, or values that are no numbers.
@@ -123,7 +126,7 @@ def audit_samples(
         raise ParameterError("audit", f"samples of one shape, {first.shape}", "after", second.shape)
     names = tuple(names) or tuple(f"coordinate {k}" for k in range(first.shape[1]))
     # three disjoint parts: what was learned and chosen never saw the samples that are counted
-    learning, choosing = _cuts(first)
+    learning, choosing = cuts or _cuts(first)
     candidates = list(distinguishers(first[:learning], second[:learning], names))
     # a union bound over the claims, so that all of them hold together
     error = (1 - confidence) / len(claim_list)

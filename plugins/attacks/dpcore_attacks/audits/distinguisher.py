@@ -66,7 +66,7 @@ def _discriminant(
     within = _covariance(first) + _covariance(second)
     values, vectors = np.linalg.eigh(within)
     # a direction without variance that differs gets a huge weight: it tells all
-    floor = _SMALLEST * max(float(values[-1]), 1e-300)
+    floor = _SMALLEST * max(float(values[-1]), 1e-280)
     weights = vectors @ ((vectors.T @ mean_difference) / np.maximum(values, floor))
     return lambda rows: prepare(rows) @ weights
 

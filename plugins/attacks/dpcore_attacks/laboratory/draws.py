@@ -152,3 +152,13 @@ def groups(value: NDArray[np.float64]) -> Iterator[NDArray[np.bool_]]:
     kinds = np.unique(value)
     for kind in kinds if len(kinds) > 1 else ():
         yield value == kind
+
+
+def last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The exponent of the last binary digit that is 1; 0 of zero."""
+    mantissa, exponent = np.frexp(values)
+    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
+    # The lowest bit that is set, in two's complement.
+    last = integers & -integers
+    digit = np.log2(np.where(last > 0, last, 1).astype(np.float64)) + exponent - 53
+    return np.asarray(np.where(integers == 0, 0.0, digit))

@@ -16,7 +16,7 @@ from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.noise.additive import AdditiveNoise
 from dpcore_attacks.effort import Effort
-from dpcore_attacks.laboratory.draws import Bench, groups
+from dpcore_attacks.laboratory.draws import Bench, groups, last_digit
 from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laboratory.step_statistics import jumps
 from dpcore_attacks.laws.attack_by_draws import (
@@ -247,8 +247,8 @@ def _last_digits(p: list[Any], q: list[Any]) -> list[Sample]:
     """The last binary digits of outputs at 0 and at 1."""
     return [
         Sample(
-            p=_last_digit(after),
-            q=_last_digit(before),
+            p=last_digit(after),
+            q=last_digit(before),
             what=f"the last binary digit of outputs at {base:g}",
         )
         for base, after, before in zip(_BASES, p, q, strict=True)
@@ -276,16 +276,6 @@ def _not_as_it_is(trial: Trial) -> str:
             f"the same values moved by the claim does",
         )
     return "no value came out more often than its neighbours"
-
-
-def _last_digit(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The exponent of the last binary digit that is 1; 0 of zero."""
-    mantissa, exponent = np.frexp(values)
-    integers = np.abs(mantissa * 2.0**53).astype(np.int64)
-    # The lowest bit that is set, in two's complement.
-    last = integers & -integers
-    digit = np.log2(np.where(last > 0, last, 1).astype(np.float64)) + exponent - 53
-    return np.asarray(np.where(integers == 0, 0.0, digit))
 
 
 def _not_shared(trial: Trial) -> str:

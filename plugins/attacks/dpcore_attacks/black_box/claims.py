@@ -1,0 +1,92 @@
+"""Claims in the tests of any project: a function and what it claims become one test.
+
+    @dpcore_attacks.claims(epsilon=1, neighbours=[([0, 1], [0, 1, 1])], relation=ADD_REMOVE)
+    def test_noisy_count(records):
+        return noisy_count(records)
+
+Under pytest, `dpcore_attacks.pytest_plugin` shares one error rate among all such tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import attrs
+
+from dpcore.errors import need
+from dpcore_attacks.audits.claims import ApproximateDP, Claim, GaussianDP
+from dpcore_attacks.black_box.attack import ERROR, Release, attack
+from dpcore_attacks.black_box.report import BlackBoxReport
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ClaimUnderTest:
+    """A function, its claim, and how it is attacked.
+
+    Args:
+        options: What `attack` takes besides.
+    """
+
+    release: Release
+    claim: Claim
+    options: dict[str, Any]
+
+    def attack(self, error: float = ERROR, seed: int | None = None) -> BlackBoxReport:
+        """Attack the claim, with another error rate or seed than its own where it is to share.
+
+        Raises:
+            ParameterError: as for `dpcore_attacks.attack`.
+        """
+        options = {"error": error, **self.options}
+        options["error"] = min(error, options["error"])
+        if seed is not None:
+            options["seed"] = seed
+        return attack(self.release, self.claim, **options)
+
+
+def claims(
+    *, epsilon: float | None = None, mu: float | None = None, delta: float = 0.0, **options: Any
+) -> Callable[[Release], Callable[[], None]]:
+    """A decorator: the test attacks the claim that its function makes, and fails if it is refuted.
+
+    The decorated function takes the records of one neighbour, and returns what is published.
+
+    Args:
+        epsilon, mu: The claim: (epsilon, delta), or that of a Gaussian.
+        delta: Of the claim; of mu, where epsilon is quoted.
+        options: `neighbours`, `relation` and what else `dpcore_attacks.attack` takes.
+
+    Raises:
+        ParameterError: not one of epsilon and mu.
+    """
+    claim = claim_of(epsilon=epsilon, mu=mu, delta=delta)
+
+    def decorate(release: Release) -> Callable[[], None]:
+        under_test = ClaimUnderTest(release=release, claim=claim, options=options)
+
+        # No `functools.wraps`: pytest would take the records for a fixture.
+        def test() -> None:
+            under_test.attack().check()
+
+        test.__name__, test.__qualname__ = release.__name__, release.__qualname__
+        test.__module__, test.__doc__ = release.__module__, release.__doc__
+        # The pytest plugin knows such a test by this.
+        test.dpcore_claim = under_test  # type: ignore[attr-defined]
+        return test
+
+    return decorate
+
+
+def claim_of(*, epsilon: float | None = None, mu: float | None = None, delta: float = 0.0) -> Claim:
+    """The claim that these numbers make.
+
+    Raises:
+        ParameterError: not one of epsilon and mu, or a number out of range.
+    """
+    number = sum(value is not None for value in (epsilon, mu))
+    need(number == 1, "claim", "one of epsilon and mu", "claims", number)
+    if epsilon is not None:
+        return ApproximateDP(epsilon=epsilon, delta=delta)
+    # Gaussian claims are tested as such at any delta; this one quotes an epsilon.
+    return GaussianDP(mu=float(mu or 0.0), delta=delta or 1e-5)
