@@ -19,23 +19,25 @@ class Shape:
         at: Where it is drawn, by column: points of its grid, or its categories.
         values: Shape (points,) or (points, points'), for several classes with a last axis.
         band: Two standard deviations by noise, of the same shape without the last axis.
-        rare: At which points of a number the released histogram holds less than 1 % of records.
+        joint_band: About 0 it holds, everywhere at once with 95 %, the shape of a column that says
+            nothing; noise and chance in the choice of records count.
+        rare: At which points of the first column less than 1 % of records are released to be.
         importance: Root mean square of the values, over points as frequent as the released shares
             say; floor: what noise alone makes of it.
+        p_value: Of an importance so large, of a column that says nothing.
+        found: Whether it stands out of noise and chance, by the rule of the model's learner.
     """
 
     columns: tuple[str, ...]
     at: tuple[NDArray[Any], ...]
     values: NDArray[np.float64]
     band: NDArray[np.float64]
+    joint_band: NDArray[np.float64]
     rare: NDArray[np.bool_]
     importance: float
     floor: float
-
-    @property
-    def found(self) -> bool:
-        """Whether it stands out of the noise."""
-        return self.importance > self.floor
+    p_value: float
+    found: bool
 
 
 @runtime_checkable

@@ -13,7 +13,7 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 from dpcore_report.exports import Form, export as export_run
 
-_ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py"}
+_ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py", Form.SHAPES: "shapes.json"}
 
 
 @command()
@@ -23,9 +23,11 @@ _ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py"}
     "form",
     type=click.Choice([form.value for form in Form]),
     default=Form.PYTHON.value,
-    help="python needs numpy alone; json holds the values.",
+    help="python needs numpy alone; json holds the values, shapes what they say of columns.",
 )
-@click.option("--output", type=PATH, help="The file. [default: RUN/model.py or RUN/model.json]")
+@click.option(
+    "--output", type=PATH, help="The file. [default: RUN/model.py, model.json or shapes.json]"
+)
 @memory_option
 @work_option
 @json_option

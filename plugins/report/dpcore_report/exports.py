@@ -13,16 +13,18 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import attrs
 import msgspec
 import numpy as np
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
-from dpcore.errors import NoModelError
+from dpcore.errors import NoModelError, need_value
 from dpcore.guarantee import rounded_up
 from dpcore.learning.features.identity import SAME
 from dpcore.learning.models.linear import LinearModel
+from dpcore.learning.models.shapes import Shaped
 from dpcore.publish.folder import Run
 from dpcore.rounding import down
 from dpcore_report import portable, portable_linear
@@ -37,6 +39,7 @@ class Form(Enum):
 
     JSON = "json"
     PYTHON = "python"
+    SHAPES = "shapes"
 
 
 def export(
@@ -47,9 +50,13 @@ def export(
     Raises:
         ReplayError: the folder is damaged, of something else, or a rehearsal's.
         NoClaimError: the run guarantees nothing.
-        NoModelError: the run has no model or several, or its model has no export.
+        NoModelError: the run has no model or several, or its model has no export or no shapes.
     """
     run = read_published(folder, memory=memory, work=work)
+    if form is Form.SHAPES:
+        shapes = {"shapes": describe_shapes(run.model)}
+        text = msgspec.json.encode({**_facts(run), **shapes}, enc_hook=_plain)
+        return msgspec.json.format(text, indent=2) + b"\n"
     module, model = describe(run.model)
     text = msgspec.json.encode({**_facts(run), **model}, enc_hook=_plain)
     if form is Form.JSON:
@@ -92,6 +99,21 @@ def describe(model: Any) -> tuple[ModuleType, dict[str, Any]]:
         "width": width,
         "values": values,
     }
+
+
+def describe_shapes(model: Any) -> list[dict[str, Any]]:
+    """Every shape of an additive model by the names of its fields, the most important first.
+
+    Raises:
+        NoModelError: the model is no sum of shapes.
+    """
+    shapes = need_value(
+        model.shapes() if isinstance(model, Shaped) else None,
+        NoModelError,
+        f"a model of the class {type(model).__name__} is no sum of shapes: there are none to "
+        f"export; `--format json` writes its values",
+    )
+    return [attrs.asdict(shape, recurse=False) for shape in shapes]
 
 
 def _hook(thing: Any, kind: str) -> Callable[[], Any]:

@@ -1,4 +1,4 @@
-"""Shapes of additive models in a report: a picture of each that stands out of the noise."""
+"""Shapes of additive models in a report: a picture of each that stands out of chance."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ class DrawnShape:
     picture: Markup
     importance: str
     floor: str
+    p_value: str
 
 
 @attrs.frozen(kw_only=True)
@@ -50,7 +51,7 @@ def shapes_of(models: Mapping[str, Published], classes: tuple[str, ...]) -> dict
 
 
 def _draw_shapes(shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
-    # Shapes come by importance; those below the noise's own floor are only named.
+    # Shapes come by importance; those that chance explains are only named.
     prominent = [shape for shape in shapes if shape.found][:_MOST]
     others = [
         _title(shape)
@@ -64,10 +65,11 @@ def _draw_shapes(shapes: tuple[Shape, ...], classes: tuple[str, ...]) -> Drawn:
                 picture=picture(drawn_shape, classes),
                 importance=_short(drawn_shape.importance),
                 floor=_short(drawn_shape.floor),
+                p_value=f"{drawn_shape.p_value:.2g}",
             )
             for drawn_shape in prominent
         ),
-        others=f"Not drawn, for they do not stand out of the noise or are less important: "
+        others=f"Not drawn, for they do not stand out of noise and chance or are less important: "
         f"{', '.join(others)}."
         if others
         else "",
@@ -98,10 +100,10 @@ def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
     return drawn(
         kind(
             title=_title(shape),
-            at=tuple(shape.at[0].tolist() if is_number else map(str, shape.at[0])),
+            at=tuple(shape.at[0].tolist() if is_number else _categories(shape)),
             values=lines,
-            low=lines - shape.band,
-            high=lines + shape.band,
+            low=lines - shape.joint_band,
+            high=lines + shape.joint_band,
             names=tuple(_name_class(classes, number, len(lines)) for number in range(len(lines))),
             across=across,
             up=up,
@@ -109,6 +111,12 @@ def picture(shape: Shape, classes: tuple[str, ...]) -> Markup:
         # Dotted where records are rare.
         Additions(faint=shape.rare if is_number else None),
     )
+
+
+def _categories(shape: Shape) -> list[str]:
+    """Names of the bars; the rare ones say so."""
+    pairs = zip(shape.at[0], shape.rare, strict=True)
+    return [f"{value} (rare)" if is_rare else str(value) for value, is_rare in pairs]
 
 
 def _map(shape: Shape) -> Matrix:

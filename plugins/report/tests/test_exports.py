@@ -8,6 +8,7 @@ import sys
 from datetime import date
 
 import attrs
+import msgspec
 import numpy as np
 import pytest
 import yaml
@@ -16,9 +17,10 @@ from click.testing import CliRunner
 import dpcore
 from dpcore.cli.app import app
 from dpcore.errors import NoModelError, ReplayError
+from dpcore.learning.models.shapes import Shape
 from dpcore.specs.spec import spec_of_text
 from dpcore_report import exports, portable
-from dpcore_report.exports import Form, describe, export
+from dpcore_report.exports import Form, describe, describe_shapes, export
 
 COLUMNS = {
     "age": [0, 100],
@@ -167,6 +169,31 @@ def test_an_export_states_the_guarantee_and_never_less(run):
     head = export(run.folder, Form.PYTHON).decode().partition("\n")[0]
     stated = float(head.partition("(")[2].partition(",")[0])
     assert stated >= run.guarantee.epsilon
+
+
+class Additive:
+    """Of one pair."""
+
+    def shapes(self):
+        grids = (np.array([0.1, 0.2]), np.array(["u", "v"]))
+        values = np.array([[0.1, -0.1], [0.3, 1 / 3]])
+        return (
+            Shape(
+                columns=("a", "b"), at=grids, values=values, band=values**2, joint_band=values**2,
+                rare=np.array([False, True]), importance=0.2, floor=0.1, p_value=0.03, found=True,
+            ),
+        )  # fmt: skip
+
+
+def test_shapes_are_exported_to_the_last_digit(run):
+    (shape,) = json.loads(msgspec.json.encode(describe_shapes(Additive()), enc_hook=exports._plain))
+    (expected,) = Additive().shapes()
+    assert {*shape} == {field.name for field in attrs.fields(Shape)}
+    assert shape["at"] == [[0.1, 0.2], ["u", "v"]]
+    assert shape["values"] == expected.values.tolist()
+    assert (shape["rare"], shape["found"], shape["p_value"]) == ([False, True], True, 0.03)
+    with pytest.raises(NoModelError, match="no sum of shapes"):
+        export(run.folder, Form.SHAPES)
 
 
 def test_what_has_no_export_is_refused_by_name(run, tmp_path):

@@ -93,9 +93,12 @@ def shape(**more):
         "at": (np.linspace(0, 1, 5),),
         "values": np.arange(5.0),
         "band": np.full(5, 0.5),
+        "joint_band": np.full(5, 0.5),
         "rare": np.array([False] * 4 + [True]),
         "importance": 2.0,
         "floor": 1.0,
+        "p_value": 0.01,
+        "found": True,
     }
     return Shape(**{**given, **more})
 
@@ -109,7 +112,7 @@ class Model:
 
 
 def test_shapes_in_the_noise_are_named_and_not_drawn():
-    quiet = shape(columns=("<b>",), importance=0.5)
+    quiet = shape(columns=("<b>",), importance=0.5, found=False)
     (found,) = shapes.shapes_of({"m": Model(shape(), quiet)}, ()).values()
     assert [one.title for one in found.found] == ["a"]
     assert "<b>" in found.others
@@ -124,12 +127,14 @@ def test_shapes_in_the_noise_are_named_and_not_drawn():
         (shape(values=np.arange(10.0).reshape(5, 2)), ("no", "yes"), ["no", "yes"]),
         (
             shape(at=(np.array(["u<", "v"]),), values=np.ones(2), band=np.ones(2),
+                  joint_band=np.ones(2),
                   rare=np.zeros(2, dtype=bool)),
             (), ["u&lt;", "v"],
         ),
         (
             shape(columns=("a", "b"), at=(np.linspace(0, 1, 3), np.array(["u", "v"])),
-                  values=np.ones((3, 2)), band=np.ones((3, 2))),
+                  values=np.ones((3, 2)), band=np.ones((3, 2)),
+                  joint_band=np.ones((3, 2))),
             (), ["a", "b", "u", "v"],
         ),
     ],

@@ -5,6 +5,8 @@ record and per unit of score, :math:`s\,(I-[s<1]\,rr^T/|r|^2)(\mathrm{diag}(p)-p
 :math:`s=\min(1,C/|r|)`: far less than the 1/4 or 1/2 by which a descent is sure to contract.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -46,22 +48,53 @@ def curvature(
         weights: Shape (d, m). offset: Shape (m,). shares: Of the classes, or of two the second's.
     """
     rows = simulated_rows(dictionary)
+    shifted = _shifted_scores(rows, weights, offset, shares)
+    # The sum of gain phi phi' over the simulated records, scaled to n.
+    gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
+    return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
+
+
+def scatter(
+    dictionary: Dictionary,
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> float:
+    """Root mean square of one output's clipped residuals over `BELOW`; arguments of `curvature`."""
+    probabilities = softmax(_shifted_scores(simulated_rows(dictionary), weights, offset, shares))
+    two_classes, square = weights.shape[1] == 1, 0.0
+    likely = _likely(probabilities, two_classes)
+    for label, share in enumerate(likely.T):
+        residual = probabilities.copy()
+        residual[:, label] -= 1
+        # Two classes have one residual, here twice; of several the whole vector is clipped.
+        squares = np.sum(residual**2, axis=1) / (2 if two_classes else 1)
+        square += float(np.mean(share * np.minimum(squares, CLIP**2)))
+    # Residuals of several classes add up to 0, which leaves one direction less.
+    return math.sqrt(square / max(weights.shape[1] - 1, 1)) / BELOW
+
+
+def _shifted_scores(
+    rows: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Of made-up records, so shifted that their classes have the released shares."""
     scores = rows.T @ weights + offset
     shares = np.clip(shares, RAREST, 1 - RAREST)
+    two_classes = weights.shape[1] == 1
     # Two classes are a softmax over (0, score).
     if scores.shape[1] == 1:  # the first class's score is 0, and two residuals are one of it
         scores = np.concatenate([np.zeros(scores.shape), scores], axis=1)
         shares = np.array([1 - shares[0], shares[0]])
-    two_classes = weights.shape[1] == 1
     shifted = np.clip(scores, -_FARTHEST, _FARTHEST)
     # Shift the scores until the simulated records have the released shares of classes.
     for _ in range(_ROUNDS):
         means = np.maximum(_likely(softmax(shifted), two_classes).mean(axis=0), _TINY)
         step = np.log(shares / means)
         shifted = np.clip(shifted + step, -_FARTHEST, _FARTHEST)
-    # The sum of gain phi phi' over the simulated records, scaled to n.
-    gains = _of_two(shifted) if two_classes else _of_several(shifted)
-    return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
+    return shifted
 
 
 def softmax(scores: NDArray[np.float64]) -> NDArray[np.float64]:

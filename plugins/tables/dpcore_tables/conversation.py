@@ -15,12 +15,12 @@ from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
-from dpcore_tables.metric import Metric
+from dpcore_tables.metric import Metric, released_levels
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
-from dpcore_tables.sums import width_of
+from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
 
@@ -32,6 +32,8 @@ _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
 _DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
 _LEAST = 0.25  # of a clip, in units of sigma
+_WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
+_PATHS = 400  # of noise and chance: tails need more than standard errors do
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -51,6 +53,7 @@ class State:
         survey: What the screen left over.
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
+        levels: Shares of every declared column's categories; empty for numbers.
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
     """
@@ -72,6 +75,7 @@ class State:
     spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
     residuals: Residuals = _CLASS_RESIDUALS
+    levels: tuple[NDArray[np.float64], ...] = ()
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     noises: Mapping[str, float] = attrs.field(factory=dict)
 
@@ -99,6 +103,7 @@ class State:
             dictionary=constant,
             descent=Plain.planned(plan.round("screen"), constant, weights, records, plan.signal),
             survey=Survey(dictionary=constant, weights=weights),
+            levels=tuple(np.full(count, 1 / max(count, 1)) for count in plan.layout.levels),
         )
         return _prepared(state)
 
@@ -172,15 +177,34 @@ class State:
             noises=self.noises,
         ).noise_covariance()
 
-    def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
+    def error_covariance(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+        """How much noise, and chance in the choice of records, moved one output's weights where a
+        column says nothing of labels, shape (d, d); after the last answer.
+
+        Args:
+            spread: `noise_covariance`.
+        """
+        if isinstance(self.descent, Descent):
+            return _WIDER**2 * self._of_metric(self.descent, chance=True)
+        # Of plain steps neither holds all: one redraws the choice of functions, the other follows
+        # the noise from the screen on. Their sum is too large rather than too small.
+        return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
+
+    def _of_metric(self, descent: Descent, *, chance: bool = False) -> NDArray[np.float64]:
         """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
         if self.plan.kind == "number":
-            return descent.noise_covariance()
+            if not chance:
+                return descent.noise_covariance()
+            scatters = [step.scatter for step in descent.steps]
+            return descent.noise_covariance(paths=_PATHS, scatters=scatters)
         # Of classes the metric's curvature is far too large for clipped residuals.
-        curvature = classes.curvature(
-            descent.dictionary, descent.weights, self.offset, self.label, self.records
-        )
-        covariance = descent.noise_covariance(curvature)
+        law = (descent.dictionary, descent.weights, self.offset, self.label)
+        curvature = classes.curvature(*law, self.records)
+        if chance:
+            scatters = [classes.scatter(*law)] * descent.count
+            covariance = descent.noise_covariance(curvature, _PATHS, scatters)
+        else:
+            covariance = descent.noise_covariance(curvature)
         outputs = self.plan.outputs
         if outputs == 1:
             return covariance
@@ -243,6 +267,8 @@ def _with_steps(state: State, stage: str) -> State:
     # The fit starts where the screen ended, as far as it has the same terms.
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
+    if stage == "fit" and isinstance(state.descent, Plain):
+        descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
 
 
@@ -305,6 +331,12 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         _CURVATURES[plan.kind],
         _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
     )
+    # The screen has all categories; the fit's terms are the best alone.
+    if stage == "screen":
+        gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
+        state = attrs.evolve(
+            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
+        )
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     # Classes have no look at residuals: their prior is in units of the score.
     variance = _CLASS_PRIOR
@@ -361,7 +393,9 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
-    descent = state.descent.after(gradient, clip * state.noise(answer), below, residuals.sigma)
+    descent = state.descent.after(
+        gradient, clip * state.noise(answer), below, residuals.sigma, residuals.clipped(clip)
+    )
     return attrs.evolve(state, descent=descent)
 
 

@@ -7,12 +7,15 @@ with :math:`\bar b` a mean of later b weighted by their precision, and f the sha
 below the clip. A fixed point solves the clipped problem whatever H is.
 """
 
+from collections.abc import Sequence
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
+from dpcore_tables.residuals import Clipped
 
 _INTERCEPT_PRIOR = 0.05
 _LEAST_KEPT = 0.05
@@ -24,12 +27,14 @@ class Step:
     """One released gradient and what it was computed with.
 
     Args:
-        target: b, shape (d, m). noise: s/f, its standard deviation. spread: sigma^2.
+        target: b, shape (d, m). noise: s/f, its standard deviation.
+        scatter: Root mean square of the clipped residuals, over f.
         map: Of the mean of b to the next weights, shape (d, d).
     """
 
     target: NDArray[np.float64]
     noise: float
+    scatter: float
     map: NDArray[np.float64]
 
 
@@ -81,18 +86,25 @@ class Descent:
         return range((last + 1) // 2, last + 1)
 
     def after(
-        self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
+        self,
+        gradient: NDArray[np.float64],
+        noise: float,
+        below: float,
+        sigma: float,
+        clipped: Clipped,
     ) -> "Descent":
         """One step further.
 
         Args:
             gradient: Released, shape (d, m). noise: Its standard deviation.
             below: f, the share that is not clipped. sigma: Scale of residuals.
+            clipped: What chance makes of them.
         """
         metric, last = self.metric, len(self.steps)
         # b = H w - g/f: an error of H moves b, but not the fixed point.
         target = metric.damped @ self.weights - gradient / below
-        new_step = Step(target=target, noise=noise / below, map=np.zeros((0, 0)))
+        empty = np.zeros((0, 0))
+        new_step = Step(target=target, noise=noise / below, scatter=clipped.size / below, map=empty)
         steps = (*self.steps, new_step)
         window = [steps[j] for j in self.window(last)]
         # A mean weighted by precision: steps differ in their clip, and so in their noise.
@@ -131,7 +143,10 @@ class Descent:
         return np.asarray(np.clip(sums / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
 
     def noise_covariance(
-        self, curvature: NDArray[np.float64] | None = None, paths: int = 100
+        self,
+        curvature: NDArray[np.float64] | None = None,
+        paths: int = 100,
+        scatters: Sequence[float] = (),
     ) -> NDArray[np.float64]:
         r"""How much the gradients' noise moved one output's weights: the descent, run on noise.
 
@@ -140,6 +155,8 @@ class Descent:
 
         Args:
             curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
+            scatters: Of every step's clipped residuals over f, if chance in the choice of records
+                counts, too: it moves all gradients of a path alike.
         """
         generator = np.random.Generator(np.random.PCG64(0))
         # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
@@ -147,11 +164,18 @@ class Descent:
         if curvature is not None:
             gap = self.metric.damped - curvature
         movements = np.zeros((self.dictionary.width, paths))
+        chance = movements
+        # Sums of independent residuals times rows: their covariance is that of the rows.
+        if scatters:
+            root = self.metric.basis * np.sqrt(self.metric.known)
+            chance = root @ generator.standard_normal(movements.shape)
         targets: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):
             # The same recursion as `after`, with the noise alone in the place of the gradients.
             targets.append(
-                gap @ movements - step.noise * generator.standard_normal(movements.shape)
+                gap @ movements
+                - step.noise * generator.standard_normal(movements.shape)
+                - (scatters[last] if scatters else 0.0) * chance
             )
             window = self.window(last)
             amounts = np.array([1 / self.steps[j].noise ** 2 for j in window])

@@ -12,8 +12,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.layout import NONE
 from dpcore_tables.sums import gram_of
+
+_TINY = 1e-9
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -95,3 +98,28 @@ class Metric:
     @property
     def _damped(self) -> NDArray[np.float64]:
         return np.asarray(self.curvature * (self.known + self.damping))
+
+
+def released_levels(
+    dictionary: Dictionary, row: NDArray[np.float64], noise: float
+) -> tuple[NDArray[np.float64], ...]:
+    """Shares of every declared column's categories, from a released Gram matrix whose terms have
+    them all; empty for numbers.
+
+    Args:
+        row: The matrix's first, of the intercept, shape (d,). noise: On the diagonal.
+    """
+    # Rows are shortened: so is the intercept's own entry, and the ratio is of a mean.
+    total = max(float(row[0]), noise) / INTERCEPT
+    means, shares = row[1:] / (total * dictionary.sizes), []
+    deviations = noise / math.sqrt(2) / (total * dictionary.sizes)
+    for column, count in enumerate(dictionary.layout.levels):
+        is_own = (dictionary.terms[:, 0] == column) & (dictionary.terms[:, 2] == NONE)
+        order = np.flatnonzero(is_own)[np.argsort(dictionary.terms[is_own, 1])]
+        # Shrunk towards equal shares by the noise; shares spread about as much as they are large.
+        likely = means[order] / (1 + count * deviations[order] ** 2)
+        if count == 2:
+            likely = np.concatenate([-likely, likely]) / math.sqrt(2)
+        share = np.maximum(1 + math.sqrt(max(count, 1)) * likely, _TINY)
+        shares.append(share / share.sum() if count else np.zeros(0))
+    return tuple(shares)

@@ -15,9 +15,10 @@ from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
 from dpcore_tables import portable
 from dpcore_tables.classes import softmax, unclipped
+from dpcore_tables.conversation import State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
-from dpcore_tables.shapes import shapes_of
+from dpcore_tables.shapes.inference import shapes_of
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -27,6 +28,7 @@ class ShapeModel(ShownModel):
     Args:
         weights: w, shape (d, m). offset: Of the scores, shape (m,).
         spread: Covariance of one output's weights by the noise, shape (d, d).
+        state: What the answers fixed, from which shapes and their tests follow.
     """
 
     domain: Domain
@@ -35,6 +37,7 @@ class ShapeModel(ShownModel):
     weights: NDArray[np.float64]
     offset: NDArray[np.float64]
     spread: NDArray[np.float64]
+    state: State
 
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
@@ -88,9 +91,21 @@ class ShapeModel(ShownModel):
         )
 
     def shapes(self) -> tuple[Shape, ...]:
-        """What the model says of every column and pair, the most important first."""
+        """What the model says of every column and pair, the most important first.
+
+        Pairs are purified: what they say of one column alone stands in that column's shape.
+        """
         unit = 2 * self.domain.label_bound if self.kind == "number" else 1.0
-        return shapes_of(self.domain, self.dictionary, self.weights, self.spread, unit)
+        return shapes_of(
+            self.domain,
+            self.dictionary,
+            self.state.levels,
+            self.weights,
+            self.spread,
+            self.state.error_covariance(self.spread),
+            unit,
+            self.state.plan.pairs,
+        )
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
         """A module of numpy alone whose `score` gives the same scores, and the values it takes."""

@@ -9,12 +9,16 @@ public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of sim
 the steps themselves correct.
 """
 
+import math
+
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore_tables.choice import kept
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Round
+from dpcore_tables.residuals import UNCLIPPED, Clipped
 from dpcore_tables.small import below_clip
 from dpcore_tables.step_curvature import Walked
 from dpcore_tables.synthetic_records import simulated_rows
@@ -35,7 +39,9 @@ class Plain:
         weights: w, shape (d, m); after the last step what is kept.
         total: Of the iterates of the later half so far.
         noise: Standard deviation of the noise of C g; seen: the released f.
-        walked: Of the steps so far.
+        clipped: What chance makes of residuals.
+        factors: By what the kept weights were shrunk, shape (d,).
+        walked: Of the steps so far. before: The descent of which it began with the weights.
     """
 
     dictionary: Dictionary
@@ -49,7 +55,10 @@ class Plain:
     total: NDArray[np.float64] | float = 0.0
     noise: float = 0.0
     seen: float = 1.0
+    clipped: Clipped = UNCLIPPED
+    factors: NDArray[np.float64] = attrs.field(factory=lambda: np.ones(1))
     walked: Walked = attrs.field(factory=Walked)
+    before: "Plain | None" = None
 
     @classmethod
     def planned(
@@ -77,12 +86,18 @@ class Plain:
         return max(1, self.count // 2)
 
     def after(
-        self, gradient: NDArray[np.float64], noise: float, below: float, sigma: float
+        self,
+        gradient: NDArray[np.float64],
+        noise: float,
+        below: float,
+        sigma: float,
+        clipped: Clipped,
     ) -> "Plain":
         """One step further; `sigma` of residuals is not used.
 
         Args:
             gradient: C g, shape (d, m). noise: Its standard deviation. below: The released f.
+            clipped: What chance makes of residuals.
         """
         # A step of public rate on a released gradient: post-processing throughout.
         weights = self.weights - self.rate / self.records * gradient
@@ -92,7 +107,12 @@ class Plain:
         if self.taken >= self.count - self.averaged:
             total = total + weights
         stepped = attrs.evolve(
-            self, weights=weights, total=total, taken=self.taken + 1, walked=walked
+            self,
+            weights=weights,
+            total=total,
+            taken=self.taken + 1,
+            walked=walked,
+            clipped=clipped,
         )
         if stepped.taken < self.count:
             return stepped
@@ -105,22 +125,22 @@ class Plain:
             kept: The mean of the later iterates, shape (d, m). noise, below: As of `after`.
         """
         ended = attrs.evolve(self, noise=noise, seen=below)
-        return attrs.evolve(ended, weights=ended._shrink(kept, ended._usual_variances()))
+        factors = ended._factors(kept, ended._usual_variances())
+        return attrs.evolve(ended, weights=kept * factors[:, None], factors=factors)
 
     def _usual_variances(self) -> NDArray[np.float64]:
         """Variances of kept weights as shrinking takes them, shape (d,)."""
         return self._variances(self.noise, self.below * self.dictionary.scales**2)
 
-    def _shrink(
+    def _factors(
         self, weights: NDArray[np.float64], variances: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Weights of the last round, shape (d, m)."""
-        # The screen is not shrunk: only weights are that nothing is fitted after.
-        if not self.last:
-            return weights
+        """By what weights of shape (d, m) are shrunk, shape (d,)."""
         factors = np.ones(len(weights))
-        factors[1:] = self._shrinkage(weights[1:], variances[1:])
-        return np.asarray(weights * factors[:, None])
+        # The screen is not shrunk: only weights are that nothing is fitted after.
+        if self.last:
+            factors[1:] = self._shrinkage(weights[1:], variances[1:])
+        return factors
 
     def _variances(self, noise: float, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the mean of the later iterates, in directions of these curvatures per record: the
@@ -154,17 +174,58 @@ class Plain:
         Noise moves the factors of shrinking, too: the kept weights are drawn with their noise again
         and again, and shrunk.
         """
-        rows = simulated_rows(self.dictionary)
-        usual = self.seen * self.records / rows.shape[1] * (rows @ rows.T)
-        # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.
-        values, vectors = np.linalg.eigh(self.walked.curvature(usual, self.noise))
-        root = vectors * np.sqrt(self._variances(self.noise, values / self.records))
+        values, vectors = self._curvatures(simulated_rows(self.dictionary), self.seen)
+        root = vectors * np.sqrt(self._variances(self.noise, values))
         if not self.last:
             return np.asarray(root @ root.T)
         generator = np.random.Generator(np.random.PCG64(0))
         # The factors of shrinking depend on the noise, too: draw it, and shrink again.
         noisy_weights = self.weights + root @ generator.standard_normal((len(root), _DRAWS))
         variances = self._usual_variances()
-        fits = np.hstack([self._shrink(weights[:, None], variances) for weights in noisy_weights.T])
+        fits = np.hstack(
+            [
+                weights[:, None] * self._factors(weights[:, None], variances)[:, None]
+                for weights in noisy_weights.T
+            ]
+        )
         fits -= fits.mean(axis=1, keepdims=True)
         return np.asarray(fits @ fits.T / (_DRAWS - 1))
+
+    def _curvatures(
+        self, rows: NDArray[np.float64], below: float
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Of every direction per record, and the directions; of made-up rows, shape (d, k)."""
+        usual = below * self.records / rows.shape[1] * (rows @ rows.T)
+        # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.
+        values, vectors = np.linalg.eigh(self.walked.curvature(usual, self.noise))
+        return values / self.records, vectors
+
+    def error_covariance(self) -> NDArray[np.float64]:
+        """How much noise and chance moved the kept weights with these factors, shape (d, d)."""
+        root = self.factors[:, None] * self._error_root()
+        return np.asarray(root @ root.T)
+
+    def _error_root(self) -> NDArray[np.float64]:
+        """What noise and chance added to the mean of the later iterates: one column a source.
+
+        Chance is that of independent residuals of made-up records, the last sources: the same ones
+        in both rounds, as the records are.
+        """
+        rows = simulated_rows(self.dictionary)
+        curvatures, vectors = self._curvatures(rows, self.clipped.share)
+        noise = vectors * np.sqrt(self._variances(self.noise, curvatures))
+        # A constant force moves iterate k by (1 - shrinking^k)/curvature, a start decays.
+        shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
+        numbers = np.arange(self.count - self.averaged + 1, self.count + 1)[:, None]
+        decay = (shrinking**numbers).mean(axis=0)
+        force = (vectors * ((1 - decay) * self.rate / (1 - shrinking))) @ vectors.T
+        size = self.clipped.size / math.sqrt(self.records * rows.shape[1])
+        chance = size * (force @ rows)
+        if self.before is None:
+            return np.hstack([noise, chance])
+        # The start has the errors of the screen, as far as it has the same terms.
+        before = attrs.evolve(self.before, clipped=self.clipped)
+        start = kept(before.dictionary, before._error_root(), self.dictionary)
+        start = (vectors * decay) @ (vectors.T @ start)
+        count = rows.shape[1]
+        return np.hstack([noise, start[:, :-count], start[:, -count:] + chance])

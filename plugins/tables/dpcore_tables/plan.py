@@ -189,6 +189,12 @@ class Plan:
         return pairs and self.signal >= small.SIGNAL
 
     @property
+    def pairs(self) -> int:
+        """Products of two columns that a survey chooses from; 0 without one: then the columns
+        choose the pairs."""
+        return len(self.layout.pairs(2)) if self.surveyed else 0
+
+    @property
     def candidates(self) -> int:
         """Functions of the survey at most: those of the screen, and pairs."""
         return max(self.rounds()[0].width, min(_CANDIDATES, int(self.signal / 5)))

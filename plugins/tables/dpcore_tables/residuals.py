@@ -16,8 +16,19 @@ from dpcore_tables.sums import EDGES
 
 USUAL = 0.12
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
+_FLATTEST = 0.05  # share below a clip
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
+
+
+class Clipped(NamedTuple):
+    """Of clipped residuals the share that is not cut off, and the root mean square."""
+
+    share: float
+    size: float
+
+
+UNCLIPPED = Clipped(1.0, 0.0)
 
 
 class Residuals(NamedTuple):
@@ -42,6 +53,13 @@ class Residuals(NamedTuple):
         bins = drawn.choice(len(EDGES), count, p=self.shares / self.shares.sum())
         sizes = starts[bins] + drawn.random(count) * (EDGES - starts)[bins]
         return np.asarray(sizes * drawn.choice([-1.0, 1.0], count))
+
+    def clipped(self, clip: float) -> "Clipped":
+        """What chance makes of clipped residuals."""
+        starts = np.concatenate([[0.0], EDGES[:-1]])
+        parts = np.clip((clip - starts) / (EDGES - starts), 0.0, 1.0)
+        size = math.sqrt(float(self.shares @ np.minimum(_MIDDLES, clip) ** 2))
+        return Clipped(max(float(self.shares @ parts), _FLATTEST), size)
 
     def beyond(self, clip: float) -> float:
         """The mean of what is cut off."""

@@ -202,6 +202,7 @@ class ShapeFunctions(SummingLearner):
             weights=weights,
             offset=offset,
             spread=state.noise_covariance(),
+            state=state,
         )
 
 

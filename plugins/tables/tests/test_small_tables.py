@@ -14,7 +14,7 @@ from dpcore_tables.normal import gaussian_below
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
-from dpcore_tables.residuals import Residuals, measured
+from dpcore_tables.residuals import UNCLIPPED, Residuals, measured
 from dpcore_tables.step_curvature import Walked
 from dpcore_tables.sums import EDGES
 from dpcore_tables.synthetic_records import simulated_rows
@@ -42,7 +42,7 @@ def test_plain_steps_keep_the_mean_of_the_later_half():
     drawn = rng.normal(size=(5, FIRST.width, 1))
     descent, iterates = walk(count=5), [np.zeros((FIRST.width, 1))]
     for gradient in drawn:
-        descent = descent.after(gradient, 0.1, 0.5, 1.0)
+        descent = descent.after(gradient, 0.1, 0.5, 1.0, UNCLIPPED)
         iterates.append(iterates[-1] - 0.8 / 100 * gradient)
     assert descent.weights == pytest.approx((iterates[-2] + iterates[-1]) / 2)
 
@@ -57,7 +57,7 @@ def test_the_noise_of_kept_weights_is_that_of_simulated_descents():
         descent = walk()
         for _ in range(40):
             noise = 3.0 * rng.normal(size=(FIRST.width, 1))
-            descent = descent.after(curvature @ descent.weights + noise, 3.0, 0.5, 1.0)
+            descent = descent.after(curvature @ descent.weights + noise, 3.0, 0.5, 1.0, UNCLIPPED)
         ends.append(descent.weights[:, 0])
     claimed = np.einsum("in,ij,jn->n", rows, descent.noise_covariance(), rows)
     assert claimed == pytest.approx(np.var(np.array(ends) @ rows, axis=0), rel=0.3)
@@ -115,7 +115,7 @@ def test_noise_that_moves_the_factors_of_shrinking_is_in_standard_errors():
         for _ in range(40):
             noise = 3.0 * rng.normal(size=(FIRST.width, 1))
             step = curvature @ (descent.weights - truth) + noise
-            descent = descent.after(step, 3.0, 0.5, 1.0)
+            descent = descent.after(step, 3.0, 0.5, 1.0, UNCLIPPED)
         ends.append(descent.weights[:, 0])
         if len(claimed) < 10:
             claimed.append(np.mean(rows * (descent.noise_covariance() @ rows)) * len(rows))
@@ -131,8 +131,10 @@ def test_noise_is_shrunk_and_effects_are_not():
     plain, shrunk = walk(count=200), walk(count=200, last=True)
     for _ in range(200):
         noise = 20.0 * rng.normal(size=(FIRST.width, 1))
-        plain = plain.after(curvature * (plain.weights - truth) + noise, 20.0, 0.5, 1.0)
-        shrunk = shrunk.after(curvature * (shrunk.weights - truth) + noise, 20.0, 0.5, 1.0)
+        plain = plain.after(curvature * (plain.weights - truth) + noise, 20.0, 0.5, 1.0, UNCLIPPED)
+        shrunk = shrunk.after(
+            curvature * (shrunk.weights - truth) + noise, 20.0, 0.5, 1.0, UNCLIPPED
+        )
     assert shrunk.weights[1] == pytest.approx(plain.weights[1], rel=0.15)
     assert np.linalg.norm(shrunk.weights[2:]) < 0.85 * np.linalg.norm(plain.weights[2:])
 

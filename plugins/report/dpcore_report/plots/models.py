@@ -18,7 +18,7 @@ _DASHES = ("-", "--", ":", "-.")
 
 
 def draw_shape(axes: Any, shape: Shape, classes: tuple[str, ...] = (), pen: Pen = PEN) -> None:
-    """One column's function with its band by noise, or a pair's as a map.
+    """One column's function with its joint band, or a pair's as a map.
 
     Args:
         classes: Names of the lines where there is one a class.
@@ -57,7 +57,12 @@ def _curve(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
     for number, values in enumerate(lines):
         style, name = _DASHES[number % len(_DASHES)], _name_class(classes, number, len(lines))
         axes.fill_between(
-            grid, values - shape.band, values + shape.band, color=pen.line, alpha=0.15, lw=0
+            grid,
+            values - shape.joint_band,
+            values + shape.joint_band,
+            color=pen.line,
+            alpha=0.15,
+            lw=0,
         )
         axes.plot(grid, values, color=pen.line, linewidth=0.8, linestyle=":")
         axes.plot(
@@ -81,7 +86,7 @@ def _bars(axes: Any, shape: Shape, classes: tuple[str, ...], pen: Pen) -> None:
         # Lines of several classes are set apart around the category's place.
         heights = places + (number - (len(lines) - 1) / 2) * 0.6 / len(lines)
         axes.errorbar(
-            values, heights, xerr=shape.band[: len(names)], fmt="os^Dv<>"[number % 7],
+            values, heights, xerr=shape.joint_band[: len(names)], fmt="os^Dv<>"[number % 7],
             color=pen.line, ecolor=pen.ink, elinewidth=1, markersize=5,
             label=_name_class(classes, number, len(lines)),
         )  # fmt: skip

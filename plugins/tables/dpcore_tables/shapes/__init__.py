@@ -1,0 +1,1 @@
+"""What a model says of columns and pairs, and what of that stands out of chance."""

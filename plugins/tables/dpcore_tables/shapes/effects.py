@@ -1,0 +1,198 @@
+r"""Effects: what a model says of each column and pair, from released answers alone.
+
+A term of two columns is :math:`\psi_a(x)\psi_b(x')`. With m the means under the released shares,
+columns independent, it is the sum of :math:`(\psi_a-m_a)(\psi_b-m_b)`, which says nothing of one
+column alone, of :math:`m_b(\psi_a-m_a)` and :math:`m_a(\psi_b-m_b)`, which belong to the columns,
+and of a constant. So effects are purified: hierarchical, with mean 0 over every column, and they
+add up to the same score.
+
+Rows longer than 1 are shortened, so that a prediction is a sum of effects only up to that factor;
+they are drawn with its median over rows simulated from the released shares, columns independent
+and categories equally frequent.
+"""
+
+import functools
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+from dpcore.domain.columns import Categories, Range
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.layout import NONE, Term
+from dpcore_tables.ranks import BINS, FARTHEST
+from dpcore_tables.synthetic_records import simulated_rows
+
+_POINTS, _PAIR_POINTS = 100, 20
+_RARE = 0.01
+_GAP = 5  # places from one bin to the next: four bins between them are a standard deviation
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Effect:
+    """A purified effect of one column or of two, as a linear function of the model's weights.
+
+    Args:
+        owner: The declared column or columns, by their places.
+        at: The grid of every column.
+        functions: Of every term, what one unit of its weight adds at the points, shape (d - 1, k).
+        frequencies: Released shares of the points, shape (k,).
+    """
+
+    owner: tuple[int, ...]
+    at: tuple[NDArray[Any], ...]
+    functions: NDArray[np.float64]
+    frequencies: NDArray[np.float64]
+
+
+def effects_of(
+    domain: Domain, dictionary: Dictionary, levels: Sequence[NDArray[np.float64]]
+) -> list[Effect]:
+    """The effect of every column with a term, and of every pair with one.
+
+    Args:
+        levels: The released shares of every declared column's categories; empty for numbers.
+    """
+    factor = float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
+    sizes = factor * dictionary.sizes[:, None]
+    # Every function that stands in a term, once, as a term of its own.
+    terms = dictionary.terms.tolist()
+    keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
+    sides = [Term(*key) for key in sorted(keys)]
+    places = {(side.column, side.level): place for place, side in enumerate(sides)}
+    alone = Dictionary.sized(dictionary.layout, dictionary.ranks, sides, np.ones(len(sides)))
+    means = np.zeros(len(sides))
+    for column in {side.column for side in sides}:
+        rows, shares = _representatives(domain, dictionary, column, levels[column])
+        means += _of_column(alone, column, rows) @ shares
+
+    first = np.array([places[c, k] for c, k, _, _ in terms], dtype=np.intp)
+    second = np.array([places.get((c, k), 0) for _, _, c, k in terms], dtype=np.intp)
+    is_pair = (dictionary.terms[:, 2] != NONE)[:, None]
+
+    @functools.cache  # a column stands in many pairs
+    def centred(column: int, count: int) -> NDArray[np.float64]:
+        """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
+        points = _grid(domain, column, count)
+        values = _of_column(alone, column, _encoded(domain, column, points))
+        return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
+
+    effects = []
+    for owner in sorted(_owners(terms)):
+        count = _POINTS if len(owner) == 1 else _PAIR_POINTS
+        grid = tuple(_grid(domain, column, count) for column in owner)
+        curves = [centred(column, count) for column in owner]
+        if len(owner) == 1:
+            # A column has its own terms, and of its pairs the mean over the other column.
+            own, partners = curves[0], means[:, None]
+            functions = np.where(is_pair, partners[second], 1.0) * own[first]
+            functions += np.where(is_pair, partners[first] * own[second], 0.0)
+        else:
+            products = curves[0][first][:, :, None] * curves[1][second][:, None, :]
+            functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
+        frequencies = np.ones(1)
+        for column, points in zip(owner, grid, strict=True):
+            of_points = _frequencies(domain, dictionary, column, points, levels[column])
+            frequencies = np.outer(frequencies, of_points).reshape(-1)
+        effects.append(
+            Effect(owner=owner, at=grid, functions=sizes * functions, frequencies=frequencies)
+        )
+    return effects
+
+
+def _owners(terms: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:
+    """All columns and pairs that have terms, and the columns of those pairs."""
+    pairs = {(first, second) for first, _, second, _ in terms if second != NONE}
+    return {*pairs, *((column,) for c, _, s, _ in terms for column in (c, s) if column != NONE)}
+
+
+def _grid(domain: Domain, place: int, points: int) -> NDArray[Any]:
+    column = [*domain.columns.values()][place]
+    if isinstance(column, Range):
+        return np.linspace(column.low, column.high, points)
+    assert isinstance(column, Categories), "other columns are refused"
+    return np.array(column.values)
+
+
+def _encoded(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[np.float64]:
+    """Encoded rows with these values of one column, and any legal value in the others."""
+    table: dict[str, Any] = {}
+    for number, (name, column) in enumerate(domain.columns.items()):
+        usual = np.array([column.centre if isinstance(column, Range) else None] * len(points))
+        table[name] = points if number == place else usual
+    return domain.encode(table)
+
+
+def _of_column(alone: Dictionary, column: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Functions at encoded rows, 0 where they are another column's; shape (sides, rows)."""
+    return np.asarray(alone.values(rows) * (alone.terms[:, [0]] == column))
+
+
+def _representatives(
+    domain: Domain, dictionary: Dictionary, column: int, levels: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Encoded rows that stand for all values of a column, and the share of each."""
+    layout, ranks = dictionary.layout, dictionary.ranks
+    if len(levels):
+        return _encoded(domain, column, _grid(domain, column, 0)), levels
+    number = layout.numeric.index(column)
+    # Encoded rows whose number stands in the middle of every bin.
+    middles = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
+    rows = np.zeros((BINS, domain.width))
+    rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
+    return rows, ranks.shares[number]
+
+
+def _bins(
+    domain: Domain, dictionary: Dictionary, column: int, points: NDArray[Any]
+) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]:
+    """Of points of a number: their bins, which lie beyond all bins, and the shares of bins."""
+    ranks, number = dictionary.ranks, dictionary.layout.numeric.index(column)
+    encoded = _encoded(domain, column, points)[:, dictionary.layout.starts[column]]
+    z = (encoded - ranks.means[number]) / ranks.widths[number]
+    bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
+    return bins, np.abs(z) > FARTHEST, ranks.shares[number]
+
+
+def _frequencies(
+    domain: Domain,
+    dictionary: Dictionary,
+    column: int,
+    points: NDArray[Any],
+    levels: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """How often records lie at each point, by released shares; they add up to 1."""
+    if len(levels):
+        return levels
+    bins, is_beyond, shares = _bins(domain, dictionary, column, points)
+    weights = np.where(is_beyond, 0.0, shares[bins])
+    weights = weights if weights.sum() > 0 else np.ones(len(points))
+    return np.asarray(weights / weights.sum())
+
+
+def rare_points(
+    domain: Domain,
+    dictionary: Dictionary,
+    column: int,
+    points: NDArray[Any],
+    levels: NDArray[np.float64],
+) -> NDArray[np.bool_]:
+    """Which points of a column hold less than 1 % of the records, by released shares."""
+    if len(levels):
+        return levels < _RARE
+    bins, is_beyond, shares = _bins(domain, dictionary, column, points)
+    return np.asarray(~_close_gaps(shares >= _RARE)[bins] | is_beyond)
+
+
+def _close_gaps(is_frequent: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which bins hold many records, or lie in a gap of a standard deviation between two that do:
+    whole numbers leave bins empty."""
+    closed_bins, places = is_frequent.copy(), np.flatnonzero(is_frequent)
+    for first, second in itertools.pairwise(places.tolist()):
+        if second - first <= _GAP:
+            closed_bins[first:second] = True
+    return closed_bins

@@ -1,0 +1,151 @@
+r"""What stands out of chance: shapes with their bands, and which of them are found.
+
+A column that says nothing of the labels still gets a shape: the noise makes one, and so does chance
+in the choice of records. Both move the weights by nearly Gaussian amounts of a covariance S that
+answers alone fix, so of a shape :math:`Fw` that is null
+
+* the mean square :math:`Q=w^TAw`, with :math:`A=F^T\mathrm{diag}(p)F`, has mean
+  :math:`\mathrm{tr}AS` and variance :math:`2\,\mathrm{tr}(AS)^2`: a chi-square law of those moments
+  gives the tail beyond what came out;
+* the largest :math:`|Fw|/\sqrt{\mathrm{diag}FSF^T}` over all points has a quantile at 95 %, which
+  draws of that law give: as wide a band holds 0 everywhere at once.
+
+S takes as fixed which terms were chosen and how far each was shrunk, which moves Q and its mean
+alike. Where pairs were surveyed, those of the fit are the best of many. So the rule of Benjamini
+and Hochberg counts every candidate as a test, and one that was not fitted as not found. Columns
+and pairs are two families. No null shape is found where its tail is above 5 %.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+from dpcore.learning.models.shapes import Shape
+from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.normal import gaussian_below
+from dpcore_tables.shapes.effects import Effect, effects_of, rare_points
+
+FALSE_DISCOVERIES = 0.1
+"""Of what is found, the share that is null, at most and on average."""
+
+_EACH = 0.05
+_DRAWS = 1000
+_NOTHING = 1e-12  # of the largest standard deviation: rounding, no noise
+
+
+def shapes_of(
+    domain: Domain,
+    dictionary: Dictionary,
+    levels: Sequence[NDArray[np.float64]],
+    weights: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    errors: NDArray[np.float64],
+    unit: float,
+    candidates: int,
+) -> tuple[Shape, ...]:
+    """Every column's and pair's shape, the most important first.
+
+    Args:
+        levels: The released shares of every declared column's categories; empty for numbers.
+        weights: Shape (d, m). spread: Covariance of their noise, shape (d, d).
+        errors: Of noise and chance together, where a column says nothing.
+        unit: Of the label for each unit of a score. candidates: How many pairs were looked at.
+    """
+    effects = effects_of(domain, dictionary, levels)
+    p_values = [p_value_of(effect, weights[1:], errors[1:, 1:]) for effect in effects]
+    found = set[int]()
+    for size in (1, 2):
+        family = [place for place, effect in enumerate(effects) if len(effect.owner) == size]
+        tests = max(len(family), len(domain.columns) if size == 1 else candidates)
+        found |= {family[place] for place in discoveries([p_values[i] for i in family], tests)}
+    shapes, names = [], [*domain.columns]
+    for place, (effect, p_value) in enumerate(zip(effects, p_values, strict=True)):
+        shape = tuple(len(points) for points in effect.at)
+        values = unit * (effect.functions.T @ weights[1:])
+        noise = unit * _deviations(effect, spread[1:, 1:])
+        joint = unit * joint_band_of(effect, errors[1:, 1:], weights.shape[1])
+        frequencies, first = effect.frequencies, effect.owner[0]
+        single_output = weights.shape[1] == 1
+        shapes.append(
+            Shape(
+                columns=tuple(names[column] for column in effect.owner),
+                at=effect.at,
+                values=values[:, 0].reshape(shape) if single_output else values.reshape(*shape, -1),
+                band=2 * noise.reshape(shape),
+                joint_band=joint.reshape(shape),
+                rare=rare_points(domain, dictionary, first, effect.at[0], levels[first]),
+                importance=math.sqrt(frequencies @ (values**2).sum(axis=1)),
+                # What noise alone would make of the importance.
+                floor=math.sqrt(weights.shape[1] * (frequencies @ noise**2)),
+                p_value=p_value,
+                found=place in found,
+            )
+        )
+    return tuple(sorted(shapes, key=lambda shape: -shape.importance))
+
+
+def discoveries(
+    p_values: Sequence[float], tests: int, rate: float = FALSE_DISCOVERIES
+) -> NDArray[np.intp]:
+    """Places of those p_values that are small enough, by the rule of Benjamini and Hochberg.
+
+    Args:
+        p_values: Probabilities under the null. tests: How many there were, those left out as well.
+    """
+    order = np.argsort(p_values, kind="stable")
+    limits = rate * np.arange(1, len(order) + 1) / max(tests, 1)
+    passing = np.flatnonzero(np.array(p_values)[order] <= limits)
+    count = int(passing[-1]) + 1 if len(passing) else 0
+    return np.array([place for place in order[:count] if p_values[place] <= _EACH], dtype=np.intp)
+
+
+def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviations of an effect at its points, shape (k,)."""
+    active = np.flatnonzero(effect.functions.any(axis=1))
+    functions, block = effect.functions[active], covariance[np.ix_(active, active)]
+    squares = np.einsum("in,ij,jn->n", functions, block, functions)
+    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def p_value_of(
+    effect: Effect, weights: NDArray[np.float64], covariance: NDArray[np.float64]
+) -> float:
+    """The probability of an importance so large, where there is nothing but noise and chance."""
+    active = np.flatnonzero(effect.functions.any(axis=1))
+    functions, outputs = effect.functions[active], weights.shape[1]
+    square = float(effect.frequencies @ ((functions.T @ weights[active]) ** 2).sum(axis=1))
+    form = (functions * effect.frequencies) @ functions.T @ covariance[np.ix_(active, active)]
+    mean = outputs * float(np.trace(form))
+    # Scores of several classes add up to 0, so one of them follows from the others.
+    variance = 2 * outputs**2 / max(outputs - 1, 1) * float(np.sum(form * form.T))
+    if not (mean > 0 and variance > 0):
+        return 1.0
+    # The cube root of a chi-square is nearly normal (Wilson and Hilferty).
+    freedom = 2 * mean**2 / variance
+    bend = 2 / (9 * freedom)
+    score = ((square / mean) ** (1 / 3) - (1 - bend)) / math.sqrt(bend)
+    return float(gaussian_below([-score])[0])
+
+
+def joint_band_of(
+    effect: Effect, covariance: NDArray[np.float64], outputs: int
+) -> NDArray[np.float64]:
+    """Half the width of a band that holds 0 everywhere in 95 of 100 null shapes, shape (k,)."""
+    active = np.flatnonzero(effect.functions.any(axis=1))
+    deviations = _deviations(effect, covariance)
+    is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
+    if not is_moved.any():
+        return deviations
+    values, vectors = np.linalg.eigh(covariance[np.ix_(active, active)])
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    relative = (effect.functions[active][:, is_moved] / deviations[is_moved]).T @ root
+    # A fixed seed: the same answers give the same band.
+    generator = np.random.Generator(np.random.PCG64(0))
+    draws = generator.standard_normal((outputs, len(active), _DRAWS))
+    if outputs > 1:
+        draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
+    farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
+    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * deviations)
