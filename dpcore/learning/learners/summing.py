@@ -28,13 +28,13 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
-from dpcore.learning.learners.tallies import Tally
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
 if TYPE_CHECKING:
     from dpcore.learning.learners.clipping import IntegerRows, Integers
+    from dpcore.learning.learners.tallies import Tally
 
 
 @attrs.frozen(kw_only=True)
@@ -96,7 +96,7 @@ class SummingLearner(Learner):
         total = integers.sum(axis=0, dtype=np.int64)
         return Exact.of(total.reshape(query.shape), query.sum.unit)
 
-    def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
+    def tallies(self, query: SumQuery, public: Public) -> "tuple[Tally, ...]":
         """Public: what a server adds in place of `partial`; none where it has no words for it."""
         return ()
 

@@ -21,6 +21,8 @@ VALUES = {
     "delta": 0.01,
     "delta_p": 1e-5,
     "epsilon": 0.5,
+    "ridge": 20,
+    "order": 3,
     "eta_min": 0.1,
     "eta_max": 9,
     "rate": 0.001,

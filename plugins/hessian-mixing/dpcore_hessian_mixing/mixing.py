@@ -25,18 +25,18 @@ _ORDERS = 4000
 _WIDEST = 1e9
 
 
-def mixing_renyi(gamma: float, samples: int, order: float) -> float:
-    """The printed divergence of `samples` rows at an order in (1, gamma)."""
-    slope = order * math.log1p(-1 / gamma) - math.log1p(-order / gamma)
+def mixing_renyi(ridge: float, samples: int, order: float) -> float:
+    """The printed divergence of `samples` rows at an order in (1, ridge)."""
+    slope = order * math.log1p(-1 / ridge) - math.log1p(-order / ridge)
     return samples * slope / (2 * (order - 1))
 
 
-def replacement_renyi(gamma: float, samples: int, order: float) -> float:
-    """Of one record of length 1 in the place of an orthogonal one, over a common part of gamma.
+def replacement_renyi(ridge: float, samples: int, order: float) -> float:
+    """Of one record of length 1 in the place of an orthogonal one, over a common part of `ridge`.
 
-    Along either record one side has variance gamma + 1 and the other gamma: both directions add up.
+    Along either record one side has variance `ridge` + 1 and the other `ridge`: both add up.
     """
-    both = _of_variances(gamma + 1, gamma, order) + _of_variances(gamma, gamma + 1, order)
+    both = _of_variances(ridge + 1, ridge, order) + _of_variances(ridge, ridge + 1, order)
     return samples * both
 
 

@@ -22,6 +22,7 @@ from dpcore import (
     Learner,
     OneShot,
     Public,
+    Published,
     Query,
     Records,
     Refused,
@@ -48,6 +49,7 @@ class LeastEigenvalue(OneShot):
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("hessian_mixing.printed",)
+    publishes: ClassVar[type[Any]] = Published
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One number, whose movement is measured in l2."""
@@ -88,7 +90,8 @@ class PrintedEigenvalueBound(SensitivityBound):
     """What the published code draws, in units of what it charges; refuted.
 
     Args:
-        gamma: Of the sketch. samples: k, its rows.
+        gamma: Of the sketch, which is as noisy as records of length 1 over so large a ridge.
+        samples: k, the rows of the sketch.
     """
 
     learner: ClassVar[type[Learner]] = LeastEigenvalue

@@ -61,7 +61,7 @@ STATEMENTS = {
         labels=("one record comes or goes", "one record is replaced"),
         wrong="true where a record comes or goes; two orthogonal records are worse where one is "
         "replaced by another",
-        symbols={"k": "samples", "alpha": "order"},
+        symbols={"k": "samples", "alpha": "order", "gamma": "ridge"},
     ),
     "hessian_mixing/ridge": Statement(
         title="The ridge that makes k mixed rows private, records of length 1",

@@ -277,7 +277,7 @@ class OfValues(ByRanges):
         return np.where(mask[:, None], numbers, 0.0)
 
     def tallies(self, query: SumQuery, public: Public) -> tuple[Tally, ...]:
-        """`terms`, by group."""
+        """What `terms` says that a record adds, by group."""
         learner, inner, facts = self, query, public
         if self.by:
             learner, inner, facts = self.one_group(public), self._inner(public), inside(public)

@@ -112,7 +112,7 @@ class Variance(Averaged):
         return ByRelation(add_remove=query.sum.clip, replace_one=max(2.0, query.sum.clip))
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """As `query` says."""
+        """What a record adds to the numbers that `query` lists."""
         (position,), size = positions, query.real_size
         b = self._square(query.distance, size == 3, size > MORE)
         if size == 2:

@@ -25,6 +25,7 @@ from dpcore_random_features.min_norm import MinNorm
 
 KINDS = {
     "best_of": ScoringModel,
+    "hessian_mixing.newton": ScoringModel,
     "kernel_ridge.huber_ridge": Model,
     "kernel_ridge.ridge": Model,
     "linear.chosen_ridge": ScoringModel,

@@ -85,7 +85,9 @@ class Display:
         # One power for all pairs: choosing it pair by pair would add the noise of the choice.
         risks = [sum(pair.least_risk(power)[0] for pair in scaled) for power in _POWERS]
         power = _POWERS[int(np.argmin(risks))] if scaled else 0
-        two_way = {pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)}
+        two_way: dict[tuple[int, ...], Table] = {
+            pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)
+        }
         return cls(n=n, one_way=one_way, pairs=two_way)
 
     def labelled(self, measured: Measured) -> tuple[Table | None, ...]:

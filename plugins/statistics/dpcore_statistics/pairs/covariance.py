@@ -106,7 +106,7 @@ class Covariance(Averaged):
         return (self.column, self.other)
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
-        """As `query` says."""
+        """What a record adds to the numbers that `query` lists."""
         (x, y), b = positions, _square(query.distance)
         products = (x, b * (1 - x * x), y, b * (1 - y * y), self.cross * x * y)
         return products if query.real_size == 5 else (self.count_weight(public), *products)
