@@ -38,6 +38,7 @@ BUDGET = fitting.BUDGET
 RECORDS = 200
 NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
+    "hessian_mixing.eigenvalue": {},
     "linear.chosen_ridge": {"features": CosSin(count=4)},
     "linear.logistic": {},
     "ntk.printed": {**NTK, "eta_min": 0.1},
@@ -49,6 +50,7 @@ LEARNERS = {
     "statistics.prediction_interval": {"points": 8},
     "statistics.private_groups": {"column": "town", "mean_of": "a"},
     "statistics.private_keys": {"column": "town"},
+    "statistics.ratio": {"column": "a", "over": "b"},
 }
 MARKS = {(True, True): "yes", (True, False): "r", (False, True): "a", (False, False): ""}
 INTRODUCTION = """# Learners and mechanisms
@@ -88,7 +90,8 @@ def example(name, registry):
 
 def domain(name, adjacency, records=RECORDS):
     """The columns that the learner needs, and the number of records that the relation publishes."""
-    columns = {"a": Range(-1, 1), "b": Range(-1, 1)}
+    # What a ratio divides by is never below 0.
+    columns = {"a": Range(-1, 1), "b": Range(0 if name == "statistics.ratio" else -1, 1)}
     if name.startswith("statistics.private_"):
         columns["town"] = Texts(12)
     exact, limit = (None, records) if adjacency is ADD_REMOVE else (records, None)
