@@ -27,7 +27,6 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
-from dpcore.siblings import INSTALL
 from dpcore_training.descent import GradientDescent
 
 Parameters = Mapping[str, Any]
@@ -193,7 +192,7 @@ def require_jax() -> Any:
         import jax
         import jax.export
     except ImportError as error:
-        message = f"a JaxNetwork needs JAX: {INSTALL}, with plugins/training[jax]"
+        message = "a JaxNetwork needs JAX: pip install jax flatbuffers"
         raise ContractError(message) from error
     return jax
 
