@@ -4,21 +4,28 @@
     OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python benchmarks/training.py step
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py noise
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py sampled
 
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
 1e-5, and tests on the others. `step` needs JAX: both sides see the same batch, and processor times
-are compared. `door` rounds, draws noise and releases, with records left out.
+are compared. `door` rounds, draws noise and releases, with records left out. `noise` compares the
+error of running totals with that of independent noise at the same guarantee, where a record is in
+one step; `sampled` where records are drawn, by plans that are priced as a run would be.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
+import attrs
 import numpy as np
 
 from dpcore import (
+    ADD_REMOVE,
     REPLACE_ONE,
     Distance,
     Domain,
@@ -36,6 +43,7 @@ from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.randomness import Stream
 from dpcore.running.replay_process import HERE
+from dpcore_training.bands import best_bands, certificate
 from dpcore_training.dense import DenseNetwork
 
 TRAINED = 1438
@@ -173,9 +181,58 @@ def doors() -> None:
         print(f"{size} coordinates: {seconds:.4f} s, standard_normal {normal:.4f} s", flush=True)
 
 
+def noise() -> None:
+    """Error of running totals over that of independent noise: bands, the full root, and a tree."""
+    for steps in (100, 300, 1000):
+        shares = []
+        for count in (4, 16, 64, steps):
+            totals = certificate(best_bands(count, steps), steps)
+            shares.append(f"{count} bands {totals.error / totals.independent:.3f}")
+        least = totals.least / totals.independent
+        tree = tree_error(steps) / math.sqrt((steps + 1) / 2)
+        print(f"{steps} steps: {', '.join(shares)}, none below {least:.3f}, "
+              f"binary tree {tree:.3f}", flush=True)  # fmt: skip
+
+
+def tree_error(steps: int) -> float:
+    """The same of sums over dyadic intervals, each with its own noise, as far as they are ended."""
+    levels = steps.bit_length()
+    variances = [1.0]
+    # A node is estimated by its own noisy sum and by its two halves, weighted by their precision.
+    for _ in range(1, levels):
+        variances.append(1 / (1 + 1 / (2 * variances[-1])))
+    totals = [
+        sum(variances[level] for level in range(levels) if step >> level & 1)
+        for step in range(1, steps + 1)
+    ]
+    return math.sqrt(levels * float(np.mean(totals)))
+
+
+def sampled() -> None:
+    """Error of running totals with bands over that of DP-SGD: add/remove, delta 1e-5."""
+    for records, batch, steps in ((60_000, 256, 2344), (60_000, 256, 235), (10_000, 256, 400)):
+        for epsilon in (1.0, 2.0, 4.0, 8.0):
+            errors = {}
+            for count in (1, 2, 4, 8, 16, 32, 64):
+                if batch * count > records:
+                    continue
+                plan = price(
+                    domain=attrs.evolve(domain(1, records, 0, 1), exact=None, limit=records),
+                    adjacency=ADD_REMOVE,
+                    budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
+                    learner=DenseNetwork(steps=steps, batch=batch, bands=count),
+                )
+                bands = best_bands(count, steps) if count > 1 else (1,)
+                width = plan.schedule.asks[0].spread.std
+                errors[count] = width * certificate(bands, steps).error
+            shares = [f"{count} bands {error / errors[1]:.3f}" for count, error in errors.items()]
+            print(f"{records} records, batch {batch}, {steps} steps, epsilon {epsilon:g}: "
+                  f"{', '.join(shares[1:])}", flush=True)  # fmt: skip
+
+
 if __name__ == "__main__":
     command = sys.argv[1] if len(sys.argv) > 1 else "digits"
     if command == "digits":
         digits(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:
-        {"step": step, "door": doors}[command]()
+        {"step": step, "door": doors, "noise": noise, "sampled": sampled}[command]()
