@@ -86,7 +86,8 @@ class GradientDescent(SummingLearner, Network):
         bands: How many sums an answer weighs. Above 1 every record draws one of so many turns and
             is seen in that turn alone, and noise is correlated from step to step, so that most of
             it cancels in the weights. 1: every step's noise is its own.
-        rate: By what multiple of the mean gradient a step moves the weights.
+        rate: By what multiple of the mean gradient the first step moves the weights.
+        decay: What share of the rate is gone at the last step, in [0, 1): it falls in a line.
         momentum: What share of the last step is added to each step, in [0, 1).
         clip: C: how long a record's gradient may be.
         average: The share of the steps, the last ones, whose weights are averaged; 0 for the last
@@ -101,12 +102,13 @@ class GradientDescent(SummingLearner, Network):
     )
     bands: int = attrs.field(default=1, validator=positive_integer)
     rate: float = attrs.field(default=1.0, validator=positive)
+    decay: float = 0.0
     momentum: float = 0.0
     clip: float = attrs.field(default=1.0, validator=positive)
     average: float = 0.5
 
     def __attrs_post_init__(self) -> None:
-        for name in ("momentum", "average"):
+        for name in ("decay", "momentum", "average"):
             share = getattr(self, name)
             need(0 <= share < 1, "training", "a share in [0, 1)", name, share)
         need(
@@ -244,7 +246,8 @@ class GradientDescent(SummingLearner, Network):
         solved = state.solved.after(answer.value)
         gradient = solved.recent[0] / self.divisor(state.public.domain)
         velocity = self.momentum * state.velocity + gradient
-        weights = state.weights - self.rate * velocity
+        rate = self.rate * (1 - self.decay * state.steps / max(1, self.steps - 1))
+        weights = state.weights - rate * velocity
         steps = state.steps + 1
         total = state.total + weights if steps > self.steps - self._averaged else state.total
         return attrs.evolve(
