@@ -406,7 +406,9 @@ def test_a_rate_that_decays_falls_in_a_line():
     assert outcome.models["release"].weights == pytest.approx(weights)
 
 
-@pytest.mark.parametrize("fields", [{"decay": 1.0}, {"momentum": 1.0}, {"average": -0.1}, {"hidden": (0,)}])
+@pytest.mark.parametrize(
+    "fields", [{"decay": 1.0}, {"momentum": 1.0}, {"average": -0.1}, {"hidden": (0,)}]
+)
 def test_fields_out_of_range_are_refused(fields):
     with pytest.raises(ParameterError, match=next(iter(fields))):
         DenseNetwork(**fields)

@@ -30,9 +30,12 @@ from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import GaussianEvent
+from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.running.replay_process import HERE
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.dense import DenseNetwork
 
@@ -257,6 +260,16 @@ def test_people_share_a_turn_and_move_all_their_clips():
     plan = planned(DenseNetwork(steps=4, bands=2), domain, adjacency=domain.relation(ADD_REMOVE))
     (ask,) = plan.schedule.asks
     assert ask.sensitivity.largest == pytest.approx(3)
+
+
+def test_no_law_of_sums_is_broken():
+    case = Case(
+        learner=DenseNetwork(steps=4, bands=2, batch=10),
+        bound=SumBound(),
+        domain=limited(),
+        adjacency=ADD_REMOVE,
+    )
+    assert [verdict.law.id for verdict in sum_verdicts(case) if verdict.failed] == []
 
 
 def test_check_forecasts_the_noise_of_running_totals():
