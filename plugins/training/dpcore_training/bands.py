@@ -101,6 +101,6 @@ def _unit_response(bands: Sequence[int], steps: int) -> NDArray[np.int64]:
 
 def _excess(bands: Sequence[int], steps: int) -> int:
     """The squared error of running totals at the same guarantee, up to a common factor."""
-    response = _unit_response(bands, steps).tolist()
+    response: list[int] = _unit_response(bands, steps).tolist()
     total = sum((steps - step) * entry * entry for step, entry in enumerate(response))
     return total * sum(weight * weight for weight in bands) // (bands[0] * bands[0])

@@ -45,7 +45,9 @@ from dpcore_training.proposal import Proposer, declared
 MOST_WEIGHTS = 10**6
 MOST_NUMBERS = 25 * 10**7
 """Of all answers of a run together, which are kept and published: 2 GB."""
+MOST_BANDS = 1 << 12
 MOST_STEPS_OF_BANDS = 10**6
+"""Of a run with bands, which are searched and certified step by step."""
 
 _BLOCK = 1 << 22  # numbers of the rows that are held at a time
 _FEWEST, _MOST = 8, 256  # records of a block
@@ -111,10 +113,11 @@ class GradientDescent(SummingLearner, Network):
         for name in ("decay", "momentum", "average"):
             share = getattr(self, name)
             need(0 <= share < 1, "training", "a share in [0, 1)", name, share)
+        most = min(self.steps, MOST_BANDS) if self.steps <= MOST_STEPS_OF_BANDS else 1
         need(
-            self.bands == 1 or self.bands <= self.steps <= MOST_STEPS_OF_BANDS,
+            self.bands <= most,
             "training",
-            f"at most the {self.steps} steps, of which there may be {MOST_STEPS_OF_BANDS}",
+            f"1 to {most} at {self.steps} steps",
             "bands",
             self.bands,
         )

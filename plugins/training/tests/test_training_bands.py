@@ -176,8 +176,10 @@ def enumerated(learner, square, lengths, group):
     ]
 
 
-@pytest.mark.parametrize(("steps", "batch"), [(3, None), (2, 5)])
-@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(
+    ("steps", "batch", "count"),
+    [(3, None, 1), (2, 5, 2), *(pytest.param(3, 5, k, marks=pytest.mark.slow) for k in (1, 2))],
+)
 def test_every_enumerated_law_is_within_what_the_steps_cost(steps, batch, count):
     """Adaptive steps, two bands: a record, a replaced one, and persons of `count` records."""
     learner, square = DenseNetwork(steps=steps, batch=batch, bands=2), 40 * count**2
@@ -294,9 +296,10 @@ def test_noise_that_is_not_spherical_is_refused():
         planned(DenseNetwork(steps=9, bands=3), mechanism=Laplace())
 
 
-def test_more_bands_than_steps_are_refused():
+@pytest.mark.parametrize(("steps", "bands"), [(3, 4), (10**6, 4097), (10**6 + 1, 2)])
+def test_more_bands_than_steps_or_than_are_searched_are_refused(steps, bands):
     with pytest.raises(ParameterError, match="bands"):
-        DenseNetwork(steps=3, bands=4)
+        DenseNetwork(steps=steps, bands=bands)
 
 
 SPEC = """\
