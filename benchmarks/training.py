@@ -1,24 +1,35 @@
 """Training by exact sums: accuracy on digits, and what a step costs beside a step in floats.
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py digits [SPLITS]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py clips [SPLITS]
     OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python benchmarks/training.py step
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py noise
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py sampled
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py models [SETS]
 
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
-1e-5, and tests on the others. `step` needs JAX: both sides see the same batch, and processor times
-are compared. `door` rounds, draws noise and releases, with records left out.
+1e-5, and tests on the others; so does `clips`, with other clips and rates. `step` needs JAX: both
+sides see the same batch, and processor times are compared. `door` rounds, draws noise and releases,
+with records left out. `noise` compares the error of running totals with that of independent noise
+at the same guarantee, where a record is in one step; `sampled` where records are drawn, by plans
+that are priced as a run would be. `models` compares what one pass over 60,000 synthetic records
+learns with and without bands.
 """
 
+import math
 import sys
 import time
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 
+import attrs
 import numpy as np
 
 from dpcore import (
+    ADD_REMOVE,
     REPLACE_ONE,
     Distance,
     Domain,
@@ -36,12 +47,14 @@ from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.randomness import Stream
 from dpcore.running.replay_process import HERE
+from dpcore_training.bands import best_bands, certificate
 from dpcore_training.dense import DenseNetwork
 
 TRAINED = 1438
 NETWORKS = ((64, 32), (64, 128, 64), (784, 128))  # inputs, then hidden layers; 10 classes
 BATCH = 256
 REPEATS = 7
+PASS = 60_000
 
 
 def domain(width: int, count: int, low: float, high: float) -> Domain:
@@ -54,27 +67,43 @@ def table(rows: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def digits(splits: int) -> None:
+    """The defaults, without and with a hidden layer."""
+    for hidden in ((), (32,)):
+        for epsilon in (1.0, 3.0):
+            mean, spread = digits_accuracy(DenseNetwork(hidden=hidden), epsilon, splits)
+            print(f"hidden={hidden} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+
+
+def clips(splits: int) -> None:
+    """Other clips at steps of the same length, and rates that decay."""
+    learners = [DenseNetwork(clip=clip, rate=1 / clip) for clip in (0.5, 1.0, 2.0, 4.0)]
+    learners += [DenseNetwork(decay=0.9, rate=rate) for rate in (1.0, 1.5, 2.0)]
+    for epsilon in (1.0, 3.0):
+        for learner in learners:
+            mean, spread = digits_accuracy(learner, epsilon, splits)
+            print(f"clip={learner.clip:g} rate={learner.rate:g} decay={learner.decay:g} "
+                  f"epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)  # fmt: skip
+
+
+def digits_accuracy(learner: DenseNetwork, epsilon: float, splits: int) -> tuple[float, float]:
     """Mean and standard deviation of test accuracy over random splits."""
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
-    for hidden in ((), (32,)):
-        for epsilon in (1.0, 3.0):
-            accuracies = []
-            for split in range(splits):
-                order = np.random.default_rng(split).permutation(len(images))
-                train, test = order[:TRAINED], order[TRAINED:]
-                plan = price(
-                    domain=domain(64, TRAINED, 0, 16),
-                    adjacency=REPLACE_ONE,
-                    budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-                    learner=DenseNetwork(hidden=hidden),
-                )
-                outcome = plan.run(table(images[train], labels[train]), replaying=HERE)
-                predictions = outcome.models["release"].predict(table(images[test], labels[test]))
-                accuracies.append(float((predictions == labels[test]).mean()))
-            mean, spread = np.mean(accuracies), np.std(accuracies, ddof=1)
-            print(f"hidden={hidden} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+    accuracies = []
+    for split in range(splits):
+        order = np.random.default_rng(split).permutation(len(images))
+        train, test = order[:TRAINED], order[TRAINED:]
+        plan = price(
+            domain=domain(64, TRAINED, 0, 16),
+            adjacency=REPLACE_ONE,
+            budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
+            learner=learner,
+        )
+        outcome = plan.run(table(images[train], labels[train]), replaying=HERE)
+        predictions = outcome.models["release"].predict(table(images[test], labels[test]))
+        accuracies.append(float((predictions == labels[test]).mean()))
+    return float(np.mean(accuracies)), float(np.std(accuracies, ddof=1))
 
 
 def processor_time(work: Callable[[], object]) -> float:
@@ -173,9 +202,103 @@ def doors() -> None:
         print(f"{size} coordinates: {seconds:.4f} s, standard_normal {normal:.4f} s", flush=True)
 
 
+def noise() -> None:
+    """Error of running totals over that of independent noise: bands, the full root, and a tree."""
+    for steps in (100, 300, 1000):
+        shares = []
+        for count in (4, 16, 64, steps):
+            totals = certificate(best_bands(count, steps), steps)
+            shares.append(f"{count} bands {totals.error / totals.independent:.3f}")
+        least = totals.least / totals.independent
+        tree = tree_error(steps) / math.sqrt((steps + 1) / 2)
+        print(f"{steps} steps: {', '.join(shares)}, none below {least:.3f}, "
+              f"binary tree {tree:.3f}", flush=True)  # fmt: skip
+
+
+def tree_error(steps: int) -> float:
+    """The same of sums over dyadic intervals, each with its own noise, as far as they are ended."""
+    levels = steps.bit_length()
+    variances = [1.0]
+    # A node is estimated by its own noisy sum and by its two halves, weighted by their precision.
+    for _ in range(1, levels):
+        variances.append(1 / (1 + 1 / (2 * variances[-1])))
+    totals = [
+        sum(variances[level] for level in range(levels) if step >> level & 1)
+        for step in range(1, steps + 1)
+    ]
+    return math.sqrt(levels * float(np.mean(totals)))
+
+
+def sampled() -> None:
+    """Error of running totals with bands over that of DP-SGD: add/remove, delta 1e-5."""
+    for records, batch, steps in ((60_000, 256, 2344), (60_000, 256, 235), (10_000, 256, 400)):
+        for epsilon in (1.0, 2.0, 4.0, 8.0):
+            errors = {}
+            for count in (1, 2, 4, 8, 16, 32, 64):
+                if batch * count > records:
+                    continue
+                plan = price(
+                    domain=attrs.evolve(domain(1, records, 0, 1), exact=None, limit=records),
+                    adjacency=ADD_REMOVE,
+                    budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
+                    learner=DenseNetwork(steps=steps, batch=batch, bands=count),
+                )
+                bands = best_bands(count, steps) if count > 1 else (1,)
+                width = plan.schedule.asks[0].spread.std
+                errors[count] = width * certificate(bands, steps).error
+            shares = [f"{count} bands {error / errors[1]:.3f}" for count, error in errors.items()]
+            print(f"{records} records, batch {batch}, {steps} steps, epsilon {epsilon:g}: "
+                  f"{', '.join(shares[1:])}", flush=True)  # fmt: skip
+
+
+def synthetic(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of 64 columns, and the class of ten whose noisy score is the largest."""
+    directions = np.random.default_rng(seed).normal(size=(64, 10))
+    rng = np.random.default_rng((seed, count))
+    rows = rng.uniform(-1, 1, (count, 64))
+    return rows, (rows @ directions + rng.normal(size=(count, 10))).argmax(axis=1)
+
+
+def accuracy(seed: int, epsilon: float, learner: DenseNetwork) -> float:
+    """On 10,000 fresh records, of a model of 60,000."""
+    facts = attrs.evolve(domain(64, PASS, -1, 1), exact=None, limit=PASS)
+    budget = PrivacyBudget(epsilon=epsilon, delta=1e-5)
+    plan = price(domain=facts, adjacency=ADD_REMOVE, budget=budget, learner=learner)
+    outcome = plan.run(table(*synthetic(seed, PASS)), replaying=HERE)
+    rows, labels = synthetic(seed, PASS // 6)
+    predictions = outcome.models["release"].predict(table(rows, labels))
+    return float((predictions == labels).mean())
+
+
+def models(sets: int) -> None:
+    """One pass in batches of 256: test accuracy without bands, and with as many as help most.
+
+    Each side has the best of four rates, by two sets that are not among those that are reported.
+    """
+    for epsilon, count in ((1.0, 8), (3.0, 16)):
+        results, means = [], []
+        for bands in (1, count):
+            learners = [
+                DenseNetwork(steps=235, batch=256, bands=bands, rate=rate)
+                for rate in (2.0, 4.0, 8.0, 16.0)
+            ]
+            scores = [
+                np.mean([accuracy(seed, epsilon, learner) for seed in (1000, 1001)])
+                for learner in learners
+            ]
+            learner = learners[int(np.argmax(scores))]
+            results.append([accuracy(seed, epsilon, learner) for seed in range(sets)])
+            means.append(f"{bands} bands, rate {learner.rate:g}: {np.mean(results[-1]):.4f}")
+        gain = np.subtract(results[1], results[0])
+        error = gain.std(ddof=1) / math.sqrt(sets)
+        print(f"epsilon {epsilon:g}: {'; '.join(means)}; gain {gain.mean():.4f} +- {error:.4f}",
+              flush=True)  # fmt: skip
+
+
 if __name__ == "__main__":
     command = sys.argv[1] if len(sys.argv) > 1 else "digits"
-    if command == "digits":
-        digits(int(sys.argv[2]) if len(sys.argv) > 2 else 12)
+    repeated = {"digits": digits, "clips": clips, "models": models}
+    if command in repeated:
+        repeated[command](int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:
-        {"step": step, "door": doors}[command]()
+        {"step": step, "door": doors, "noise": noise, "sampled": sampled}[command]()

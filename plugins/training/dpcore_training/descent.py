@@ -2,15 +2,17 @@ r"""Gradient steps on sums of clipped gradients, of any differentiable model.
 
 A step asks for the exact sum of the records' gradients at the present weights, each clipped to C,
 and moves the weights along the noisy answer over a public divisor: the declared number of records,
-or of a batch. What one record moves a sum by is in the core's bound, whatever the model is and
-whatever computed the gradients: they are handed over as integers, whose length the core checks.
+or of a batch. With bands an answer weighs the last sums too, and the step is along what everyone
+solves for (`dpcore.learning.banded`; theorem T16, with L the clip). What one record moves a sum by
+is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
+over as integers, whose length the core checks.
 
 Everything after an answer is additions and products, number by number in doubles, so that the
 weights are the same bits wherever a run is replayed.
 """
 
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
 import attrs
@@ -19,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Answer,
+    Cyclic,
     Distance,
     Poisson,
     Public,
@@ -31,14 +34,20 @@ from dpcore.checks import positive, positive_integer
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, UnknownCountError, need
+from dpcore.interval import NoiseLaw
+from dpcore.learning.banded import Solved
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
+from dpcore_training.bands import best_bands, certificate
 from dpcore_training.model import Network, NetworkModel
 from dpcore_training.proposal import Proposer, declared
 
 MOST_WEIGHTS = 10**6
 MOST_NUMBERS = 25 * 10**7
 """Of all answers of a run together, which are kept and published: 2 GB."""
+MOST_BANDS = 1 << 12
+MOST_STEPS_OF_BANDS = 10**6
+"""Of a run with bands, which are searched and certified step by step."""
 
 _BLOCK = 1 << 22  # numbers of the rows that are held at a time
 _FEWEST, _MOST = 8, 256  # records of a block
@@ -56,6 +65,7 @@ class State:
     query: SumQuery
     weights: NDArray[np.float64]
     velocity: NDArray[np.float64]
+    solved: Solved
     total: NDArray[np.float64]
     steps: int = 0
 
@@ -74,8 +84,12 @@ class GradientDescent(SummingLearner, Network):
     Args:
         steps: How many noisy sums are released.
         batch: How many records a step sees on average: each is drawn with probability
-            `batch` / records, by coins of its own. All of them if None.
-        rate: By what multiple of the mean gradient a step moves the weights.
+            `batch` / records, by coins of its own. All of them if None; with bands, all of a turn.
+        bands: How many sums an answer weighs. Above 1 every record draws one of so many turns and
+            is seen in that turn alone, and noise is correlated from step to step, so that most of
+            it cancels in the weights. 1: every step's noise is its own.
+        rate: By what multiple of the mean gradient the first step moves the weights.
+        decay: What share of the rate is gone at the last step, in [0, 1): it falls in a line.
         momentum: What share of the last step is added to each step, in [0, 1).
         clip: C: how long a record's gradient may be.
         average: The share of the steps, the last ones, whose weights are averaged; 0 for the last
@@ -88,15 +102,25 @@ class GradientDescent(SummingLearner, Network):
     batch: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )
+    bands: int = attrs.field(default=1, validator=positive_integer)
     rate: float = attrs.field(default=1.0, validator=positive)
+    decay: float = 0.0
     momentum: float = 0.0
     clip: float = attrs.field(default=1.0, validator=positive)
     average: float = 0.5
 
     def __attrs_post_init__(self) -> None:
-        for name in ("momentum", "average"):
+        for name in ("decay", "momentum", "average"):
             share = getattr(self, name)
             need(0 <= share < 1, "training", "a share in [0, 1)", name, share)
+        most = min(self.steps, MOST_BANDS) if self.steps <= MOST_STEPS_OF_BANDS else 1
+        need(
+            self.bands <= most,
+            "training",
+            f"1 to {most} at {self.steps} steps",
+            "bands",
+            self.bands,
+        )
 
     @abstractmethod
     def initial(self, stream: Stream, domain: Domain) -> NDArray[np.float64]:
@@ -118,19 +142,26 @@ class GradientDescent(SummingLearner, Network):
 
         Raises:
             UnknownCountError: there is neither.
-            ParameterError: a batch has more than all records.
+            ParameterError: a batch has more than all records of a turn.
         """
         message = "training divides by a public number of records: declare one, or at_most"
         need(domain.at_most is not None, UnknownCountError, message)
         records = domain.at_most or 0
         need(
-            self.batch is None or self.batch <= records,
+            self.batch is None or self.batch <= records // self.bands,
             "training",
-            f"at most the {records} records",
+            f"at most the {records // self.bands} records{'' if self.bands == 1 else ' of a turn'}",
             "batch",
             self.batch,
         )
-        return records if self.batch is None else self.batch
+        return records / self.bands if self.batch is None else self.batch
+
+    def _sampling(self, domain: Domain) -> Poisson | Cyclic | None:
+        """Which records a step sees: each at most once while its sum is still weighed."""
+        share = self.divisor(domain) * self.bands / (domain.at_most or 1)
+        if self.bands > 1:
+            return Cyclic(groups=self.bands, probability=min(1.0, share))
+        return None if self.batch is None else Poisson(probability=share)
 
     def queries(self, public: Public) -> tuple[SumQuery, ...]:
         """The sum of gradients, once a step.
@@ -140,28 +171,46 @@ class GradientDescent(SummingLearner, Network):
             UnknownCountError: no number of records is public.
         """
         domain = public.domain
-        size, divisor = self.size(domain), self.divisor(domain)
+        size, sampling = self.size(domain), self._sampling(domain)
         for name, number, most in (
             ("weights", size, MOST_WEIGHTS),
             ("steps times weights", size * self.steps, MOST_NUMBERS),
         ):
             if not 1 <= number <= most:
                 raise ParameterError("training", f"1 to {most}", name, number)
-        probability = divisor / (domain.at_most or 1)
         query = SumQuery(
             name="gradient",
             shape=(size,),
             distance=Distance.L2,
             at_most=self.steps,
-            sampling=None if self.batch is None else Poisson(probability=probability),
+            sampling=sampling,
             sum=declared(self.clip),
+            bands=None if self.bands == 1 else self._strategy,  # type: ignore[arg-type]
         )
         return (query,)
+
+    @property
+    def _strategy(self) -> tuple[int, ...]:
+        return (1,) if self.bands == 1 else best_bands(self.bands, self.steps)
+
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+        """With bands, how much noise running totals of gradients carry, in clips, and how little
+        they could."""
+        law = spreads.get("gradient")
+        if self.bands == 1 or law is None:
+            return ()
+        noise, totals = law.std / self.clip, certificate(self._strategy, self.steps)
+        return (
+            f"Running totals of gradients carry noise of {noise * totals.error:.4g} clips in each "
+            f"weight, at most (root mean square over {self.steps} steps); no strategy with "
+            f"columns as long comes below {noise * totals.least:.4g}, and independent noise in the "
+            f"same turns carries {noise * totals.independent:.4g}.",
+        )
 
     def resources(self, domain: Domain) -> tuple[int, int]:
         """A block of gradients as doubles and integers, and all answers; products of a run."""
         size, records = self.size(domain), int(self.batch or domain.at_most or 0)
-        memory = 24 * size * _rows_of_block(size) + 16 * size * self.steps
+        memory = size * (24 * _rows_of_block(size) + 16 * self.steps + 8 * self.bands)
         return memory, 8 * size * records * self.steps
 
     def start(self, public: Public) -> State:
@@ -179,7 +228,14 @@ class GradientDescent(SummingLearner, Network):
             if isinstance(item, NetworkModel) and item.weights.shape == query.shape:
                 weights = item.weights
         zeros = np.zeros(query.shape)
-        return State(public=public, query=query, weights=weights, velocity=zeros, total=zeros)
+        return State(
+            public=public,
+            query=query,
+            weights=weights,
+            velocity=zeros,
+            solved=Solved(self._strategy),
+            total=zeros,
+        )
 
     def ask(self, state: State) -> SumQuery | None:
         """The sum of gradients at the present weights."""
@@ -190,12 +246,16 @@ class GradientDescent(SummingLearner, Network):
     def update(self, state: State, answer: Answer) -> State:
         """A step along the answer over the public divisor."""
         # Products and sums by number alone: the same bits on every machine.
-        gradient = answer.value / self.divisor(state.public.domain)
+        solved = state.solved.after(answer.value)
+        gradient = solved.recent[0] / self.divisor(state.public.domain)
         velocity = self.momentum * state.velocity + gradient
-        weights = state.weights - self.rate * velocity
+        rate = self.rate * (1 - self.decay * state.steps / max(1, self.steps - 1))
+        weights = state.weights - rate * velocity
         steps = state.steps + 1
         total = state.total + weights if steps > self.steps - self._averaged else state.total
-        return attrs.evolve(state, weights=weights, velocity=velocity, total=total, steps=steps)
+        return attrs.evolve(
+            state, weights=weights, velocity=velocity, solved=solved, total=total, steps=steps
+        )
 
     @property
     def _averaged(self) -> int:

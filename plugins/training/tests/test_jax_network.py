@@ -130,8 +130,9 @@ def rows_of(learner, records, domain):
     return learner.contributions(ask, records, public).integers
 
 
-def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch):
-    learner, data = Tanh(steps=30, rate=4.0), table(count=400)
+@pytest.mark.parametrize("bands", [1, 2])
+def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch, bands):
+    learner, data = Tanh(steps=30, rate=4.0, bands=bands), table(count=400)
     plan = planned(learner, facts(exact=400))
     outcome = plan.run(data, replaying=HERE)
     model = outcome.models["release"]

@@ -397,7 +397,18 @@ def test_what_cannot_be_trained_is_refused_when_it_is_priced(learner, options, e
         planned(learner, facts(3, **options), adjacency=adjacency)
 
 
-@pytest.mark.parametrize("fields", [{"momentum": 1.0}, {"average": -0.1}, {"hidden": (0,)}])
+def test_a_rate_that_decays_falls_in_a_line():
+    learner = DenseNetwork(steps=4, rate=2.0, decay=0.75, average=0.0)
+    outcome = planned(learner, facts(3)).run(table(3), replaying=HERE)
+    weights = np.zeros(12)
+    for answer, rate in zip(outcome.answers["release"], (2.0, 1.5, 1.0, 0.5), strict=True):
+        weights = weights - rate * answer.value / RECORDS
+    assert outcome.models["release"].weights == pytest.approx(weights)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"decay": 1.0}, {"momentum": 1.0}, {"average": -0.1}, {"hidden": (0,)}]
+)
 def test_fields_out_of_range_are_refused(fields):
     with pytest.raises(ParameterError, match=next(iter(fields))):
         DenseNetwork(**fields)
