@@ -13,7 +13,7 @@ A row counts as written once the server says that its transaction is committed, 
 that it has confirmed, so nothing is written to it. If the connection ends before the answer comes,
 nobody knows whether the row is there: the run ends, and its charge may stay spent.
 
-Messages of the driver may show an address, so they go nowhere: only an SQLSTATE is told.
+Messages of the driver may show an address, so errors tell nothing of it but an SQLSTATE.
 """
 
 from __future__ import annotations
