@@ -330,6 +330,7 @@ class PostgresqlJournal(Journal):
             "40001": "another process came between, and nothing was written: run again",
             "23505": "another process came between, and nothing was written: run again",
             "25006": "this server takes no writes: name the primary",
+            "0A000": "this server takes no writes: name the primary",
             "53100": "its disk is full; make room and run again",
         }
         unknown = "the server does not answer, or has stopped; what was reserved may stay spent"

@@ -308,9 +308,9 @@ def quoted(text):
 
 def test_flipped_bits_are_found(place, server):
     ledger = Ledger.create(place, **BUDGET)
-    for _ in range(4):
+    for _ in range(2):
         ledger.reserve(ONE)
-    assert flip_bits(server, ledger, 8, seed=1) == 8
+    assert flip_bits(server, ledger, 4, seed=1) == 4
     assert ledger.faults() == []
     server.execute(f"ALTER TABLE {TABLE} DISABLE TRIGGER no_change")
     assert ledger.faults() == ["the guard no_change against changes is gone"]
