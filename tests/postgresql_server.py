@@ -55,7 +55,7 @@ class TcpServer:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             self.port = free.getsockname()[1]
-        self.process = None
+        self.process, self.handles = None, {}
 
     def address(self, role="owner"):
         """Where a role connects."""
@@ -81,20 +81,29 @@ class TcpServer:
 
     def execute(self, *statements, role="owner"):
         """A role's statements, one by one; the rows of the last."""
-        with self.connected(role) as handle:
-            for statement in statements:
-                with handle.cursor() as cursor:
-                    cursor.execute(statement)
-                    rows = cursor.fetchall() if cursor.description else []
+        # Connecting is most of the cost: each role's connection is kept.
+        handle = self.handles.get(role) or self.handles.setdefault(role, self.connected(role))
+        for statement in statements:
+            with handle.cursor() as cursor:
+                cursor.execute(statement)
+                rows = cursor.fetchall() if cursor.description else []
         return rows
+
+    def disconnect(self):
+        """End the connections that are kept."""
+        while self.handles:
+            with contextlib.suppress(Exception):
+                self.handles.popitem()[1].close()
 
     def kill(self):
         """Kill its first process; the others end when they notice."""
+        self.disconnect()
         self.process.send_signal(signal.SIGKILL)
         self.process.wait(timeout=60)
 
     def stop(self):
         """End it and remove its data."""
+        self.disconnect()
         if self.process is not None and self.process.poll() is None:
             self.process.send_signal(signal.SIGINT)
             self.process.wait(timeout=60)

@@ -55,8 +55,8 @@ def test_a_budget_on_a_server_is_that_of_a_file(tmp_path, place):
     local = Ledger.create(tmp_path / "study.ledger", **BUDGET)
     remote = Ledger.create(place, **BUDGET)
     assert (remote.name, remote.total) == (local.name, local.total)
-    large = Charge.of(GaussianEvent(mu=0.13, adjacency=REPLACE_ONE))
-    for number in range(6):
+    large = Charge.of(GaussianEvent(mu=0.18, adjacency=REPLACE_ONE))
+    for number in range(3):
         outcomes = []
         for ledger in (local, remote):
             try:
@@ -65,7 +65,7 @@ def test_a_budget_on_a_server_is_that_of_a_file(tmp_path, place):
                 outcomes.append(str(error))
         assert outcomes[0] == outcomes[1]
     kinds = [row.kind for row in remote.iterate_rows()]
-    assert kinds == [CREATED, *[RESERVED] * 4, *[REFUSED] * 2]
+    assert kinds == [CREATED, *[RESERVED] * 2, REFUSED]
     told = ("time", "id")
     plain = [
         [(r.number, r.kind, {k: v for k, v in r.body.items() if k not in told}) for r in rows]
@@ -73,13 +73,13 @@ def test_a_budget_on_a_server_is_that_of_a_file(tmp_path, place):
     ]
     assert plain[0] == plain[1]
     assert Ledger.open(place) == remote
-    assert remote.verified().rows == 7
+    assert remote.verified().rows == 4
 
 
 def test_rows_go_from_a_server_to_a_file_and_back_unchanged(tmp_path, place, server):
     """The chain is of the rows alone: where they lie is no part of it."""
     remote = Ledger.create(place, **BUDGET)
-    for number in range(3):
+    for number in range(2):
         remote.spend(ONE, f"{number}: 'quoted', ?, $1, \\, \u00e9")
     Ledger.create(tmp_path / "study.ledger", **BUDGET)
     (tmp_path / ".study.ledger.seen").unlink()
@@ -220,6 +220,7 @@ def wait_for(server, setting, value):
     pytest.fail(f"{setting} is not {value}")
 
 
+@pytest.mark.slow
 def test_a_role_cannot_make_its_commits_careless(place, server):
     """What a role or a database sets for its sessions, a ledger's session sets again."""
     server.execute("ALTER ROLE owner SET synchronous_commit = off")
@@ -237,7 +238,7 @@ def test_a_role_cannot_make_its_commits_careless(place, server):
 def test_an_older_copy_or_another_ledger_in_its_place_is_noticed(place, server):
     ledger = Ledger.create(place, **BUDGET)
     for _ in range(3):
-        ledger.spend(ONE)
+        ledger.note("a look")
     server.execute(OFF, f"CREATE TABLE backup AS TABLE {TABLE}")
     server.execute(f"DELETE FROM {TABLE} WHERE number = 4", ON)
     for use in (ledger.left, lambda: ledger.spend(ONE), lambda: Ledger.open(place)):
@@ -254,6 +255,7 @@ def test_an_older_copy_or_another_ledger_in_its_place_is_noticed(place, server):
         ledger.spend(ONE)
 
 
+@pytest.mark.slow
 def test_a_ledger_under_another_name_is_no_second_budget(place, server):
     Ledger.create(place, **BUDGET)
     server.execute('CREATE SCHEMA "dpcore_people"')
@@ -306,11 +308,10 @@ def quoted(text):
     return "'" + text.replace("'", "''") + "'"
 
 
-def test_flipped_bits_are_found(place, server):
+def test_a_flipped_bit_and_a_guard_that_is_gone_are_found(place, server):
     ledger = Ledger.create(place, **BUDGET)
-    for _ in range(2):
-        ledger.reserve(ONE)
-    assert flip_bits(server, ledger, 4, seed=1) == 4
+    ledger.reserve(ONE)
+    assert flip_bits(server, ledger, 1, seed=1) == 1
     assert ledger.faults() == []
     server.execute(f"ALTER TABLE {TABLE} DISABLE TRIGGER no_change")
     assert ledger.faults() == ["the guard no_change against changes is gone"]
@@ -360,6 +361,7 @@ def test_a_spec_names_the_ledger_and_its_place(tmp_path, place):
         ledger_of(load_spec(path), ledger)
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_the_place_with_the_name(place):
     def command(*words):
         return CliRunner().invoke(app, ["ledger", *words])
