@@ -30,7 +30,7 @@ ledger = NamedCommands(
     "ledger", help="Create, look at and check ledgers: budgets that several runs share."
 )
 
-name_argument = argument("name", "The ledger's name, or the path of its file.")
+name_argument = argument("name", "The ledger's name, the path of its file, or NAME@postgresql.")
 
 
 @ledger.command()

@@ -23,11 +23,10 @@ from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError, relation_of
 from dpcore.guarantee import Guarantee, Recorded, Status
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, taken
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, ledger_sheet, taken
 from dpcore.ledger.gaussian_cover import covered, settled
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
-from dpcore.ledger.locations import path_of, unknown
-from dpcore.ledger.notebook_views import ledger_sheet
+from dpcore.ledger.locations import journal_at, unknown
 from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.ledger.total import Notion, Spent, Total
@@ -47,12 +46,12 @@ def _now() -> str:
 
 @attrs.frozen(kw_only=True)
 class Ledger(Shown):
-    """A budget on disk. Any number of processes may spend it at once.
+    """A budget that outlives its runs. Any number of processes may spend it at once.
 
     Args:
         name: As it was created.
         total: What everything together may cost.
-        journal: Its file.
+        journal: Its rows, in a file or on a server.
         origin: Digest of its first row, by which a file put in its place is noticed.
         events: Names the events that it stores.
     """
@@ -77,10 +76,10 @@ class Ledger(Shown):
         shared: bool = False,
         registry: Registry | None = None,
     ) -> "Ledger":
-        """A new ledger, by name among the user's or at a path.
+        """A new ledger, by name among the user's, at a path, or on a server.
 
         Args:
-            place: A name, or the path of a new file.
+            place: A name, the path of a new file, or NAME@postgresql.
             epsilon, delta, adjacency: What everything together may cost, for ever.
             notion: How costs add up, as in `Total`; by default `gaussian`, and `basic` where delta
                 is 0.
@@ -112,9 +111,9 @@ class Ledger(Shown):
             tilted=tilted,
             **{name: value for name, value in options.items() if value is not None},
         )
-        path = path_of(place)
+        name, journal = journal_at(place)
         body = {
-            "name": path.stem,
+            "name": name,
             # Two ledgers of one name, budget and second still differ in their first row.
             "id": secrets.token_hex(16),
             "time": _now(),
@@ -122,13 +121,15 @@ class Ledger(Shown):
             **total.written(),
         }
         # The first row fixes the budget: no later row can change what is promised.
-        journal, first = Journal.create(path, CREATED, body, shared=shared)
-        name, origin, events = path.stem, first.digest, catalogue_of(registry)
-        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
+        first = journal.create(CREATED, body, shared=shared)
+        return cls(
+            name=name, total=total, journal=journal, origin=first.digest,
+            events=catalogue_of(registry),
+        )  # fmt: skip
 
     @classmethod
     def open(cls, place: str | Path, registry: Registry | None = None) -> "Ledger":
-        """An existing ledger, by name or path. What is spent is known without anybody's plugin.
+        """An existing ledger, by name, path or NAME@postgresql. No event's plugin is needed.
 
         Args:
             registry: As in `create`.
@@ -137,24 +138,30 @@ class Ledger(Shown):
             UnknownLedgerError: there is none.
             LedgerError: the file is no ledger, damaged, of a newer version, or a copy of another.
         """
-        path = path_of(place)
-        journal = Journal(path)
+        name, journal = journal_at(place)
         if not journal.exists():
             raise unknown(place)
         with journal.reading() as transaction:
             first = next(transaction.rows(), None)
         # The promise is read from the first row alone, and its digest is checked before.
         if first is None or not first.stands_first:
-            raise LedgerError(f"{path}: the ledger's first row is missing or was changed")
-        name, total = _opening(path, first)
+            raise LedgerError(f"{journal.path}: the ledger's first row is missing or was changed")
+        try:
+            first_name, total = str(first.body["name"]), Total.read(first.body)
+        except (KeyError, TypeError, EventTextError, DpcoreError) as error:
+            raise LedgerError(
+                f"{journal.path}: the ledger's first row is damaged: {error}"
+            ) from None
         need(
-            name == path.stem,
+            first_name == name,
             LedgerError,
-            f"{path}: this file was created as {name!r}; a copy would be a second budget for "
-            f"the same records",
+            f"{journal.path}: this file was created as {first_name!r}; a copy would be a second "
+            f"budget for the same records",
         )
-        origin, events = first.digest, catalogue_of(registry)
-        return cls(name=name, total=total, journal=journal, origin=origin, events=events)
+        return cls(
+            name=name, total=total, journal=journal, origin=first.digest,
+            events=catalogue_of(registry),
+        )  # fmt: skip
 
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
@@ -428,11 +435,3 @@ class Reservation(SingleUse):
 def _committed_guarantee(transaction: Transaction, digest: str) -> dict[str, Any] | None:
     rows = transaction.of_kind(COMMITTED, digest)
     return next((row.body["guarantee"] for row in rows if row.body["reservation"] == digest), None)
-
-
-def _opening(path: Path, first: Row) -> tuple[str, Total]:
-    """Name and total of a ledger, from its first row."""
-    try:
-        return str(first.body["name"]), Total.read(first.body)
-    except (KeyError, TypeError, EventTextError, DpcoreError) as error:
-        raise LedgerError(f"{path}: the ledger's first row is damaged: {error}") from None

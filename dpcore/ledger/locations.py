@@ -1,12 +1,16 @@
-"""Places: where a ledger's file is, by name among the user's own or by path."""
+"""Places: where a ledger is, by name among the user's own, by path, or on a server."""
 
 import re
 from pathlib import Path
 
 from dpcore.errors import SpecError, near, need
+from dpcore.ledger.file_journal import FileJournal
+from dpcore.ledger.journal import Journal
+from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
+from dpcore.siblings import sibling
 
-SUFFIX = ".ledger"
+SUFFIX, SERVER = ".ledger", "postgresql"
 # No dot and no slash: a name cannot leave the folder or hide in it.
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -51,6 +55,24 @@ def path_of(place: str | Path) -> Path:
         place,
     )
     return ledgers_folder() / f"{place}{SUFFIX}"
+
+
+def journal_at(place: str | Path) -> tuple[str, Journal]:
+    """A ledger's name, and where its rows are: by its name, its file's path, or NAME@postgresql.
+
+    Raises:
+        ParameterError: a string is no name, or ledgers are not kept at such a place.
+        RegistryError: the plugin that keeps them there is not installed, or disabled.
+    """
+    name, _, server = place.partition("@") if isinstance(place, str) else ("", "", "")
+    if not server:
+        path = path_of(place)
+        return path.stem, FileJournal(path)
+    need(server == SERVER, "a ledger", f"NAME@{SERVER} where it is in no file", "place", place)
+    # Through the registry's gate: a plugin that the user disabled keeps no budget.
+    Registry.default().load("engines")
+    module = sibling("engines", "postgresql_journal", "a ledger on PostgreSQL")
+    return path_of(name).stem, module.PostgresqlJournal(name)
 
 
 def unknown(place: str | Path) -> UnknownLedgerError:

@@ -394,12 +394,10 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
         if given is None:
             return Ledger.open(place, spec.registry)
         # A path names a file and a name one of the user's ledgers: both must be this very ledger.
-        same = (
-            given.journal.path.resolve() == place.resolve()
-            if isinstance(place, Path)
-            else given.name == place
-        )
-        need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {given.name!r}")
+        path = given.journal.path
+        name = given.name if isinstance(path, Path) else path
+        same = Path(path).resolve() == place.resolve() if isinstance(place, Path) else name == place
+        need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {name!r}")
     return given
 
 

@@ -270,6 +270,21 @@ class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
     budget: Literal["divided", "each"]
 
 
+class ServerLedger(Struct, frozen=True, forbid_unknown_fields=True):
+    """`{name: NAME, place: PLACE}`: a ledger on a server; the operator has its address.
+
+    Args:
+        name: As it was created, and as the operator's connection to the server is called.
+        place: What keeps it.
+    """
+
+    name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)]
+    place: Literal["postgresql"]
+
+    def __str__(self) -> str:
+        return f"{self.name}@{self.place}"
+
+
 class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     """A whole spec.
 
@@ -289,8 +304,8 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         sweep: A release for every combination of listed values.
         premises: What the operator takes for granted besides; it stands in the guarantee.
-        ledger: Name of the budget that this and other runs on the same records share, or the path
-            of its file, which ends in `.ledger`.
+        ledger: Name of the budget that this and other runs on the same records share, the path of
+            its file, which ends in `.ledger`, or its name and a place on a server.
     """
 
     dpcore: Literal[1]
@@ -307,7 +322,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     accept_assumptions: list[Text] = []
     sweep: SweepText | None = None
     premises: list[Premise] = []
-    ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | None = None
+    ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | ServerLedger | None = None
 
 
 def spec_schema() -> tuple[dict[str, Any], dict[str, Any]]:

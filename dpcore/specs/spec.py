@@ -46,7 +46,7 @@ class Spec:
         path: Of its file; None for one rebuilt from a lock.
         metrics: What the operator wants to see of the hold-out without paying, by name.
         groups: By which groups; None for none.
-        ledger: Name of the ledger that every run is charged to, if any.
+        ledger: Place of the ledger that every run is charged to, if any.
         registry: Where every component was found.
     """
 
@@ -180,6 +180,6 @@ def _with_components(
         csv=declaration.text.data.csv,
         metrics=looks.metrics if request.look is None else {},
         groups=looks.groups,
-        ledger=declaration.text.ledger,
+        ledger=None if declaration.text.ledger is None else str(declaration.text.ledger),
         registry=registry,
     )

@@ -34,7 +34,7 @@ from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseErr
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.events.randomized_response import ApproximateEvent
-from dpcore.ledger import journal
+from dpcore.ledger import file_journal
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
@@ -440,7 +440,7 @@ def test_a_torn_file_is_refused(ledger):
 def test_a_newer_version_is_refused_and_an_older_one_brought_up_to_date(ledger, monkeypatch):
     ledger.reserve(charge())
     step = ("CREATE TABLE later (x)",)
-    monkeypatch.setattr(journal, "STEPS", (*journal.STEPS, step))
+    monkeypatch.setattr(file_journal, "STEPS", (*file_journal.STEPS, step))
     assert Ledger.open("people").left() == ledger.left()
     assert ledger.faults() == []
     monkeypatch.undo()

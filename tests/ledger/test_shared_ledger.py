@@ -184,6 +184,6 @@ def test_network_file_systems_are_known_by_the_longest_mount(tmp_path):
 
 
 def test_a_ledger_on_a_network_file_system_is_refused(folder, monkeypatch):
-    monkeypatch.setattr("dpcore.ledger.journal.remote", lambda path: "nfs4")
+    monkeypatch.setattr("dpcore.ledger.file_journal.remote", lambda path: "nfs4")
     with pytest.raises(LedgerError, match="network file system"):
         made(folder)

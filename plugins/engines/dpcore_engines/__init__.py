@@ -1,4 +1,4 @@
-"""Engines that hold records elsewhere, and add exact sums there. Dask is an extra of its own."""
+"""Engines that hold records elsewhere, and add exact sums there; ledgers on PostgreSQL."""
 
 from collections.abc import Mapping
 
