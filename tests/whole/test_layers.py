@@ -96,6 +96,7 @@ BUDGETS = {
     # 230 for pictures that the plugin writes itself, 110 for a picture of every table, 270 for
     # exports and deployment records; what lists of events cost was the core's
     "report": 1_600,
+    "shifted-interpolation": 125,
     "sgd": 970,  # gradient steps with correlated noise
     "statistics": 5_650,  # 125 for covariance; running totals; metrics beside means; 340 for
     # statistics by group, counts of persons, and the values that a bound clips; 285 for quantiles
