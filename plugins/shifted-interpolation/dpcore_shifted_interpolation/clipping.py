@@ -49,5 +49,5 @@ def softmax_expansion(
     if norm * length > clip:
         unit = gradient / norm
         slope = clip / (norm * length) * (slope - np.outer(unit, unit @ slope))
-    step = (1 - rate * regularization) * np.eye(int(classes)) - rate * slope
-    return float(np.linalg.norm(step, 2))
+    shrunk = (1 - rate * regularization) * np.eye(int(classes))
+    return float(np.linalg.norm(shrunk - rate * slope, 2))

@@ -44,8 +44,8 @@ def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: in
     # An audit that was made here comes before a recorded one.
     if any(cell.audited is not None for cell in cells):
         console.print(
-            f"Loses: at least so much. An audit changed {audit} labels of the first split, one at a "
-            "time, with the same coins; what the noise does not hide of it is a closed form, "
+            f"Loses: at least so much. An audit changed {audit} labels of the first split, one at "
+            "a time, with the same coins; what the noise does not hide of it is a closed form, "
             "rounded down. A recorded audit stands where it shows more.",
         )
     elif any(cell.loses is not None for cell in cells):
