@@ -64,14 +64,14 @@ def _proposition_4_printed(
     norm: float,
 ) -> float:
     sample = 8 * math.sqrt(2 * math.pi) * label_bound**2 / math.sqrt(records)
-    constant = kappa ** (4 * smoothness - 2) + kappa ** (4 * smoothness - 4) + 2
-    return sample + regularization ** min(2 * smoothness, 1) * constant * norm**2
+    constant = math.pow(kappa, 4 * smoothness - 2) + math.pow(kappa, 4 * smoothness - 4) + 2
+    return sample + math.pow(regularization, min(2 * smoothness, 1)) * constant * norm**2
 
 
 def _proposition_4(kappa: float, regularization: float, smoothness: float, norm: float) -> float:
     # The sample error has mean 0; of an eigenvalue x the rest is lam x^(2r)/(x + lam).
-    rate = regularization ** min(2 * smoothness, 1)
-    return rate * kappa ** max(4 * smoothness - 2, 0) * norm**2
+    rate = math.pow(regularization, min(2 * smoothness, 1))
+    return rate * math.pow(kappa, max(4 * smoothness - 2, 0)) * norm**2
 
 
 STATEMENTS = {

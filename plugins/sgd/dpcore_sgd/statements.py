@@ -100,7 +100,7 @@ def _lemma_3_4_printed(rate: float, b: float) -> float:
 
 
 def _lemma_3_4(rate: float, b: float, a: float) -> float:
-    return (b / (math.e * a * rate)) ** b
+    return math.pow(b / (math.e * a * rate), b)
 
 
 def _lemma_3_5_printed(features: int, t: float) -> float:
@@ -112,11 +112,12 @@ def _lemma_3_5(features: int, t: float) -> float:
 
 
 def _proposition_4_6_printed(r: float, regularization: float, norm: float) -> float:
-    return norm**2 * regularization ** (2 * r)
+    return norm**2 * math.pow(regularization, 2 * r)
 
 
 def _proposition_4_6(r: float, regularization: float, norm: float) -> float:
-    return _proposition_4_6_printed(r, regularization, norm) * (r**r * (1 - r) ** (1 - r)) ** 2
+    constant = math.pow(r, r) * math.pow(1 - r, 1 - r)
+    return _proposition_4_6_printed(r, regularization, norm) * constant**2
 
 
 STATEMENTS = {

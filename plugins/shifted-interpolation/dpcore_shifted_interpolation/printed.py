@@ -13,7 +13,7 @@ def geometric_square(contraction: float, steps: float) -> float:
     """(1 - c^t)/(1 + c^t) (1 + c)/(1 - c), the square that `steps` equal steps cost; t at c = 1."""
     if contraction == 1:
         return steps
-    late = contraction**steps
+    late = math.pow(contraction, steps)
     return (1 - late) / (1 + late) * (1 + contraction) / (1 - contraction)
 
 
