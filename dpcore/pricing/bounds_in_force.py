@@ -88,7 +88,10 @@ class Bounds:
                     learner, release=release, bound=definite_bound, asks=asks, mu=mu, part=part
                 )
             refusals.append(f"{name}: {outcome.reason}")
-        reasons = "; ".join(refusals) or "it names none"
+        reasons = (
+            "; ".join(refusals)
+            or "it names none: choose among the bounds of its plugin, under bound"
+        )
         raise NoClaimError(
             f"no bound of {type(learner).__name__} gives a claim: {reasons}", location
         )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import UNFRAMED
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
-from dpcore.engines.base import Engine, Workload
+from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Status
@@ -214,12 +214,9 @@ class Plan(Shown):
         )
         engine.ready()
         if records is not None:
-            engine.accept(lambda: self._workload(records()))
+            from dpcore.running.workload import workload_of
 
-    def _workload(self, records: Table | Source) -> Workload:
-        from dpcore.running.workload import workload_of  # for engines that add elsewhere alone
-
-        return workload_of(self.schedule, records, self.coins)
+            engine.accept(lambda: workload_of(self.schedule, records(), self.coins))
 
     def _release_records(
         self,

@@ -7,7 +7,8 @@ r"""Whether what is found is what the paper shows, and what an independent study
   Where an independent study has a standard deviation too, s is pooled from both.
 * The independent study is within if Student's test with the pooled variance does not tell its mean
   from ours at 1 % for the whole item: at 1 %/K for each of the item's K cells (Bonferroni). Both
-  repeat one experiment, so that equal variances are part of what is tested.
+  repeat one experiment, so that equal variances are part of what is tested. A study's number that
+  is exact at each split, and has no standard deviation, counts as one more split at that level.
 """
 
 from __future__ import annotations
@@ -88,8 +89,12 @@ def difference(sd: float, repeats: int, other: float, others: int, level: float)
 
 def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
     """A cell for every series at every value."""
-    # Bonferroni over the cells that an independent study has a standard deviation for.
-    compared = sum(_study(text, result)[1] is not None for result in found)
+    # Bonferroni over the cells that an independent study is compared with by a test.
+    studies = [(text.series[result.series], *_study(text, result)) for result in found]
+    compared = sum(
+        spread is not None or (mean is not None and series.exact)
+        for series, mean, spread in studies
+    )
     cells = [_cell(text, result, FAMILY / max(1, compared)) for result in found]
     # Orders and goals need other cells, so they are judged after all have numbers.
     cells = _ordered(text, cells)
@@ -161,7 +166,8 @@ def _cell(text: ExperimentText, result: Found, level: float) -> Cell:
             study
         )  # a formula: both numbers are exact but for digits
     elif study is not None and series.exact:
-        allowed_gap = series.relative * abs(study) + tolerance(sd, repeats)  # exact at each split
+        # Exact at each split, and taken for one more of them.
+        allowed_gap = series.relative * abs(study) + difference(sd, repeats, 0.0, 1, level)
     elif study is not None and spread is not None:
         assert series.independent is not None
         allowed_gap = difference(sd, repeats, spread, series.independent.repeats, level)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import re
 import types
 from pathlib import Path
 
@@ -13,15 +14,17 @@ import scipy
 from click.testing import CliRunner
 
 from dpcore import hookimpl
+from dpcore.cli.app import app
 from dpcore.cli.schema import schema
 from dpcore.errors import DpcoreError, SpecError
+from dpcore.registry.index import Index
 from dpcore.registry.registry import Registry
 from dpcore.strict_yaml.located import parse, read
 from dpcore_experiments import experiment as reading
 from dpcore_experiments.cache import drawn
 from dpcore_experiments.commands import reproduce as command
 from dpcore_experiments.compare import difference, judged, tolerance
-from dpcore_experiments.experiment import experiment_of, fields
+from dpcore_experiments.experiment import experiment_of, experiments, fields, load_experiment
 from dpcore_experiments.running import Found, run
 
 CSV = "colour;size;price\nred;1;10\nblue;3;30\nred;2;20\nblue;5;50\n"
@@ -171,6 +174,20 @@ def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
         assert (abs(here[i, 0].mean() - there[i, 0].mean()) > apart) == pooled[i, 0]
 
 
+def test_an_exact_number_is_called_different_once_in_a_hundred_though_its_law_is_skewed():
+    """5000 items of two half-normal gaps and two normal ones, each of two groups at once, as in
+    Figure 7: 50 expected at most, 85 is 5 sd more. At two standard deviations it was 1 of 10."""
+    coins = np.random.default_rng(4)
+    draws = coins.standard_normal((5000, 4, 13))
+    draws[:, :2] = abs(draws[:, :2])
+    draws[:, 2:] = 1 + 0.2 * draws[:, 2:]
+    study, ours = draws[..., 0], draws[..., 1:]
+    gaps = abs(study - ours.mean(axis=2)) - 0.1 * study
+    rooms = difference(1.0, 12, 0.0, 1, 0.01 / 8) * ours.std(axis=2, ddof=1)
+    assert (gaps > rooms).any(axis=1).sum() <= 85
+    assert (gaps > tolerance(1.0, 12) * ours.std(axis=2, ddof=1)).any(axis=1).mean() > 0.05
+
+
 def test_a_study_s_standard_deviation_is_pooled_with_ours():
     """Four of ours and three of theirs: 5 degrees of freedom."""
     outside = 0.5 * math.erfc(2 / math.sqrt(2))
@@ -270,8 +287,11 @@ def test_the_command_prints_every_cell_and_keeps_a_table_for_the_operator(shell,
     ]
     rows = [line for line in rows if "+-" in line and "best honest" not in line]
     assert len(rows) == 6
-    assert all("NOT PRIVATE" in line for line in rows)
-    assert "claims 1, really loses 7 or more" in done.output
+    assert "not private" in next(line for line in done.output.splitlines() if "series" in line)
+    assert "NOT PRIVATE" in done.output.splitlines()[-1]
+    assert "claims 1, loses 7" in done.output
+    sentences = [line for line in done.output.splitlines() if line and not line.startswith(" ")]
+    assert len({*sentences}) == len(sentences)
     assert "best honest result at epsilon 1: 0.1: the mean" in done.output
     (kept,) = (folder / "runs").glob("*/operator/experiment.json")
     written = json.loads(kept.read_text())
@@ -304,6 +324,24 @@ def test_every_shipped_experiment_fits_the_schema_that_the_command_writes():
         jsonschema.validate(read(path).plain(), written)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(parse(TEXT.replace("sweep:", "swep:"), "x").plain(), written)
+
+
+def test_every_shipped_experiment_names_its_paper_as_the_registry_does():
+    papers = {name: entry.paper for name, entry in Index.packaged().entries.items()}
+    for name in experiments():
+        paper = papers[name.split("/")[0].replace("_", "-")]
+        assert load_experiment(name).text.source.startswith(paper), name
+
+
+@pytest.mark.parametrize("name", ["shifted_interpolation/table1", "hessian_mixing/constants"])
+def test_a_terminal_of_80_columns_shows_an_item_without_longer_lines(name, tmp_path, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    done = CliRunner().invoke(app, ["reproduce", name, "--runs", str(tmp_path)])
+    assert done.exit_code == 0, done.output
+    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
+    long = [line.strip() for line in text.splitlines() if len(line.rstrip()) > 80]
+    assert [line for line in long if " " in line] == []
 
 
 def test_every_shipped_experiment_is_read(folder):

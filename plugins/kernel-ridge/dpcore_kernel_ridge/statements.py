@@ -39,7 +39,65 @@ def _choices_3(records: int, smoothness: float) -> dict[str, float]:
     }
 
 
+def _lemma_3(records: int, deviation: float, bound: float) -> float:
+    return 2 * math.exp(-records * deviation**2 / (2 * bound**2))
+
+
+def _proposition_1_printed(
+    kappa: float, label_bound: float, regularization: float, records: int, epsilon: float
+) -> float:
+    return kappa * lemma_2(kappa, label_bound, regularization, records) / epsilon
+
+
+def _proposition_1(
+    kappa: float, label_bound: float, regularization: float, records: int, epsilon: float
+) -> float:
+    return kappa * ridge_replace_one(kappa, label_bound, regularization, records) / epsilon
+
+
+def _proposition_4_printed(
+    kappa: float,
+    label_bound: float,
+    regularization: float,
+    records: int,
+    smoothness: float,
+    norm: float,
+) -> float:
+    sample = 8 * math.sqrt(2 * math.pi) * label_bound**2 / math.sqrt(records)
+    constant = math.pow(kappa, 4 * smoothness - 2) + math.pow(kappa, 4 * smoothness - 4) + 2
+    return sample + math.pow(regularization, min(2 * smoothness, 1)) * constant * norm**2
+
+
+def _proposition_4(kappa: float, regularization: float, smoothness: float, norm: float) -> float:
+    # The sample error has mean 0; of an eigenvalue x the rest is lam x^(2r)/(x + lam).
+    rate = math.pow(regularization, min(2 * smoothness, 1))
+    return rate * math.pow(kappa, max(4 * smoothness - 2, 0)) * norm**2
+
+
 STATEMENTS = {
+    "kernel_ridge/lemma_3": Statement(
+        title="The chance that a mean of m is farther than this from its expectation",
+        source=f"{_PAPER}, Lemma 3",
+        printed=_lemma_3,
+        symbols={"m": "records", "B": "bound"},
+    ),
+    "kernel_ridge/proposition_1": Statement(
+        title="The scale of the noise for one evaluation",
+        source=f"{_PAPER}, Lemma 1 and Proposition 1",
+        printed=_proposition_1_printed,
+        corrected=_proposition_1,
+        wrong="private for one evaluation at one point that is fixed without the data; for a "
+        "function it is refuted",
+        symbols=_SYMBOLS,
+    ),
+    "kernel_ridge/proposition_4": Statement(
+        title="Mean sample error and approximation error, f = L^r g, |g| <= norm",
+        source=f"{_PAPER}, Proposition 4",
+        printed=_proposition_4_printed,
+        corrected=_proposition_4,
+        wrong="true, though a step of its proof is false; the sample error has mean 0",
+        symbols=_SYMBOLS,
+    ),
     "kernel_ridge/lemma_2": Statement(
         title="How far replacing one record moves kernel ridge, in the kernel's norm",
         source=f"{_PAPER}, Lemma 2",

@@ -1,5 +1,9 @@
 """The paper's statements for `dpcore theory`."""
 
+import math
+
+import scipy.stats
+
 from dpcore.learning.statement import Statement
 from dpcore_ntk import calculators, error_bounds
 from dpcore_ntk.row_movement import matrix_movement
@@ -17,7 +21,45 @@ _SYMBOLS = {
     "s": "largest",
 }
 
+
+def _lemma_a_1_printed(t: float) -> float:
+    return math.exp(-t)
+
+
+def _lemma_a_1(samples: int, t: float) -> dict[str, float]:
+    middle = 2 * math.sqrt(samples * t)
+    return {
+        "above": float(scipy.stats.chi2.sf(samples + middle + 2 * t, samples)),
+        "below": float(scipy.stats.chi2.cdf(samples - middle, samples)),
+    }
+
+
+def _fact_a_4_printed(weight_variance: float) -> float:
+    return 3 * weight_variance
+
+
+def _fact_a_4(weight_variance: float) -> float:
+    return 3 * weight_variance**2
+
+
 STATEMENTS = {
+    "ntk/lemma_a_1": Statement(
+        title="The chances that a chi-square of k is far from k",
+        source=f"{_PAPER}, Lemma A.1",
+        printed=_lemma_a_1_printed,
+        corrected=_lemma_a_1,
+        labels=("printed", "exact"),
+        wrong="true",
+        symbols=_SYMBOLS,
+    ),
+    "ntk/fact_a_4": Statement(
+        title="The fourth moment of a normal number",
+        source=f"{_PAPER}, Fact A.4",
+        printed=_fact_a_4_printed,
+        corrected=_fact_a_4,
+        wrong="3 sigma^2 stands for 3 sigma^4",
+        symbols=_SYMBOLS,
+    ),
     "ntk/condition_5_5": Statement(
         title="How far one record moves the kernel matrix, in Frobenius norm",
         source=f"{_PAPER}, Condition 5.5 and E.13",

@@ -1,5 +1,8 @@
 """The paper's statements for `dpcore theory`."""
 
+import math
+
+from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.statement import Statement
 from dpcore_random_features import utility
 from dpcore_random_features.min_norm import lemma_9
@@ -40,7 +43,64 @@ def _theorem_11_printed(count: int, records: int, eta: float, delta: float, norm
     return utility.theorem_11_printed(count, records, eta, delta, norm)
 
 
+def _theorem_7_printed(epsilon: float, delta_p: float) -> float:
+    return math.sqrt(2 * math.log(1.25 / delta_p)) / epsilon
+
+
+def _theorem_7(epsilon: float, delta_p: float) -> float:
+    return 1 / gaussian_mu(epsilon, delta_p)
+
+
+def _lemma_14_printed(count: int, norm: float) -> float:
+    return norm**2 / count
+
+
+def _lemma_14(count: int, norm: float) -> float:
+    # |f|^4/T^2 at the printed T = sqrt(N) |f|^2, whatever |f| is.
+    return 1 / count
+
+
+def _lemma_15_printed(count: int, norm: float, delta: float) -> float:
+    return _lemma_15(count, 1.0, delta) * norm**2
+
+
+def _lemma_15(count: int, norm: float, delta: float) -> float:
+    log = math.log(2 / delta)
+    return (32 * log**2 * norm**4 + 4 * norm**2 * log) / count
+
+
+def _lemma_16_printed(count: int, norm: float, delta: float) -> float:
+    return 12 * math.log(2 / delta) * norm**2 / count
+
+
+def _lemma_16(count: int, norm: float, delta: float) -> float:
+    log = math.log(2 / delta)
+    return (norm**2 + 4 * norm**4 * log + math.sqrt(2 * norm**6 * log)) / count
+
+
+def _equation_9_printed(std: float, group_square: float, square: float) -> float:
+    return _equation_9(std, group_square, square) / 2
+
+
+def _equation_9(std: float, group_square: float, square: float) -> float:
+    return std**2 * abs(group_square - square)
+
+
 STATEMENTS = {
+    "random_features/theorem_7": Statement(
+        title="The Gaussian noise of (epsilon, delta), over the sensitivity",
+        source=f"{_PAPER}, Theorem 7; Wang & Guo (2024), Lemma 1.1, which asks for no epsilon < 1",
+        printed=_theorem_7_printed,
+        corrected=_theorem_7,
+        wrong="true below epsilon 1, and 30 % loose there; false from 8.4 on at delta 1e-5",
+    ),
+    "random_features/equation_9": Statement(
+        title="The gap of a group's excessive risk, from mean squared lengths of features",
+        source=f"{_PAPER}, equation (9) with its printed trace E|x|^2",
+        printed=_equation_9_printed,
+        corrected=_equation_9,
+        wrong="the trace of the Hessian of (f - y)^2 is 2 E|x|^2; then (9) is exact",
+    ),
     "random_features/lemma_9": Statement(
         title="The distance of the coefficients of two data sets that both keep the assumptions",
         source=f"{_PAPER}, Lemma 9",
@@ -54,6 +114,32 @@ STATEMENTS = {
         printed=utility.lemma_13_printed,
         corrected=utility.lemma_13_corrected,
         wrong="the leading 2 must be 8, and the second term lacks ln(1.25/delta_p)/epsilon",
+        symbols=_SYMBOLS,
+    ),
+    "random_features/lemma_14": Statement(
+        title="Squared distance of the target from the mean of its truncation, T = sqrt(N) |f|^2",
+        source=f"{_PAPER}, Lemma 14; Lemma 11 of its first version",
+        printed=_lemma_14_printed,
+        corrected=_lemma_14,
+        wrong="|f|^2/N belongs to T = sqrt(N) |f|; at the printed T it is false: let alpha be 0.9 "
+        "with probability 1/2, else 0, and N = 4",
+        symbols=_SYMBOLS,
+    ),
+    "random_features/lemma_15": Statement(
+        title="Squared distance of the truncated target from its mean, T = sqrt(N) |f|^2",
+        source=f"{_PAPER}, Lemma 15; Lemma 12 of its first version",
+        printed=_lemma_15_printed,
+        corrected=_lemma_15,
+        wrong="the proof gives |f|^4 for the printed |f|^2 of the first term",
+        symbols=_SYMBOLS,
+    ),
+    "random_features/lemma_16": Statement(
+        title="Squared norm of the best coefficients, T = sqrt(N) |f|^2",
+        source=f"{_PAPER}, Lemma 16; Lemma 13 of its first version",
+        printed=_lemma_16_printed,
+        corrected=_lemma_16,
+        wrong="false at the printed T: N = 1, delta = .016, alpha = 61 with probability .0165, "
+        "else 0; true at T = sqrt(N) |f|",
         symbols=_SYMBOLS,
     ),
     "random_features/gamma_norm": Statement(

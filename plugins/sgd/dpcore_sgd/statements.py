@@ -1,5 +1,9 @@
 """The paper's statements for `dpcore theory`."""
 
+import math
+
+import scipy.stats
+
 from dpcore.learning.statement import Statement
 from dpcore_sgd import utility
 from dpcore_sgd.printed import corrected_sensitivity, noise_multiplier, printed_sensitivity, uses
@@ -86,11 +90,68 @@ def _exponents(r: float, alpha: float) -> dict[str, float]:
     }
 
 
-def _noise_error(kappa: float, std: float) -> float:
-    return utility.noise_error(kappa, std)
+def _lemma_3_1(rate: float, kappa: float, label_bound: float, steps: int) -> float:
+    size = rate * kappa**2
+    return label_bound**2 / ((1 - size) * (1 - size - size * math.log(steps)))
+
+
+def _lemma_3_4_printed(rate: float, b: float) -> float:
+    return _lemma_3_4(rate, b, 1.0)
+
+
+def _lemma_3_4(rate: float, b: float, a: float) -> float:
+    return math.pow(b / (math.e * a * rate), b)
+
+
+def _lemma_3_5_printed(features: int, t: float) -> float:
+    return math.exp(-features * t**2 / 8)
+
+
+def _lemma_3_5(features: int, t: float) -> float:
+    return float(scipy.stats.chi2.sf(features * (1 + t), features))
+
+
+def _proposition_4_6_printed(r: float, regularization: float, norm: float) -> float:
+    return norm**2 * math.pow(regularization, 2 * r)
+
+
+def _proposition_4_6(r: float, regularization: float, norm: float) -> float:
+    constant = math.pow(r, r) * math.pow(1 - r, 1 - r)
+    return _proposition_4_6_printed(r, regularization, norm) * constant**2
 
 
 STATEMENTS = {
+    "sgd/lemma_3_1": Statement(
+        title="The expected training error of every iterate",
+        source=f"{_PAPER}, Lemma 3.1",
+        printed=_lemma_3_1,
+        symbols=_SYMBOLS,
+    ),
+    "sgd/lemma_3_4": Statement(
+        title="The norm of (I - eta A)^a A^b",
+        source=f"{_PAPER}, Lemma 3.4",
+        printed=_lemma_3_4_printed,
+        corrected=_lemma_3_4,
+        wrong="lacks a, which its proof has: false for small a, such as a = .01 and b = 1",
+        symbols=_SYMBOLS,
+    ),
+    "sgd/lemma_3_5": Statement(
+        title="The chance that M squared normals exceed M (1 + t)",
+        source=f"{_PAPER}, Lemma 3.5",
+        printed=_lemma_3_5_printed,
+        corrected=_lemma_3_5,
+        labels=("printed", "exact"),
+        wrong="true for t < 1",
+        symbols=_SYMBOLS,
+    ),
+    "sgd/proposition_4_6": Statement(
+        title="The squared bias of ridge where f = L^r g, |g| <= R",
+        source=f"{_PAPER}, Proposition 4.6",
+        printed=_proposition_4_6_printed,
+        corrected=_proposition_4_6,
+        wrong="true for r <= 1; the corrected constant is attained",
+        symbols={**_SYMBOLS, "lam": "regularization", "R": "norm"},
+    ),
     "sgd/theorem_1": Statement(
         title="Exponents of 1/n in the excess error",
         source=f"{_PAPER}, Theorem 1",
@@ -124,7 +185,7 @@ STATEMENTS = {
         title="What noise costs in mean square",
         source=f"{_PAPER}, Proposition 4.1",
         printed=utility.noise_error_printed,
-        corrected=_noise_error,
+        corrected=utility.noise_error,
         wrong="true, and loose by a factor of about M",
         symbols=_SYMBOLS,
     ),

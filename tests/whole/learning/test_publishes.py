@@ -22,6 +22,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.registry.kinds import LEARNER
 from dpcore_random_features import Ridge
 from dpcore_random_features.min_norm import MinNorm
+from dpcore_synthetic.published import SyntheticRows
 
 KINDS = {
     "best_of": ScoringModel,
@@ -45,6 +46,7 @@ KINDS = {
     "random_features.ridge": LinearScoreModel,
     "sgd.banded": ScoringModel,
     "sgd.regression": ScoringModel,
+    "synthetic.rows": SyntheticRows,
     "tables.shape_functions": ScoringProbabilityModel,
     "training.network": ScoringProbabilityModel,
 }
@@ -55,6 +57,7 @@ def test_every_learner_that_is_offered_says_what_it_publishes():
     offered = Registry.default()
     kinds = {name: offered.component(LEARNER, name).publishes for name in offered.names(LEARNER)}
     statistics = {name: Published for name in kinds if name.startswith("statistics.")}
+    statistics["hessian_mixing.eigenvalue"] = Published
     assert kinds == KINDS | statistics
 
 

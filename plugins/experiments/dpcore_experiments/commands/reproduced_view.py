@@ -39,15 +39,17 @@ def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: in
     if text.substitute:
         console.print(f"SUBSTITUTE: {text.substitute}")
     console.print(table)
+    if any(cell.formula for cell in cells):
+        console.print("A formula is one of public facts: no record is read for it.")
     # An audit that was made here comes before a recorded one.
     if any(cell.audited is not None for cell in cells):
         console.print(
-            f"Loses: an audit changed {audit} labels of the first split, one at a time, with the "
-            "same coins; what the noise does not hide of it is a closed form, rounded down. "
-            "A recorded audit stands where it shows more.",
+            f"Loses: at least so much. An audit changed {audit} labels of the first split, one at "
+            "a time, with the same coins; what the noise does not hide of it is a closed form, "
+            "rounded down. A recorded audit stands where it shows more.",
         )
     elif any(cell.loses is not None for cell in cells):
-        console.print("Loses: by a recorded audit; --audit N makes one here.")
+        console.print("Loses: at least so much, by a recorded audit; --audit N makes one here.")
     # Once for each series and claim, in the order of the cells.
     honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
     for series, claims, best in honest:
@@ -103,13 +105,13 @@ def verdict(cell: Cell) -> str:
 
 
 def private(cell: Cell) -> str:
-    """What an audit says of the claim."""
+    """What is claimed and what an audit says of it, below a heading that says "not private"."""
     if cell.formula:
-        return "a formula of public facts"
+        return "formula"
     if cell.claims is None:
-        return "NOT PRIVATE: no noise"
-    loses = "not audited" if cell.loses is None else f"really loses {cell.loses:.4g} or more"
-    return f"NOT PRIVATE: claims {cell.claims:g}, {loses}"
+        return "no noise"
+    loses = "not audited" if cell.loses is None else f"loses {cell.loses:.4g}"
+    return f"claims {cell.claims:g}, {loses}"
 
 
 def summary(cells: Sequence[Cell]) -> str:

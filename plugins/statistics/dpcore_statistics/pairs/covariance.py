@@ -102,7 +102,7 @@ class Covariance(Averaged):
 
     @property
     def values(self) -> tuple[str, ...]:
-        """Both columns."""
+        """The two columns whose values are multiplied."""
         return (self.column, self.other)
 
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
