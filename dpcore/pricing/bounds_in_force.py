@@ -88,10 +88,7 @@ class Bounds:
                     learner, release=release, bound=definite_bound, asks=asks, mu=mu, part=part
                 )
             refusals.append(f"{name}: {outcome.reason}")
-        reasons = (
-            "; ".join(refusals)
-            or "it names none: choose among the bounds of its plugin, under bound"
-        )
+        reasons = "; ".join(refusals) or "it names none: choose among those of its plugin"
         raise NoClaimError(
             f"no bound of {type(learner).__name__} gives a claim: {reasons}", location
         )
