@@ -43,7 +43,7 @@ from dpcore_statistics.statistic import ROWS, StatisticBound
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.published import Comparison, SyntheticRows, quality_of
 from dpcore_synthetic.values import NumberGrid, values_of
-from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers
+from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers, count_pair
 
 _BINS = 16
 _FAVOUR = 16.0  # of the weight: about half of the noise's deviation
@@ -197,14 +197,15 @@ def _comparisons(
         measured.estimates(np.asarray(answer.value)),
         strict=True,
     )
-    comparisons = []
+    comparisons, columns = [], np.ascontiguousarray(codes.T)
     for marginal, table, shown, unbiased in labelled:
         assert shown is not None, "tables are of one or two columns"
         # Counted with the cells of rows that have no value, which are then left out.
         shape = measured.workload.shape(table)
-        size = measured.workload.cells(table)
-        counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=size)
-        rows = measured.labelled(marginal, counts.reshape(shape).astype(np.float64)) / len(codes)
+        # A column alone is a pair with one of a single cell.
+        first = columns[table[0]] if len(table) == 2 else np.zeros(len(codes), dtype=np.int64)
+        counts = count_pair(first, columns[table[-1]], (1, *shape)[-2:]).reshape(shape)
+        rows = measured.labelled(marginal, counts.astype(np.float64)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
         shares = (rows, shown / display.n, unbiased / display.n)
