@@ -1,4 +1,4 @@
-"""`dpcore export`: the model of a run as one file, for machines without dpcore."""
+"""`dpcore export`: the model or the rows of a run as one file, for machines without dpcore."""
 
 from pathlib import Path
 
@@ -13,7 +13,12 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 from dpcore_report.exports import Form, export as export_run
 
-_ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py"}
+_ENDINGS = {
+    Form.JSON: "model.json",
+    Form.PYTHON: "model.py",
+    Form.CSV: "rows.csv",
+    Form.PARQUET: "rows.parquet",
+}
 
 
 @command()
@@ -23,9 +28,9 @@ _ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py"}
     "form",
     type=click.Choice([form.value for form in Form]),
     default=Form.PYTHON.value,
-    help="python needs numpy alone; json holds the values.",
+    help="python needs numpy alone; json holds the values; csv and parquet hold synthetic rows.",
 )
-@click.option("--output", type=PATH, help="The file. [default: RUN/model.py or RUN/model.json]")
+@click.option("--output", type=PATH, help="The file. [default: RUN/model.py, or by the format]")
 @memory_option
 @work_option
 @json_option
@@ -37,7 +42,7 @@ def export(
     work: str | None,
     json: bool,
 ) -> None:
-    """Export a published model as one file: predictions are those of the run, to the last digit."""
+    """Export a published model, whose predictions are those of the run, or rows, as one file."""
     with guarded():
         path = run / _ENDINGS[Form(form)] if output is None else output
         # A file there would be taken for published, and the folder would not replay.

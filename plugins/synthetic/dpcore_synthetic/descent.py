@@ -66,7 +66,8 @@ class Descent:
         blocks = [residuals[a, b] if b == column else residuals[a, b].T for a, b in pairs]
         start = np.zeros((0, self._sizes[column]), dtype=np.int64)
         starts = np.cumsum([0, *sizes[:-1]]).astype(np.intp)[: len(sizes)]
-        return _Neighbours(columns, starts, np.concatenate([start, *blocks]).astype(kind, order="C"))
+        stacked = np.concatenate([start, *blocks]).astype(kind, order="C")
+        return _Neighbours(columns, starts, stacked)
 
     @property
     def objective(self) -> int:

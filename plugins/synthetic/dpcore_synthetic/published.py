@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore.learning.models.description import Bars, Described, Description, Matrix, Picture
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.sources.arrow_columns import needs_arrow
 
 PURPOSE = (
     "rows follow from the released tables alone: no interval follows for what was not measured, "
@@ -46,28 +48,61 @@ class SyntheticRows(Described):
         tables = {**self.measured.tables, "rows_quality": self.quality}
         return Description(tables=tables, pictures=self.pictures)
 
-    def write_csv(self, path: Path | str) -> None:
-        """Write the rows to a file of commas, with an empty cell where there is no value."""
+    def csv_bytes(self) -> bytes:
+        """A file of commas in UTF-8, with an empty cell where there is no value."""
         columns = [
             ["" if value != value else value for value in values.tolist()]  # NaN differs from NaN
             for values in self.columns.values()
         ]
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.columns)
-            writer.writerows(zip(*columns, strict=True))
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*columns, strict=True))
+        return text.getvalue().encode()
+
+    def write_csv(self, path: Path | str) -> None:
+        """Write the rows to a file, as `csv_bytes` gives it."""
+        Path(path).write_bytes(self.csv_bytes())
 
     def to_arrow(self) -> Any:
-        """The rows as an Arrow table, for Parquet among others; needs pyarrow."""
-        import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
+        """The rows as an Arrow table, null where there is no value.
 
-        return pyarrow.table({name: values.tolist() for name, values in self.columns.items()})
+        Raises:
+            SourceError: pyarrow is not installed.
+        """
+        needs_arrow("an Arrow table of rows")
+        import pyarrow
+
+        return pyarrow.table(
+            {
+                name: pyarrow.array(values, mask=_is_missing(values))
+                for name, values in self.columns.items()
+            }
+        )
+
+    def parquet_bytes(self) -> bytes:
+        """The rows as a Parquet file; its bytes are those of one version of pyarrow.
+
+        Raises:
+            SourceError: pyarrow is not installed.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        return buffer.getvalue()
 
     def to_pandas(self) -> Any:
         """The rows as a data frame; needs pandas."""
         import pandas  # type: ignore[import-untyped]  # an extra of the reader's
 
         return pandas.DataFrame(dict(self.columns))
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows have no value: NaN among numbers, an empty text among texts."""
+    return np.asarray(values == "" if values.dtype.kind == "U" else np.isnan(values))
 
 
 @attrs.frozen(kw_only=True, eq=False)
