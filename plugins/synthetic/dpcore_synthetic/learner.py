@@ -8,6 +8,7 @@ is a function of these answers and of public coins, so that it costs nothing and
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -190,7 +191,10 @@ def _comparisons(
     measured: Measured, display: Display, codes: Integers, answer: Answer
 ) -> list[Comparison]:
     """Of every table: rows, display and unbiased answers, as shares of the cells with labels."""
+    # Of the noise on the cells of every table; nothing is known of it if its law is unknown.
+    width = math.nan if answer.spread is None else answer.spread.std
     labelled = zip(
+        measured.plan.deviations(width).tolist(),
         measured.marginals,
         measured.workload.tables,
         display.labelled(measured),
@@ -198,7 +202,7 @@ def _comparisons(
         strict=True,
     )
     comparisons, columns = [], np.ascontiguousarray(codes.T)
-    for marginal, table, shown, unbiased in labelled:
+    for deviation, marginal, table, shown, unbiased in labelled:
         assert shown is not None, "tables are of one or two columns"
         # Counted with the cells of rows that have no value, which are then left out.
         shape = measured.workload.shape(table)
@@ -212,7 +216,12 @@ def _comparisons(
         parts = [np.asarray(part).reshape(cut) for part in shares]
         comparisons.append(
             Comparison(
-                name=marginal.name, labels=sides, rows=parts[0], display=parts[1], unbiased=parts[2]
+                name=marginal.name,
+                labels=sides,
+                rows=parts[0],
+                display=parts[1],
+                unbiased=parts[2],
+                deviation=deviation / display.n,
             )
         )
     return comparisons

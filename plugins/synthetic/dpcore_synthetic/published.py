@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ PURPOSE = (
     "rows follow from the released tables alone: no interval follows for what was not measured, "
     "and tests on rows say nothing of the population; take counts and intervals from the tables"
 )
+
+DISTANCES = ("rows to display", "rows to unbiased answers", "unbiased answers by noise alone")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -111,6 +114,7 @@ class Comparison:
 
     Args:
         labels: Of the cells, by column.
+        deviation: Of the noise on a share among the unbiased answers.
     """
 
     name: str
@@ -118,13 +122,20 @@ class Comparison:
     rows: NDArray[np.float64]
     display: NDArray[np.float64]
     unbiased: NDArray[np.float64]
+    deviation: float
 
     @property
-    def distances(self) -> tuple[float, float]:
-        """Total variation distances of the rows to the display, and to the unbiased answers."""
-        return tuple(
+    def distances(self) -> tuple[float, float, float]:
+        """Total variation distances, in the order of `DISTANCES`."""
+        to_display, to_unbiased = (
             float(np.abs(self.rows - shares).sum() / 2) for shares in (self.display, self.unbiased)
-        )  # type: ignore[return-value]  # two of them
+        )
+        return to_display, to_unbiased, self.noise
+
+    @property
+    def noise(self) -> float:
+        """What Gaussian noise alone moves the unbiased answers by, in the mean."""
+        return math.sqrt(2 / math.pi) * self.deviation * self.rows.size / 2
 
     def pictures(self) -> tuple[Picture, ...]:
         """A bar for every cell of one column; of two, a map of rows less display."""
@@ -139,20 +150,32 @@ class Comparison:
         )  # fmt: skip
 
 
+def _excess(comparison: Comparison) -> float:
+    """How far rows are from unbiased answers, for what noise moves these; as it is if unknown."""
+    distance, noise = comparison.distances[1:]
+    return distance / noise if noise > 0 else distance
+
+
 def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, ...]]:
     """Distances of every table; pictures of columns, and of the best and the worst pair."""
     pairs = [item for item in comparisons if len(item.labels) == 2]
-    ranked = sorted(pairs, key=lambda item: (item.distances[1], item.name))
-    shown = [item for item in comparisons if len(item.labels) == 1]
-    shown += [*ranked[:1], *ranked[1:][-1:]]
-    distances = [item.distances for item in comparisons]
-    what = ("rows to display", "rows to unbiased answers")
-    numbers = np.array(distances).ravel()
+    # Tables of many cells have more noise: near and far are in units of what noise alone moves.
+    ranked = sorted(pairs, key=lambda item: (_excess(item), item.name))
+    pictures = [
+        attrs.evolve(picture, title=f"{rank} pair: {picture.title}")
+        for rank, items in (("Best", ranked[:1]), ("Worst", ranked[1:][-1:]))
+        for item in items
+        for picture in item.pictures()
+    ]
+    # Columns come last: a page draws the first pictures alone.
+    columns = [item for item in comparisons if len(item.labels) == 1]
+    pictures += [picture for item in columns for picture in item.pictures()]
+    numbers = np.array([item.distances for item in comparisons]).ravel()
     nothing = np.full(numbers.size, np.inf)
     figures = Figures(
         about={
-            "table": tuple(item.name for item in comparisons for _ in what),
-            "distance": what * len(comparisons),
+            "table": tuple(item.name for item in comparisons for _ in DISTANCES),
+            "distance": DISTANCES * len(comparisons),
         },
         estimate=numbers,
         low=-nothing,
@@ -161,4 +184,4 @@ def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, .
         covers=f"total variation distances between released numbers; {PURPOSE}",
         kind="test",
     )
-    return figures, tuple(picture for item in shown for picture in item.pictures())
+    return figures, tuple(pictures)

@@ -178,6 +178,21 @@ def test_the_tables_are_published_with_bars_and_distances_without():
     assert max(near) < 0.05
 
 
+def test_the_distance_by_noise_alone_is_that_of_answers_to_exact_counts():
+    public, table = public_of(), table_of(2000)
+    learner = Rows(bins={"x": 4, "day": 3}, rows=50)
+    exact, _ = released(learner, public, table, width=1e-6)
+    runs = [released(learner, public, table, width=0.5, seed=seed)[0] for seed in range(6)]
+    quality = runs[0].quality
+    stated = dict(
+        zip(zip(quality["table"], quality["distance"], strict=True), quality.estimate, strict=True)
+    )
+    for name, counts in exact.measured.tables.items():
+        errors = [run.measured.tables[name].unbiased - counts.unbiased for run in runs]
+        distance = np.abs(errors).sum(axis=1).mean() / 2 / 2000
+        assert 0.7 < distance / stated[name, "unbiased answers by noise alone"] < 1.4
+
+
 def test_few_records_and_none_and_all_in_one_cell_give_rows():
     public = public_of()
     for size, one in ((0, False), (1, False), (300, True)):
