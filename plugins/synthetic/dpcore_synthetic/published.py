@@ -22,6 +22,8 @@ PURPOSE = (
     "and tests on rows say nothing of the population; take counts and intervals from the tables"
 )
 
+_LARGEST_WHOLE = 2.0**53  # below it every whole number is a double
+
 DISTANCES = ("rows to display", "rows to unbiased answers", "unbiased answers by noise alone")
 
 
@@ -53,10 +55,7 @@ class SyntheticRows(Described):
 
     def csv_bytes(self) -> bytes:
         """A file of commas in UTF-8, with an empty cell where there is no value."""
-        columns = [
-            ["" if value != value else value for value in values.tolist()]  # NaN differs from NaN
-            for values in self.columns.values()
-        ]
+        columns = [*map(_written, self.columns.values())]
         text = io.StringIO(newline="")
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -101,6 +100,16 @@ class SyntheticRows(Described):
         import pandas  # type: ignore[import-untyped]  # an extra of the reader's
 
         return pandas.DataFrame(dict(self.columns))
+
+
+def _written(values: NDArray[Any]) -> list[Any]:
+    """A column as a file of commas holds it; without a point where all numbers are whole."""
+    if values.dtype.kind == "U":
+        return values.tolist()
+    present = values[~np.isnan(values)]
+    is_whole = bool(((present == np.floor(present)) & (np.abs(present) < _LARGEST_WHOLE)).all())
+    kind = int if is_whole else float
+    return ["" if math.isnan(value) else kind(value) for value in values.tolist()]
 
 
 def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:

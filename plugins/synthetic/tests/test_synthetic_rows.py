@@ -1,5 +1,7 @@
 """Synthetic rows: what they are a function of, whole numbers, moves that lower F, and bad input."""
 
+import csv
+import io
 import itertools
 import math
 import os
@@ -135,6 +137,16 @@ def test_rows_are_a_function_of_answers_and_keep_to_the_domain():
     assert {*g.tolist()} <= {"a", "b, c", "3", ""}
     assert all("2019-04-14" <= date <= "2019-07-23" for date in day.tolist())
     assert not public.domain.columns["g"].misfits(g[g != ""].tolist()).any()
+
+
+def test_whole_numbers_are_written_without_a_point():
+    published, _ = released(Rows(rows=40, bins={"x": 4}, decimals={"x": 0}), public_of(), table_of(200))
+    head, *lines = csv.reader(io.StringIO(published.csv_bytes().decode(), newline=""))
+    assert head == ["x", "day", "g"]
+    cells = [line[0] for line in lines]
+    assert all(cell == "" or str(int(cell)) == cell for cell in cells)
+    expected = published.columns["x"].tolist()
+    assert [float(cell or "nan") for cell in cells] == pytest.approx(expected, 0, 0, True)
 
 
 def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
