@@ -11,6 +11,7 @@ same cell. A sweep that does not lower F is taken back. Everything is a whole nu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
@@ -66,7 +67,7 @@ class Descent:
         blocks = [residuals[a, b] if b == column else residuals[a, b].T for a, b in pairs]
         start = np.zeros((0, self._sizes[column]), dtype=np.int64)
         starts = np.cumsum([0, *sizes[:-1]]).astype(np.intp)[: len(sizes)]
-        stacked = np.concatenate([start, *blocks]).astype(kind, order="C")
+        stacked: Any = np.concatenate([start, *blocks]).astype(kind, order="C")
         return _Neighbours(columns, starts, stacked)
 
     @property

@@ -140,7 +140,9 @@ def test_rows_are_a_function_of_answers_and_keep_to_the_domain():
 
 
 def test_whole_numbers_are_written_without_a_point():
-    published, _ = released(Rows(rows=40, bins={"x": 4}, decimals={"x": 0}), public_of(), table_of(200))
+    published, _ = released(
+        Rows(rows=40, bins={"x": 4}, decimals={"x": 0}), public_of(), table_of(200)
+    )
     head, *lines = csv.reader(io.StringIO(published.csv_bytes().decode(), newline=""))
     assert head == ["x", "day", "g"]
     cells = [line[0] for line in lines]
