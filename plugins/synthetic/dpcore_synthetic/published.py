@@ -105,7 +105,7 @@ class SyntheticRows(Described):
 def _written(values: NDArray[Any]) -> list[Any]:
     """A column as a file of commas holds it; without a point where all numbers are whole."""
     if values.dtype.kind == "U":
-        return values.tolist()
+        return [*values.tolist()]
     present = values[~np.isnan(values)]
     is_whole = bool(((present == np.floor(present)) & (np.abs(present) < _LARGEST_WHOLE)).all())
     kind = int if is_whole else float
