@@ -1,4 +1,4 @@
-"""`dpcore export`: the model of a run as one file, for machines without dpcore."""
+"""`dpcore export`: the model or the rows of a run as one file, for machines without dpcore."""
 
 from pathlib import Path
 
@@ -13,7 +13,13 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.folder import PUBLIC
 from dpcore_report.exports import Form, export as export_run
 
-_ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py", Form.SHAPES: "shapes.json"}
+_ENDINGS = {
+    Form.JSON: "model.json",
+    Form.PYTHON: "model.py",
+    Form.SHAPES: "shapes.json",
+    Form.CSV: "rows.csv",
+    Form.PARQUET: "rows.parquet",
+}
 
 
 @command()
@@ -23,11 +29,10 @@ _ENDINGS = {Form.JSON: "model.json", Form.PYTHON: "model.py", Form.SHAPES: "shap
     "form",
     type=click.Choice([form.value for form in Form]),
     default=Form.PYTHON.value,
-    help="python needs numpy alone; json holds the values, shapes what they say of columns.",
+    help="python needs numpy alone; json holds the values, shapes what they say of columns; csv and "
+    "parquet hold synthetic rows.",
 )
-@click.option(
-    "--output", type=PATH, help="The file. [default: RUN/model.py, model.json or shapes.json]"
-)
+@click.option("--output", type=PATH, help="The file. [default: RUN/model.py, or by the format]")
 @memory_option
 @work_option
 @json_option
@@ -39,7 +44,7 @@ def export(
     work: str | None,
     json: bool,
 ) -> None:
-    """Export a published model as one file: predictions are those of the run, to the last digit."""
+    """Export a published model, whose predictions are those of the run, or rows, as one file."""
     with guarded():
         path = run / _ENDINGS[Form(form)] if output is None else output
         # A file there would be taken for published, and the folder would not replay.

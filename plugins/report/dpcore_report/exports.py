@@ -1,4 +1,4 @@
-"""Exports: a published model as one file of JSON, or of Python that needs numpy alone.
+"""Exports: a published model as one file of JSON, or of Python that needs numpy alone; rows.
 
 What is exported is a function of the published answers and the locked plan, so that it is covered
 by the run's guarantee. Values are doubles as texts that read back as the same doubles.
@@ -20,7 +20,7 @@ import numpy as np
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
-from dpcore.errors import NoModelError, need_value
+from dpcore.errors import NoModelError, need, need_value
 from dpcore.guarantee import rounded_up
 from dpcore.learning.features.identity import SAME
 from dpcore.learning.models.linear import LinearModel
@@ -40,19 +40,27 @@ class Form(Enum):
     JSON = "json"
     PYTHON = "python"
     SHAPES = "shapes"
+    CSV = "csv"
+    PARQUET = "parquet"
 
 
 def export(
     folder: Path | str, form: Form, *, memory: int | None = None, work: int | None = None
 ) -> bytes:
-    """The only model of a published run, as one file.
+    """The only model of a published run, or its only synthetic rows, as one file.
+
+    CSV is UTF-8, with an empty cell where there is no value. Parquet needs pyarrow, and its bytes
+    are those of the version of pyarrow that is there.
 
     Raises:
         ReplayError: the folder is damaged, of something else, or a rehearsal's.
         NoClaimError: the run guarantees nothing.
-        NoModelError: the run has no model or several, or its model has no export or no shapes.
+        NoModelError: the run has no model or several, or its model has no export or no shapes; the
+            same of rows.
     """
     run = read_published(folder, memory=memory, work=work)
+    if form in _ENCODERS:
+        return _encode_rows(run, _ENCODERS[form])
     if form is Form.SHAPES:
         shapes = {"shapes": describe_shapes(run.model)}
         text = msgspec.json.encode({**_facts(run), **shapes}, enc_hook=_plain)
@@ -62,6 +70,18 @@ def export(
     if form is Form.JSON:
         return msgspec.json.format(text, indent=2) + b"\n"
     return _program(run, module, text.decode()).encode()
+
+
+# What releases of rows are asked for, by name: a plugin brings their class.
+_ENCODERS = {Form.CSV: "csv_bytes", Form.PARQUET: "parquet_bytes"}
+
+
+def _encode_rows(run: Run, encoder: str) -> bytes:
+    releases = [thing for thing in run.models.values() if hasattr(thing, encoder)]
+    refusal = f"a file of rows needs one release of rows (synthetic.rows), and has {len(releases)}"
+    need(len(releases) == 1, NoModelError, f"{run.folder}: {refusal}")
+    encode: Callable[[], bytes] = getattr(releases[0], encoder)
+    return encode()
 
 
 def _facts(run: Run) -> dict[str, Any]:

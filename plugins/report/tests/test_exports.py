@@ -209,3 +209,93 @@ def test_what_has_no_export_is_refused_by_name(run, tmp_path):
     assert CliRunner().invoke(app, inside).exit_code == 2
     with pytest.raises(ReplayError):
         export(tmp_path, Form.JSON)
+
+
+ROWS = {
+    "dpcore": 1,
+    "data": {
+        "source": "a.csv",
+        "domain": {
+            "records": "private",
+            "columns": {
+                "age": {"range": [0, 100], "missing": True},
+                "ward": {"categories": ["a", "b, c", "1"]},
+                "day": {"dates": [date(2020, 1, 1), date(2020, 12, 31)]},
+            },
+        },
+    },
+    "adjacency": "add_remove",
+    "on_invalid": "project",
+    "budget": {"epsilon": 2, "delta": 1e-6},
+    "releases": [
+        {
+            "name": "people",
+            "learner": {
+                "name": "synthetic.rows",
+                "bins": {"age": 4, "day": 6},
+                "decimals": {"age": 1},
+            },
+            "mechanism": "gaussian",
+        },
+        {
+            "name": "wards",
+            "learner": {"name": "statistics.histogram", "column": "ward"},
+            "mechanism": "gaussian",
+        },
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def run_of_rows(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rows")
+    (folder / "a.yaml").write_text(yaml.safe_dump(ROWS, sort_keys=False))
+    rng = np.random.default_rng(0)
+    age = rng.uniform(0, 100, 600)
+    records = {
+        "age": np.where(age > 80, np.nan, age),
+        "ward": rng.choice(["a", "b, c", "1", "?"], 600).tolist(),
+        "day": np.datetime64("2020-01-01") + rng.integers(0, 366, 600),
+    }
+    return dpcore.run(folder / "a.yaml", table=records, runs=folder / "runs")
+
+
+def test_rows_are_exported_as_they_were_published(run_of_rows, tmp_path):
+    done = CliRunner().invoke(app, ["export", str(run_of_rows.folder), "--format", "csv"])
+    assert done.exit_code == 0, done.output
+    file = run_of_rows.folder / "rows.csv"
+    assert done.stdout.strip() == str(file)
+    rows = run_of_rows.models["people"].columns
+    head, *lines = csv.reader(io.StringIO(file.read_text(encoding="utf-8"), newline=""))
+    assert head == ["age", "ward", "day"]
+    for name, cells in zip(head, zip(*lines, strict=True), strict=True):
+        values = rows[name].tolist()
+        assert len({*cells}) > 1
+        if name == "age":
+            assert [float(cell or "nan") for cell in cells] == pytest.approx(values, 0, 0, True)
+            assert "" in cells
+        else:
+            assert [*cells] == values
+    # A function of public/ alone: the same bytes from Python, and the folder still replays.
+    assert export(run_of_rows.folder, Form.CSV) == file.read_bytes()
+    run_of_rows.models["people"].write_csv(tmp_path / "rows.csv")
+    assert (tmp_path / "rows.csv").read_bytes() == file.read_bytes()
+    dpcore.replay(run_of_rows.folder)
+
+
+def test_parquet_holds_the_rows_and_no_value_where_there_is_none(run_of_rows):
+    parquet = pytest.importorskip("pyarrow.parquet")
+    data = export(run_of_rows.folder, Form.PARQUET)
+    assert data == export(run_of_rows.folder, Form.PARQUET)
+    table, rows = parquet.read_table(io.BytesIO(data)), run_of_rows.models["people"].columns
+    assert table.column_names == [*rows]
+    for name, values in rows.items():
+        expected = [None if v in ("", None) or v != v else v for v in values.tolist()]
+        assert table[name].to_pylist() == expected
+    assert table["age"].null_count > 0
+
+
+def test_rows_of_a_run_without_any_are_refused(run):
+    message = r"needs one release of rows \(synthetic.rows\), and has 0"
+    with pytest.raises(NoModelError, match=message):
+        export(run.folder, Form.CSV)

@@ -11,13 +11,14 @@ same cell. A sweep that does not lower F is taken back. Everything is a whole nu
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.randomness import Stream
-from dpcore_synthetic.whole_numbers import Integers
+from dpcore_synthetic.whole_numbers import Integers, count_pair
 
 _FIRST = 512  # batches of the first sweep
 _BLOCK = 512  # rows that are looked at together before any of them moves
@@ -32,7 +33,7 @@ class _Neighbours:
     Args:
         columns: The others.
         starts: Where the residuals of each begin.
-        residuals: A row for every cell of every other column, shape (cells, own cells).
+        residuals: A row for every cell of every other column, shape (cells, own cells); contiguous.
     """
 
     columns: NDArray[np.intp]
@@ -49,26 +50,25 @@ class Descent:
     """
 
     def __init__(self, rows: Integers, sizes: list[int], targets: Mapping[Pair, Integers]) -> None:
-        self.rows, self._sizes, self._targets = rows, sizes, targets
-        self._all = [self._neighbours(column) for column in range(len(sizes))]
+        self.rows, self._sizes = rows, sizes
+        columns = np.ascontiguousarray(rows.T)
+        residuals = {
+            (a, b): target - count_pair(columns[a], columns[b], target.shape)
+            for (a, b), target in targets.items()
+        }
+        self._all = [self._neighbours(column, residuals) for column in range(len(sizes))]
 
-    def _residuals(self, a: int, b: int) -> Integers:
-        """Target less count of a pair; shape (cells of a, cells of b)."""
-        cells, shape = self.rows[:, a] * self._sizes[b] + self.rows[:, b], (a, b)
-        counts = np.bincount(cells, minlength=self._sizes[a] * self._sizes[b])
-        target = self._targets[a, b] if a < b else self._targets[b, a].T
-        return target - counts.reshape([self._sizes[i] for i in shape])
-
-    def _neighbours(self, column: int) -> _Neighbours:
-        pairs = [pair for pair in self._targets if column in pair]
+    def _neighbours(self, column: int, residuals: Mapping[Pair, Integers]) -> _Neighbours:
+        pairs = [pair for pair in residuals if column in pair]
         columns = np.array([a if b == column else b for a, b in pairs], dtype=np.intp)
         sizes = [self._sizes[i] for i in columns]
-        blocks = [self._residuals(int(other), column) for other in columns]
-        residuals = np.concatenate([np.zeros((0, self._sizes[column])), *blocks])
-        starts = np.cumsum([0, *sizes[:-1]]).astype(np.intp)[: len(sizes)]
-        # Sums over 100 pairs of at most 10^7 rows each fit 31 bits, and half of the room is faster.
+        # Differences of sums over all pairs then fit 31 bits, and half of the room is faster.
         kind = np.int32 if len(pairs) * len(self.rows) < 1 << 30 else np.int64
-        return _Neighbours(columns, starts, residuals.astype(kind))
+        blocks = [residuals[a, b] if b == column else residuals[a, b].T for a, b in pairs]
+        start = np.zeros((0, self._sizes[column]), dtype=np.int64)
+        starts = np.cumsum([0, *sizes[:-1]]).astype(np.intp)[: len(sizes)]
+        stacked: Any = np.concatenate([start, *blocks]).astype(kind, order="C")
+        return _Neighbours(columns, starts, stacked)
 
     @property
     def objective(self) -> int:
@@ -94,33 +94,15 @@ class Descent:
         coins = stream.words(order.size) >> np.uint64(63) == 0
         # Looked at together first, and again when it is their turn: most rows would not move.
         for block in np.split(order[coins], range(_BLOCK, order.size, _BLOCK)):
-            gains = self._best(side, column, block)[2]
-            movable = block[gains > side.columns.size]
+            values = self.rows.take(block, axis=0).T
+            cells, sources = values.take(side.columns, axis=0), values[column]
+            cells += side.starts[:, None]
+            movable = np.flatnonzero(_best(side, cells, sources)[0] > side.columns.size)
             for start in range(0, movable.size, size):
-                self._move(side, column, movable[start : start + size])
+                batch = movable[start : start + size]
+                moves, targets = _move(side, cells.take(batch, axis=1), sources.take(batch))
+                self.rows[block[batch[moves]], column] = targets
         self._tell_others(column)
-
-    def _move(self, side: _Neighbours, column: int, batch: NDArray[np.intp]) -> None:
-        """Move the rows of a batch whose move lowers F, as long as the others stay."""
-        cells, sources, gains, targets = self._best(side, column, batch)
-        moves = np.flatnonzero(gains > side.columns.size)
-        if moves.size:
-            cells, source, target = cells[:, moves], sources[moves], targets[moves]
-            np.add.at(side.residuals, (cells, source), 1)
-            np.subtract.at(side.residuals, (cells, target), 1)
-            self.rows[batch[moves], column] = target
-
-    def _best(
-        self, side: _Neighbours, column: int, batch: NDArray[np.intp]
-    ) -> tuple[NDArray[np.intp], Integers, Integers, NDArray[np.intp]]:
-        """Of some rows: where their residuals are, their cells, S_b - S_a of the best b, and b."""
-        values = self.rows.take(batch, axis=0).T
-        cells = values.take(side.columns, axis=0)
-        cells += side.starts[:, None]
-        sums = side.residuals.take(cells, axis=0).sum(axis=0)
-        sources, targets = values[column], sums.argmax(axis=1)
-        places = np.arange(batch.size)
-        return cells, sources, sums[places, targets] - sums[places, sources], targets
 
     def _tell_others(self, column: int) -> None:
         """Copy the residuals of a column to the columns that it is in pairs with."""
@@ -130,6 +112,38 @@ class Descent:
             there = self._all[other]
             place = int(there.starts[np.flatnonzero(there.columns == column)[0]])
             there.residuals[place : place + self._sizes[column]] = block.T
+
+
+def _best(
+    side: _Neighbours, cells: NDArray[np.intp], sources: Integers
+) -> tuple[Integers, NDArray[np.intp]]:
+    """S_b - S_a of the best b, and b, for rows in cell a of their column.
+
+    Args:
+        cells: Where the residuals of the rows are, shape (pairs, rows).
+        sources: The rows' own cells.
+    """
+    # Summed in the residuals' own type, which has room for it.
+    sums = side.residuals.take(cells, axis=0).sum(axis=0, dtype=side.residuals.dtype)
+    targets = sums.argmax(axis=1)
+    places = np.arange(sources.size)
+    return sums[places, targets] - sums[places, sources], targets
+
+
+def _move(
+    side: _Neighbours, cells: NDArray[np.intp], sources: Integers
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Which rows of a batch move, as long as the others stay, and to which cells."""
+    gains, targets = _best(side, cells, sources)
+    moves = np.flatnonzero(gains > side.columns.size)
+    targets = targets[moves]
+    if moves.size:
+        # Several rows may share a cell. `at` is fast on one axis and with a number of its type.
+        residuals, one = side.residuals.reshape(-1), side.residuals.dtype.type(1)
+        first = cells[:, moves] * side.residuals.shape[1]
+        np.add.at(residuals, (first + sources[moves]).ravel(), one)
+        np.subtract.at(residuals, (first + targets).ravel(), one)
+    return moves, targets
 
 
 def descend(

@@ -1,7 +1,7 @@
 """Generate: from a display to rows of cells, by public coins and whole numbers alone.
 
-Of very many rows, fewer are made first and then copied, and the copies go on from there: a sweep
-over all of them would take long, and move nothing that the copies do not move together.
+Of very many rows, fewer are made and then copied. Copies have the shares of the rows, which lie
+nearer to the display than the display to any records: a sweep over all would only take long.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from dpcore_synthetic.whole_numbers import Integers, apportion
 
 _WORK = 1 << 26  # rows times squared columns of a sweep
 _FEWEST = 1 << 14
-_FINE = 1  # sweeps after copying
 
 
 def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integers:
@@ -28,8 +27,7 @@ def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integ
     rows = first_rows(display, -(-count // copies), stream)
     rows = _nearer(display, rows, sizes, sweeps, most, stream)
     if copies > 1:
-        rows = np.repeat(rows, copies, axis=0)[:count]
-        rows = _nearer(display, rows, sizes, _FINE, most, stream)[stream.permutation(count)]
+        rows = np.repeat(rows, copies, axis=0)[stream.subset(len(rows) * copies, count)]
     return rows
 
 

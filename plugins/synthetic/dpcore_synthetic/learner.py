@@ -8,6 +8,7 @@ is a function of these answers and of public coins, so that it costs nothing and
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -43,7 +44,7 @@ from dpcore_statistics.statistic import ROWS, StatisticBound
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.published import Comparison, SyntheticRows, quality_of
 from dpcore_synthetic.values import NumberGrid, values_of
-from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers
+from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers, count_pair
 
 _BINS = 16
 _FAVOUR = 16.0  # of the weight: about half of the noise's deviation
@@ -190,28 +191,37 @@ def _comparisons(
     measured: Measured, display: Display, codes: Integers, answer: Answer
 ) -> list[Comparison]:
     """Of every table: rows, display and unbiased answers, as shares of the cells with labels."""
+    # Of the noise on the cells of every table; nothing is known of it if its law is unknown.
+    width = math.nan if answer.spread is None else answer.spread.std
     labelled = zip(
+        measured.plan.deviations(width).tolist(),
         measured.marginals,
         measured.workload.tables,
         display.labelled(measured),
         measured.estimates(np.asarray(answer.value)),
         strict=True,
     )
-    comparisons = []
-    for marginal, table, shown, unbiased in labelled:
+    comparisons, columns = [], np.ascontiguousarray(codes.T)
+    for deviation, marginal, table, shown, unbiased in labelled:
         assert shown is not None, "tables are of one or two columns"
         # Counted with the cells of rows that have no value, which are then left out.
         shape = measured.workload.shape(table)
-        size = measured.workload.cells(table)
-        counts = np.bincount(np.ravel_multi_index(codes[:, table].T, shape), minlength=size)
-        rows = measured.labelled(marginal, counts.reshape(shape).astype(np.float64)) / len(codes)
+        # A column alone is a pair with one of a single cell.
+        first = columns[table[0]] if len(table) == 2 else np.zeros(len(codes), dtype=np.int64)
+        counts = count_pair(first, columns[table[-1]], (1, *shape)[-2:]).reshape(shape)
+        rows = measured.labelled(marginal, counts.astype(np.float64)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
         shares = (rows, shown / display.n, unbiased / display.n)
         parts = [np.asarray(part).reshape(cut) for part in shares]
         comparisons.append(
             Comparison(
-                name=marginal.name, labels=sides, rows=parts[0], display=parts[1], unbiased=parts[2]
+                name=marginal.name,
+                labels=sides,
+                rows=parts[0],
+                display=parts[1],
+                unbiased=parts[2],
+                deviation=deviation / display.n,
             )
         )
     return comparisons

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,16 @@ from numpy.typing import NDArray
 
 from dpcore.learning.models.description import Bars, Described, Description, Matrix, Picture
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.sources.arrow_columns import needs_arrow
 
 PURPOSE = (
     "rows follow from the released tables alone: no interval follows for what was not measured, "
     "and tests on rows say nothing of the population; take counts and intervals from the tables"
 )
+
+_LARGEST_WHOLE = 2.0**53  # below it every whole number is a double
+
+DISTANCES = ("rows to display", "rows to unbiased answers", "unbiased answers by noise alone")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -46,22 +53,47 @@ class SyntheticRows(Described):
         tables = {**self.measured.tables, "rows_quality": self.quality}
         return Description(tables=tables, pictures=self.pictures)
 
+    def csv_bytes(self) -> bytes:
+        """A file of commas in UTF-8, with an empty cell where there is no value."""
+        columns = [*map(_written, self.columns.values())]
+        text = io.StringIO(newline="")
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(self.columns)
+        writer.writerows(zip(*columns, strict=True))
+        return text.getvalue().encode()
+
     def write_csv(self, path: Path | str) -> None:
-        """Write the rows to a file of commas, with an empty cell where there is no value."""
-        columns = [
-            ["" if value != value else value for value in values.tolist()]  # NaN differs from NaN
-            for values in self.columns.values()
-        ]
-        with Path(path).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(self.columns)
-            writer.writerows(zip(*columns, strict=True))
+        """Write the rows to a file, as `csv_bytes` gives it."""
+        Path(path).write_bytes(self.csv_bytes())
 
     def to_arrow(self) -> Any:
-        """The rows as an Arrow table, for Parquet among others; needs pyarrow."""
-        import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
+        """The rows as an Arrow table, null where there is no value.
 
-        return pyarrow.table({name: values.tolist() for name, values in self.columns.items()})
+        Raises:
+            SourceError: pyarrow is not installed.
+        """
+        needs_arrow("an Arrow table of rows")
+        import pyarrow
+
+        return pyarrow.table(
+            {
+                name: pyarrow.array(values, mask=_is_missing(values))
+                for name, values in self.columns.items()
+            }
+        )
+
+    def parquet_bytes(self) -> bytes:
+        """The rows as a Parquet file; its bytes are those of one version of pyarrow.
+
+        Raises:
+            SourceError: pyarrow is not installed.
+        """
+        table = self.to_arrow()
+        from pyarrow import parquet
+
+        buffer = io.BytesIO()
+        parquet.write_table(table, buffer)
+        return buffer.getvalue()
 
     def to_pandas(self) -> Any:
         """The rows as a data frame; needs pandas."""
@@ -70,12 +102,28 @@ class SyntheticRows(Described):
         return pandas.DataFrame(dict(self.columns))
 
 
+def _written(values: NDArray[Any]) -> list[Any]:
+    """A column as a file of commas holds it; without a point where all numbers are whole."""
+    if values.dtype.kind == "U":
+        return [*values.tolist()]
+    present = values[~np.isnan(values)]
+    is_whole = bool(((present == np.floor(present)) & (np.abs(present) < _LARGEST_WHOLE)).all())
+    kind = int if is_whole else float
+    return ["" if math.isnan(value) else kind(value) for value in values.tolist()]
+
+
+def _is_missing(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which rows have no value: NaN among numbers, an empty text among texts."""
+    return np.asarray(values == "" if values.dtype.kind == "U" else np.isnan(values))
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Comparison:
     """A table of rows, of the display and of unbiased answers, as shares.
 
     Args:
         labels: Of the cells, by column.
+        deviation: Of the noise on a share among the unbiased answers.
     """
 
     name: str
@@ -83,13 +131,20 @@ class Comparison:
     rows: NDArray[np.float64]
     display: NDArray[np.float64]
     unbiased: NDArray[np.float64]
+    deviation: float
 
     @property
-    def distances(self) -> tuple[float, float]:
-        """Total variation distances of the rows to the display, and to the unbiased answers."""
-        return tuple(
+    def distances(self) -> tuple[float, float, float]:
+        """Total variation distances, in the order of `DISTANCES`."""
+        to_display, to_unbiased = (
             float(np.abs(self.rows - shares).sum() / 2) for shares in (self.display, self.unbiased)
-        )  # type: ignore[return-value]  # two of them
+        )
+        return to_display, to_unbiased, self.noise
+
+    @property
+    def noise(self) -> float:
+        """What Gaussian noise alone moves the unbiased answers by, in the mean."""
+        return math.sqrt(2 / math.pi) * self.deviation * self.rows.size / 2
 
     def pictures(self) -> tuple[Picture, ...]:
         """A bar for every cell of one column; of two, a map of rows less display."""
@@ -104,20 +159,32 @@ class Comparison:
         )  # fmt: skip
 
 
+def _excess(comparison: Comparison) -> float:
+    """How far rows are from unbiased answers, for what noise moves these; as it is if unknown."""
+    distance, noise = comparison.distances[1:]
+    return distance / noise if noise > 0 else distance
+
+
 def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, ...]]:
     """Distances of every table; pictures of columns, and of the best and the worst pair."""
     pairs = [item for item in comparisons if len(item.labels) == 2]
-    ranked = sorted(pairs, key=lambda item: (item.distances[1], item.name))
-    shown = [item for item in comparisons if len(item.labels) == 1]
-    shown += [*ranked[:1], *ranked[1:][-1:]]
-    distances = [item.distances for item in comparisons]
-    what = ("rows to display", "rows to unbiased answers")
-    numbers = np.array(distances).ravel()
+    # Tables of many cells have more noise: near and far are in units of what noise alone moves.
+    ranked = sorted(pairs, key=lambda item: (_excess(item), item.name))
+    pictures = [
+        attrs.evolve(picture, title=f"{rank} pair: {picture.title}")
+        for rank, items in (("Best", ranked[:1]), ("Worst", ranked[1:][-1:]))
+        for item in items
+        for picture in item.pictures()
+    ]
+    # Columns come last: a page draws the first pictures alone.
+    columns = [item for item in comparisons if len(item.labels) == 1]
+    pictures += [picture for item in columns for picture in item.pictures()]
+    numbers = np.array([item.distances for item in comparisons]).ravel()
     nothing = np.full(numbers.size, np.inf)
     figures = Figures(
         about={
-            "table": tuple(item.name for item in comparisons for _ in what),
-            "distance": what * len(comparisons),
+            "table": tuple(item.name for item in comparisons for _ in DISTANCES),
+            "distance": DISTANCES * len(comparisons),
         },
         estimate=numbers,
         low=-nothing,
@@ -126,4 +193,4 @@ def quality_of(comparisons: list[Comparison]) -> tuple[Figures, tuple[Picture, .
         covers=f"total variation distances between released numbers; {PURPOSE}",
         kind="test",
     )
-    return figures, tuple(picture for item in shown for picture in item.pictures())
+    return figures, tuple(pictures)

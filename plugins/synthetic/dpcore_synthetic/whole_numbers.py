@@ -40,6 +40,12 @@ def apportion(table: NDArray[np.float64], count: int) -> Integers:
     return quotas.reshape(table.shape)
 
 
+def count_pair(left: Integers, right: Integers, shape: tuple[int, ...]) -> Integers:
+    """How many rows are in every cell of two columns; `shape` is that of the table."""
+    counts = np.bincount(left * shape[1] + right, minlength=shape[0] * shape[1])
+    return counts.reshape(shape)
+
+
 def draw_below(stream: Stream, bounds: Integers) -> Integers:
     """Uniform whole numbers from 0 to each bound less 1, without bias."""
     limits = bounds.astype(np.uint64)

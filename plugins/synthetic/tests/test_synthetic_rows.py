@@ -1,5 +1,7 @@
 """Synthetic rows: what they are a function of, whole numbers, moves that lower F, and bad input."""
 
+import csv
+import io
 import itertools
 import math
 import os
@@ -137,6 +139,18 @@ def test_rows_are_a_function_of_answers_and_keep_to_the_domain():
     assert not public.domain.columns["g"].misfits(g[g != ""].tolist()).any()
 
 
+def test_whole_numbers_are_written_without_a_point():
+    published, _ = released(
+        Rows(rows=40, bins={"x": 4}, decimals={"x": 0}), public_of(), table_of(200)
+    )
+    head, *lines = csv.reader(io.StringIO(published.csv_bytes().decode(), newline=""))
+    assert head == ["x", "day", "g"]
+    cells = [line[0] for line in lines]
+    assert all(cell == "" or str(int(cell)) == cell for cell in cells)
+    expected = published.columns["x"].tolist()
+    assert [float(cell or "nan") for cell in cells] == pytest.approx(expected, 0, 0, True)
+
+
 def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
     learner, public = Rows(bins={"x": 7, "day": 9}), public_of()
     published, state = released(learner, public, table_of(300))
@@ -178,6 +192,21 @@ def test_the_tables_are_published_with_bars_and_distances_without():
     assert max(near) < 0.05
 
 
+def test_the_distance_by_noise_alone_is_that_of_answers_to_exact_counts():
+    public, table = public_of(), table_of(2000)
+    learner = Rows(bins={"x": 4, "day": 3}, rows=50)
+    exact, _ = released(learner, public, table, width=1e-6)
+    runs = [released(learner, public, table, width=0.5, seed=seed)[0] for seed in range(6)]
+    quality = runs[0].quality
+    stated = dict(
+        zip(zip(quality["table"], quality["distance"], strict=True), quality.estimate, strict=True)
+    )
+    for name, counts in exact.measured.tables.items():
+        errors = [run.measured.tables[name].unbiased - counts.unbiased for run in runs]
+        distance = np.abs(errors).sum(axis=1).mean() / 2 / 2000
+        assert 0.7 < distance / stated[name, "unbiased answers by noise alone"] < 1.4
+
+
 def test_few_records_and_none_and_all_in_one_cell_give_rows():
     public = public_of()
     for size, one in ((0, False), (1, False), (300, True)):
@@ -185,6 +214,95 @@ def test_few_records_and_none_and_all_in_one_cell_give_rows():
                  table_of(size).items()}  # fmt: skip
         published, _ = released(Rows(), public, table, width=0.5)
         assert len(published.columns["g"]) >= 1
+
+
+def test_one_cell_and_fewer_records_than_columns_give_rows():
+    columns = {f"c{number}": Categories(("a", "b")) for number in range(8)}
+    public = Public(
+        domain=Domain(columns={**columns, "single": Range(0, 1)}),
+        coins=PublicCoins(1),
+        mu=1.0,
+    )
+    table = {name: ["a", "b", "a"] for name in columns} | {"single": [0.5, 0.5, 0.5]}
+    published, _ = released(Rows(bins={"single": 1}), public, table, width=0.5)
+    values = published.columns["single"]
+    assert ((values >= 0) & (values <= 1)).all()
+    assert {*published.columns} == {*columns, "single"}
+
+
+def test_a_million_cells_are_measured_and_more_than_the_plan_holds_are_refused():
+    public = public_of()
+    (_, residuals) = Rows(bins={"x": 10_000, "day": 101}, columns=("x", "day")).queries(public)
+    assert residuals.shape[0] > 1_000_000
+    with pytest.raises(ParameterError, match="at most 2097152 whole numbers"):
+        Rows(bins={"x": 21_000, "day": 101}, columns=("x", "day")).queries(public)
+
+
+@pytest.mark.parametrize("count", [0.0, -1e300, 1e300, math.inf, -math.inf, math.nan])
+def test_the_claim_holds_after_any_answer_to_the_first_ask(count):
+    learner, public = Rows(bins={"x": 2, "day": 2}, target="g"), public_of()
+    state = learner.start(public)
+    query = learner.ask(state)
+    spread = NormalSpread(width=1.0)
+    answer = Answer(
+        query=query, number=1, value=np.array([count]), mechanism=Gaussian(), spread=spread
+    )
+    ask = learner.ask(learner.update(state, answer))
+    records = public.domain.project(table_of(12))
+    rows = learner.contributions(ask, records, public)
+    for relation in (ADD_REMOVE, REPLACE_ONE):
+        claim = RowsBound().sensitivity(ask, learner, public, relation).value
+        moved = rows if relation is ADD_REMOVE else (rows[:, None] - rows[None]).reshape(144, -1)
+        assert np.linalg.norm(moved, axis=1).max() <= claim
+
+
+def test_data_sets_with_equal_answers_publish_equal_bytes():
+    public, learner = public_of(), Rows(bins={"x": 3, "day": 2})
+    _, state = released(learner, public, table_of(60))
+    first = learner.model(state)
+    # A neighbour: the state holds answers alone, so that no records are at hand here.
+    replayed = learner.start(public_of())
+    for answer in state.answers:
+        asked = learner.ask(replayed)
+        assert asked == answer.query
+        replayed = learner.update(replayed, answer)
+    second = learner.model(replayed)
+    assert second.csv_bytes() == first.csv_bytes()
+    assert second.quality.estimate.tobytes() == first.quality.estimate.tobytes()
+    for name, array in second.arrays().items():
+        assert array.tobytes() == first.arrays()[name].tobytes(), name
+
+
+def exact_residuals(learner, public, records):
+    """The state after an exact count, and the exact sums of the next ask."""
+    state = learner.start(public)
+    query = learner.ask(state)
+    value = learner.statistic(query, records, public, SECRET).floats()
+    spread = NormalSpread(width=1.0)
+    answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
+    state = learner.update(state, answer)
+    ask = learner.ask(state)
+    return ask, learner.statistic(ask, records, public, SECRET).floats()
+
+
+@pytest.mark.slow
+def test_the_bars_of_all_measured_cells_hold_together():
+    learner, public = Rows(bins={"x": 4, "day": 3}, target="g"), public_of()
+    records, rng = public.domain.project(table_of(800)), np.random.default_rng(7)
+    ask, exact = exact_residuals(learner, public, records)
+    statistic, width = learner.measuring(public), 0.5
+    measured = statistic.answered(ask, public)
+    half = measured.half_widths(NormalSpread(width=width), 1 - learner.level)
+    single = 1.959964 * measured.plan.deviations(width)
+    counts, holds, cells = measured.estimates(exact), 0, []
+    for _ in range(2000):
+        noisy = measured.estimates(exact + rng.normal(0, width, exact.shape))
+        errors = [np.abs(a - b) for a, b in zip(noisy, counts, strict=True)]
+        holds += all((e <= h).all() for e, h in zip(errors, half, strict=True))
+        cells.append([(e <= h).mean() for e, h in zip(errors, single, strict=True)])
+    # Four standard errors below .95 of 2,000 draws; each table's cells by their own deviation.
+    assert holds / 2000 >= 0.9335
+    assert np.abs(np.mean(cells, axis=0) - 0.95).max() < 4 * math.sqrt(0.95 * 0.05 / 2000)
 
 
 def test_whole_tables_are_nearest_and_add_up():
