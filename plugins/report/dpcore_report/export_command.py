@@ -29,8 +29,8 @@ _ENDINGS = {
     "form",
     type=click.Choice([form.value for form in Form]),
     default=Form.PYTHON.value,
-    help="python needs numpy alone; json holds the values, shapes what they say of columns; csv and "
-    "parquet hold synthetic rows.",
+    help="python needs numpy alone; json holds the values, shapes what they say of columns; csv "
+    "and parquet hold synthetic rows.",
 )
 @click.option("--output", type=PATH, help="The file. [default: RUN/model.py, or by the format]")
 @memory_option
