@@ -190,9 +190,8 @@ class Plan(Shown):
         """Refuse an engine that cannot serve this plan, or add where those records are, unspent.
 
         Raises:
-            RequestError: a learner needs all records in one memory, and the engine holds them in
-                several; the engine is not ready; it tells its progress, and the run is sealed; or
-                it cannot add what is asked.
+            RequestError: a learner needs all records in one memory, which the engine lacks; it is
+                not ready; it tells of a run that is sealed; or it cannot add what is asked.
         """
         is_engine, way = isinstance(engine, Engine), "LocalEngine() or one of dpcore_engines"
         need(is_engine, "a run", f"an engine: {way}", "engine", describe_type(engine))

@@ -336,6 +336,8 @@ def test_a_real_engine_is_refused_until_its_divisor_is_declared():
 @pytest.mark.parametrize("name", ["embedding", "opacus"])
 def test_the_examples_of_the_pages_run(name, tmp_path, monkeypatch):
     page = (Path(__file__).parents[3] / "docs" / f"{name}.md").read_text()
-    (code,) = re.findall(r"^```python\n([^`]*dpcore_bridges.opacus.*?)^```$", page, re.M | re.S)
+    blocks = re.findall(r"^```python\n([^`]*dpcore_bridges.opacus.*?)^```$", page, re.M | re.S)
+    assert blocks
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    exec(compile(code, "example", "exec"), {})  # our own page
+    for code in blocks:
+        exec(compile(code, "example", "exec"), {})  # our own page

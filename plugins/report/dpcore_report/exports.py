@@ -59,6 +59,7 @@ def export(
             same of rows.
     """
     run = read_published(folder, memory=memory, work=work)
+    # Rows and shapes need no function that predicts.
     if form in _ENCODERS:
         return _encode_rows(run, _ENCODERS[form])
     if form is Form.SHAPES:

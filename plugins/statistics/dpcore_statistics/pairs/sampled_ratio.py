@@ -64,7 +64,7 @@ class RatioSums:
         """
         sums, of_count = np.moveaxis(np.asarray(value, dtype=np.float64), -1, 0), 0.0
         if n is None:
-            n, sums, of_count = sums[0] / weight, sums[1:], weight**-2.0
+            n, sums, of_count = sums[0] / weight, sums[1:], 1 / weight**2
         y, y_rest, x, x_rest, product = sums
         (cy, hy), (cx, hx) = ((c.column.centre, c.column.half_width) for c in columns)
         top, bottom = cy * n + hy * y, cx * n + hx * x
