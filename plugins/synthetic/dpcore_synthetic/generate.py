@@ -1,7 +1,7 @@
 """Generate: from a display to rows of cells, by public coins and whole numbers alone.
 
-Of very many rows, fewer are made and then copied. Copies have the shares of the rows, which lie
-nearer to the display than the display to any records: a sweep over all would only take long.
+Of very many rows, fewer are made and then copied: a sweep over all of them would take long. Copies
+have the shares of the rows that they are of, and are as near to the display.
 """
 
 from __future__ import annotations
