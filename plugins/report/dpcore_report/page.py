@@ -20,7 +20,7 @@ from dpcore.domain.classes import Classes
 from dpcore.errors import NoClaimError, ReplayError, need
 from dpcore.guarantee import Noise, Status, rounded_up
 from dpcore.learner import Model
-from dpcore.learning.models.description import Lines
+from dpcore.learning.models.description import Lines, describe
 from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import NOT_STATED, Statistics
 from dpcore.learning.models.linear import LinearModel
@@ -249,7 +249,11 @@ def _released(model: Any) -> str:
         return f"predictions at {len(model.values)} points"
     if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
         return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
-    return "the parameters of a model" if isinstance(model, Model) else described(model)
+    if isinstance(model, Model):
+        return "the parameters of a model"
+    # Arrays by name and shape would fill a screen, where tables of them follow below.
+    tables = describe(model).tables
+    return f"{len(tables)} tables, of {len(model.arrays())} arrays" if tables else described(model)
 
 
 def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
