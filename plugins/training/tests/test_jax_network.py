@@ -155,7 +155,7 @@ def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch, bands):
 
 def test_without_jax_nothing_is_priced_and_the_refusal_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
-    with pytest.raises(NoClaimError, match=r"plugins/training\[jax\]"):
+    with pytest.raises(NoClaimError, match=r"pip install jax flatbuffers"):
         planned(Tanh())
 
 
