@@ -41,7 +41,7 @@ from dpcore_report.shapes import shapes_of
 from dpcore_report.templates import filled
 
 _MOST_ROWS = 200  # of one table; its file holds all
-_MOST_NAMES = 4  # of releases in a title
+_MOST_NAMES = 4  # of releases in a title, of the tables of one
 _SMALL = 0.01  # deltas above it are drawn, and no line of a table
 _CONTENTS = (
     ("results", "Results"),
@@ -251,9 +251,9 @@ def _released(model: Any) -> str:
         return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
     if isinstance(model, Model):
         return "the parameters of a model"
-    # Arrays by name and shape would fill a screen, where tables of them follow below.
-    tables = describe(model).tables
-    return f"{len(tables)} tables, of {len(model.arrays())} arrays" if tables else described(model)
+    # The shapes of dozens of arrays would fill a screen, and their tables follow below.
+    tables, count = len(describe(model).tables), len(model.arrays())
+    return f"{tables} tables, of {count} arrays" if tables > _MOST_NAMES else described(model)
 
 
 def _query(query: Mapping[str, Any]) -> tuple[str, ...]:
