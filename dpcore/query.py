@@ -265,7 +265,7 @@ class SumQuery(Query):
         sum: What a record adds at most, and in which unit sums are counted.
         bands: Integers k_0 >= 1, k_1, ..., so that ask t releases :math:`\sum_i k_ix_{t-i}` plus
             noise, for x_t its own sum: noise across asks, which everyone may solve for
-            (`dpcore.learning.banded`). The runtime keeps the past sums. None: every ask alone.
+            (`dpcore_models.solvers.banded`). The runtime keeps the past sums. None: every ask alone.
     """
 
     sum: Sum

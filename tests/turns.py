@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from dpcore import Published, SummingLearner, SumQuery
-from dpcore.learning.banded import solved
+from dpcore_models.solvers.banded import solved
 from dpcore.learning.learners.conversation import Conversation
 from dpcore.query import Sum
 from dpcore.running.release_context import PastSums

@@ -32,7 +32,7 @@ from dpcore import (
 from dpcore.checks import positive, positive_integer, probability
 from dpcore.domain.domain import Domain
 from dpcore.errors import UnknownCountError, need
-from dpcore.learning.banded import Solved, square_root_bands
+from dpcore_models.solvers.banded import Solved, square_root_bands
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.identity import Identity
 

@@ -1,7 +1,7 @@
 r"""Running: counts or sums by period, and their running totals, whose bars hardly grow.
 
 What is measured is y = K x + z, for x the periods' own sums and K the square root of running totals
-(`dpcore.learning.banded`): integers, lower triangular, the same along each diagonal. Everyone
+(`dpcore_models.solvers.banded`): integers, lower triangular, the same along each diagonal. Everyone
 solves for :math:`\hat x=K^{-1}y`, whose noise :math:`K^{-1}z` all but cancels in totals: for noise
 of one law on all of y, the deviations are the row lengths of :math:`K^{-1}`, and of its totals.
 
@@ -27,7 +27,7 @@ from dpcore.checks import positive_integer
 from dpcore.domain.columns import Dates
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
-from dpcore.learning.banded import solved, square_root_bands
+from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up

@@ -24,7 +24,7 @@ from dpcore.domain.columns import Dates, day
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.learning.banded import square_root_bands
+from dpcore_models.solvers.banded import square_root_bands
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace

@@ -3,7 +3,7 @@ r"""Gradient steps on sums of clipped gradients, of any differentiable model.
 A step asks for the exact sum of the records' gradients at the present weights, each clipped to C,
 and moves the weights along the noisy answer over a public divisor: the declared number of records,
 or of a batch. With bands an answer weighs the last sums too, and the step is along what everyone
-solves for (`dpcore.learning.banded`; theorem T16, with L the clip). What one record moves a sum by
+solves for (`dpcore_models.solvers.banded`; theorem T16, with L the clip). What one record moves a sum by
 is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
 over as integers, whose length the core checks.
 
@@ -35,7 +35,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, UnknownCountError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.banded import Solved
+from dpcore_models.solvers.banded import Solved
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
 from dpcore_training.bands import best_bands, certificate

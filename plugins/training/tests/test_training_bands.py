@@ -124,7 +124,7 @@ def test_bands_are_integers_that_no_machine_computes_otherwise():
 
 def test_answers_without_noise_are_solved_for_the_sums():
     """`training.bands`: K x is solved to x, to the last bit of what doubles hold."""
-    from dpcore.learning.banded import solved
+    from dpcore_models.solvers.banded import solved
 
     bands, rng = best_bands(8, 50), np.random.default_rng(0)
     strategy, _ = matrices(bands, 50)

@@ -17,7 +17,7 @@ from dpcore import (
     price,
 )
 from dpcore.domain.columns import Range
-from dpcore.learning.banded import solved
+from dpcore_models.solvers.banded import solved
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.randomness import Stream

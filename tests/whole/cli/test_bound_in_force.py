@@ -1,6 +1,7 @@
 """Reports are about the bound that the guarantee rests on, and about no other."""
 
 import pytest
+from click.testing import CliRunner
 
 from dpcore.cli.check import check
 from dpcore.specs.spec import load_spec
@@ -36,20 +37,23 @@ def spec(tmp_path, monkeypatch):
     return path
 
 
-def test_check_names_the_bound_in_force(spec, capsys):
-    check(spec, explain=True)
-    told = capsys.readouterr().out
+def printed(command, *arguments):
+    done = CliRunner().invoke(command, [*map(str, arguments)])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+def test_check_names_the_bound_in_force(spec):
+    told = printed(check, spec, "--explain")
     assert "release, bound PassesBound: not tested yet" in told
     assert "PathBound" not in told
 
 
-def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec, capsys):
-    falsify_spec(spec, effort=0.01)
-    told = capsys.readouterr().out
+def test_falsify_attacks_the_bound_in_force_and_check_tells_how_hard(spec):
+    told = printed(falsify_spec, spec, "--effort", "0.01")
     assert "Regression / PassesBound" in told
     assert "PathBound" not in told
-    check(spec, explain=True)
-    assert "release, bound PassesBound: attacked: " in capsys.readouterr().out
+    assert "release, bound PassesBound: attacked: " in printed(check, spec, "--explain")
 
 
 def test_an_audit_takes_its_pair_from_the_bound_in_force(spec, monkeypatch):

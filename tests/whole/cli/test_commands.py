@@ -54,7 +54,9 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     ran = dpcore(home, "run", "s.yaml", "--explain").stdout
     run = home / "runs" / "s-0001"
     plan_shown, _, attacked = checked.partition("release, bound ")
-    assert ran.startswith(plan_shown.rstrip("\n"))
+    # A run adds to two paragraphs: what its door assumes, and what its replay showed.
+    assert all(part in ran for part in plan_shown.rstrip("\n").split("\n\n"))
+    assert {"door:", "replayed"} <= {*ran.split()}
     assert attacked.split("\n")[0].endswith("not tested yet")
     assert attacked.rstrip("\n").endswith(
         "No audit has been run for this exact plan. `dpcore audit SPEC` runs one."
@@ -63,7 +65,9 @@ def test_check_run_and_replay_state_the_same_guarantee(home):
     stated = json.loads((run / "public" / "guarantee.json").read_text())
     plan = json.loads(dpcore(home, "check", "s.yaml", "--json").stdout)
     lock = json.loads((run / "public" / "spec.lock.json").read_text())
-    assert stated == plan["guarantee"] == lock["plan"]["guarantee"]
+    assert stated["replayed"] == "in a clean process"
+    before = {**stated, "replayed": "", "door": []}
+    assert before == plan["guarantee"] == lock["plan"]["guarantee"]
     assert lock == json.loads((home / "s.lock.json").read_text())
 
 
@@ -114,7 +118,7 @@ def test_check_opens_no_data_and_run_says_that_it_is_missing(home):
     (home / "people.csv").unlink()
     dpcore(home, "check", "s.yaml")
     failed = dpcore(home, "run", "s.yaml", code=5)
-    assert failed.stderr.strip() == "no such file: people.csv"
+    assert failed.stderr.strip() == "people.csv: no such file"
     assert list((home / "runs").iterdir()) == []
 
 

@@ -134,9 +134,9 @@ def cases():
 CASES = list(cases())
 
 
-def run(folder, csv="", more="", **options):
+def run(folder, *flags, csv="", more="", **options):
     (folder / "s.yaml").write_text(SPEC.format(csv=csv, more=more))
-    arguments = ["run", str(folder / "s.yaml"), "--runs", str(folder / "runs")]
+    arguments = ["run", str(folder / "s.yaml"), "--runs", str(folder / "runs"), *flags]
     return CliRunner().invoke(app, arguments, **options)
 
 
@@ -193,7 +193,7 @@ def test_places_without_a_file(tmp_path, monkeypatch):
 
 def test_wrong_cells_are_mapped_into_the_domain_where_the_spec_says_so(tmp_path):
     (tmp_path / "people.csv").write_text(with_cell("y", "nan"))
-    done = run(tmp_path, more="on_invalid: project")
+    done = run(tmp_path, "--explain", more="on_invalid: project")
     assert done.exit_code == 0, done.output
     assert "into which every record is mapped" in " ".join(done.stdout.split())
     (tmp_path / "people.csv").write_text(without("a"))

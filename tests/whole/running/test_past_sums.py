@@ -14,7 +14,7 @@ from dpcore.domain.people import People
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
-from dpcore.learning.banded import solved, square_root_bands
+from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.publish.formats import FORMAT, format_of
