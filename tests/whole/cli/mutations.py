@@ -162,7 +162,7 @@ class Tried:
 
     Args:
         seconds: Of the processor, on a machine that counts to ten million in 1.2 of them.
-        memory: Bytes at the peak.
+        memory: Bytes at the peak, beyond those of its parent.
     """
 
     code: int
@@ -183,6 +183,7 @@ def tried(work, folder, scale, longest=60):
     """`work` in a forked child, with its output in `folder`; a negative code is a signal's."""
     sys.stdout.flush()
     sys.stderr.flush()
+    inherited = resident()
     child = os.fork()
     if not child:
         code = 99
@@ -205,8 +206,14 @@ def tried(work, folder, scale, longest=60):
         out=(folder / "out").read_text(errors="replace"),
         err=(folder / "err").read_text(errors="replace"),
         seconds=(used.ru_utime + used.ru_stime) / scale,
-        memory=used.ru_maxrss * 1024,
+        memory=used.ru_maxrss * 1024 - inherited,
     )
+
+
+def resident():
+    """The bytes of this process in memory, which a child starts with."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
 
 
 def command(*arguments):
