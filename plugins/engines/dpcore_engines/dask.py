@@ -189,8 +189,8 @@ class Dask(Engine):
         return total
 
     def close(self) -> None:
-        """Release the bundles; whatever a worker still does for them is cancelled."""
-        self._cancel(self._futures)
+        """Release the bundles, and whatever a worker would still do for them."""
+        self._release(self._futures)
         self._futures.clear()
         self._bundles.clear()
         for engine in self._local_engines:
@@ -273,7 +273,7 @@ class Dask(Engine):
                 return merge(*(future.result() for future in level))
         # Also when the user interrupts: tasks hold secret words, and must not stay queued.
         except BaseException:
-            self._cancel([*watched, *level])
+            self._release([*watched, *level])
             raise
 
     def _wait(
@@ -305,9 +305,11 @@ class Dask(Engine):
             if progress is not None:
                 progress(len(requests) - len(waiting), len(requests))
 
-    def _cancel(self, futures: Sequence[Any]) -> None:
-        with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
-            self.client.cancel(list(futures), force=True)
+    def _release(self, futures: Sequence[Any]) -> None:
+        # No `cancel`: Dask's scheduler drops a client that cancels what nobody waits for.
+        for future in futures:
+            with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
+                future.release()
 
 
 class _NoWorkerLeftError(Exception):

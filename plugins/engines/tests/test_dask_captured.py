@@ -5,6 +5,7 @@ import contextlib
 import io
 import logging
 import secrets
+import time
 
 import attrs
 import numpy as np
@@ -172,6 +173,33 @@ def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch
     assert [len(keys) for keys in held] == [1, 1]
     # Here to the scheduler, from there to one worker, and once to each other worker.
     assert b"".join(frames).count(payload) <= 1 + WORKERS
+
+
+def test_an_interrupted_ask_leaves_the_client_connected_and_nothing_on_workers(
+    address, monkeypatch
+):
+    monkeypatch.setattr(dask_module, "_ADDED", 2)
+
+    def slow(block):
+        time.sleep(0.3)
+        return (Exact.of([len(block)], 0),)
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    with distributed.Client(address, set_as_default=False) as client:
+        with Dask(client) as engine:
+            engine.load([Rows(40)] * WORKERS, domain(RECORDS).project)
+            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+                patch.setattr(Dask, "_wait", interrupt)
+                engine.total(Task(part=slow, zero=(Exact.zeros((1,), 0),)))
+        for _ in range(200):
+            held = [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
+            if not any(held):
+                break
+            time.sleep(0.05)
+        assert not any(held)
+        assert client.submit(len, b"four", pure=False).result(timeout=20) == 4
 
 
 def test_a_failure_is_the_first_of_all_bundles(address, monkeypatch):
