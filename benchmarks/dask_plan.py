@@ -4,9 +4,9 @@
 
 The scheduler and all workers are threads of one process, and speak TCP; the client has a process of
 its own for each number of workers, which counts its messages and their bytes. Every worker has
-five parts of few records, as costs of the client do not depend on records. Totals of 40,000 numbers in
-two limbs (640 kB) and tasks of 1 MB are larger than those of most models. A straight line through
-the costs of several numbers of workers gives those of the plan.
+five parts of few records, as costs of the client do not depend on records. Totals of 40,000 numbers
+in two limbs (640 kB) and tasks of 1 MB are larger than those of most models. A straight line
+through the costs of several numbers of workers gives those of the plan.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ def serve(count: int) -> None:
 
     with LocalCluster(
         n_workers=count, threads_per_worker=1, processes=False, protocol="tcp://",
-        memory_limit=None, dashboard_address=None, scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
+        memory_limit=None, dashboard_address=None,
+        scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
     ) as cluster:  # fmt: skip
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
@@ -131,7 +132,8 @@ def _of_cluster(count: int) -> Any:
     with subprocess.Popen(
         [*command, "--serve", str(count)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as cluster:
-        assert cluster.stdin is not None and cluster.stdout is not None, "pipes"
+        assert cluster.stdin is not None, "a pipe"
+        assert cluster.stdout is not None, "a pipe"
         address = cluster.stdout.readline().strip()
         client = [*command, "--measure", address, "--workers", str(count)]
         output = subprocess.run(client, check=True, stdout=subprocess.PIPE, text=True).stdout

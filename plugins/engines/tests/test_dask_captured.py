@@ -190,9 +190,10 @@ def test_an_interrupted_ask_leaves_the_client_connected_and_nothing_on_workers(
     with distributed.Client(address, set_as_default=False) as client:
         with Dask(client) as engine:
             engine.load([Rows(40)] * WORKERS, domain(RECORDS).project)
-            with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-                patch.setattr(Dask, "_wait", interrupt)
-                engine.total(Task(part=slow, zero=(Exact.zeros((1,), 0),)))
+            task = Task(part=slow, zero=(Exact.zeros((1,), 0),))
+            monkeypatch.setattr(Dask, "_wait", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                engine.total(task)
         for _ in range(200):
             held = [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
             if not any(held):

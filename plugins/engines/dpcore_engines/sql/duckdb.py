@@ -1,23 +1,22 @@
-"""DuckDb: Parquet files, read by DuckDB in this process."""
+"""DuckDb: Parquet and CSV files, read by DuckDB in this process."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 import attrs
 import pyarrow
-from pyarrow import parquet
-from sqlglot import exp
 
 from dpcore.errors import RequestError, need
-from dpcore.sources.parquet import ParquetPart, ParquetSource
+from dpcore_engines.sql.columns import Kind
 from dpcore_engines.sql.servers import FailureError, Rows, Server, Synthetic, unpassed
 from dpcore_engines.sql.statement import Dialect
+from dpcore_engines.sql.storage import Storage
 
 _SETTINGS = {
     # DuckDB 2.0.0 answers comparisons from a file's least and greatest values, NaN left out.
@@ -40,14 +39,14 @@ class DuckDb(Server):
     dialect: ClassVar[Dialect] = Dialect(name="duckdb", fenced=False)
 
     connection: Any
-    source: ParquetSource
+    storage: Storage
     files: tuple[Path, ...]
     marks: tuple[tuple[int, ...], ...]
     spool: Path | None
 
     @classmethod
-    def of(cls, source: ParquetSource, *, memory: int | None, spool: Path | None) -> DuckDb:
-        """The files of a source, and a connection that reads nothing else.
+    def of(cls, storage: Storage, *, memory: int | None, spool: Path | None) -> DuckDb:
+        """The files, and a connection that reads nothing else.
 
         Raises:
             RequestError: DuckDB is not installed, or a name could mean several files.
@@ -57,20 +56,17 @@ class DuckDb(Server):
         except ImportError:
             refusal = "duckdb is not installed: pip install duckdb sqlglot pyarrow"
             raise RequestError(refusal) from None
-        # The source lists each file with its types checked, as any engine would read it.
-        parts = [part for part in source.parts() if isinstance(part, ParquetPart)]
-        files = tuple(dict.fromkeys(part.path for part in parts))
+        files = storage.files
         is_plain = not any(mark in str(path) for path in files for mark in _PATTERNS)
         names = f"file names without any of {_PATTERNS}, which mean several files to DuckDB"
         need(is_plain, RequestError, f"the sql engine needs {names}")
-        need(files, RequestError, "the Parquet files hold no row group: use the local engine")
         connection = duckdb.connect(":memory:")
         for name, value in _SETTINGS.items():
             connection.execute(f"SET {name} = '{value}'")
         if memory is not None:
             connection.execute(f"SET memory_limit = '{memory // 2} bytes'")
         return cls(
-            connection=connection, source=source, files=files, marks=_marks(files), spool=spool
+            connection=connection, storage=storage, files=files, marks=_marks(files), spool=spool
         )
 
     @property
@@ -83,25 +79,21 @@ class DuckDb(Server):
     @property
     def relation(self) -> str:
         """All rows of the files."""
-        return _relation(self.files)
+        return self.storage.relation(self.files)
 
     @property
     def schema(self) -> pyarrow.Schema:
-        """The declared columns of the files, which all have the same types.
+        """The declared columns of the files."""
+        return self.storage.schema
 
-        Raises:
-            RequestError: they have several, or names that differ by case alone.
-        """
-        names, schemas = self.source.reading.names, []
-        for path in self.files:
-            schema = parquet.read_schema(path)
-            folded = [name.casefold() for name in schema.names]
-            is_plain = len({*folded}) == len(folded)
-            need(is_plain, RequestError, f"{path.name}: DuckDB needs names that differ beyond case")
-            schemas.append(pyarrow.schema([schema.field(name) for name in names]).remove_metadata())
-        is_one = all(schema.equals(schemas[0]) for schema in schemas)
-        need(is_one, RequestError, "the sql engine needs files whose columns have the same types")
-        return schemas[0]
+    @property
+    def kinds(self) -> Mapping[str, Kind | None]:
+        """What the columns hold, as their storage says."""
+        return self.storage.kinds
+
+    def doubt(self, count: int) -> str:
+        """PRIVATE: why the storage doubts the records that were found, or nothing."""
+        return self.storage.doubt(count)
 
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows; the files are those that were opened."""
@@ -118,25 +110,17 @@ class DuckDb(Server):
 
     @contextlib.contextmanager
     def written(self, tables: Sequence[pyarrow.Table]) -> Iterator[list[Synthetic]]:
-        """A Parquet file for each table, in the run's folder."""
+        """A file of the same sort for each table, in the run's folder."""
         with tempfile.TemporaryDirectory(dir=self.spool, prefix="synthetic-") as folder:
-            yield [self._write(Path(folder) / f"{n}.parquet", t) for n, t in enumerate(tables)]
+            yield [self._write(Path(folder) / f"{n}", t) for n, t in enumerate(tables)]
 
     def _write(self, path: Path, table: pyarrow.Table) -> Synthetic:
-        parquet.write_table(table, path)
-        parts = attrs.evolve(self.source, path=path).parts()
-        batches = [batch for part in parts for batch in part.batches()]
-        return Synthetic(relation=_relation([path]), batches=batches, execute=self._fetch)
+        batches, relation = self.storage.write(path, table), self.storage.relation([path])
+        return Synthetic(relation=relation, batches=batches, execute=self._fetch)
 
     def close(self) -> None:
         """Close the connection in memory."""
         self.connection.close()
-
-
-def _relation(files: Sequence[Path]) -> str:
-    names = ", ".join(exp.Literal.string(str(path)).sql("duckdb") for path in files)
-    # Neither columns nor rows may come from names of folders.
-    return f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)"
 
 
 def _marks(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:

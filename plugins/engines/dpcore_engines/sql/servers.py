@@ -89,6 +89,11 @@ class Server(ABC):
     def schema(self) -> pyarrow.Schema:
         """The declared columns with their types, by which the core would read them."""
 
+    @property
+    def kinds(self) -> Mapping[str, Kind | None]:
+        """What the columns hold; None for what SQL does not read exactly."""
+        return kinds_of(self.schema)
+
     @abstractmethod
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows of a statement.
@@ -96,6 +101,14 @@ class Server(ABC):
         Raises:
             FailureError: it failed, or the records changed.
         """
+
+    def doubt(self, count: int) -> str:  # most servers hold rows, and no text
+        """PRIVATE: why the records may be others than the core would find, or nothing.
+
+        Args:
+            count: How many the server found.
+        """
+        return ""
 
     @abstractmethod
     def written(self, tables: Sequence[pyarrow.Table]) -> contextlib.AbstractContextManager[Any]:
