@@ -227,8 +227,9 @@ def hand_on(task: bytes) -> bytes:
 
 def add(*totals: Folded | Failure) -> Folded | Failure:
     """A task: the sum of totals, or the first failure among them."""
-    failures = (total for total in totals if isinstance(total, Failure))
-    return next(failures, None) or _catch_failure(lambda: functools.reduce(added, totals))
+    failures = [total for total in totals if isinstance(total, Failure)]
+    sums = [total for total in totals if not isinstance(total, Failure)]
+    return failures[0] if failures else _catch_failure(lambda: functools.reduce(added, sums))
 
 
 def join(*answers: Any) -> list[Any]:

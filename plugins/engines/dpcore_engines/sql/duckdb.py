@@ -1,11 +1,13 @@
-"""DuckDb: Parquet and CSV files, read by DuckDB in this process."""
+"""DuckDb: Parquet and CSV files and DuckDB's own, read by DuckDB in this process."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +15,6 @@ import attrs
 import pyarrow
 
 from dpcore.errors import RequestError, need
-from dpcore_engines.sql.columns import Kind
 from dpcore_engines.sql.servers import FailureError, Rows, Server, Synthetic, unpassed
 from dpcore_engines.sql.statement import Dialect
 from dpcore_engines.sql.storage import Storage
@@ -30,7 +31,7 @@ _PATTERNS = "*?[]{}"
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
 class DuckDb(Server):
-    """A connection in memory, and the files.
+    """A connection, and the files.
 
     Args:
         files: With what the system says of each: a file that changes ends the run.
@@ -40,6 +41,8 @@ class DuckDb(Server):
 
     connection: Any
     storage: Storage
+    relation: str
+    schema: pyarrow.Schema
     files: tuple[Path, ...]
     marks: tuple[tuple[int, ...], ...]
     spool: Path | None
@@ -51,23 +54,26 @@ class DuckDb(Server):
         Raises:
             RequestError: DuckDB is not installed, or a name could mean several files.
         """
-        try:
-            import duckdb
-        except ImportError:
-            refusal = "duckdb is not installed: pip install duckdb sqlglot pyarrow"
-            raise RequestError(refusal) from None
+        need(
+            find_spec("duckdb"),
+            RequestError,
+            "duckdb is not installed: pip install duckdb sqlglot pyarrow",
+        )
         files = storage.files
         is_plain = not any(mark in str(path) for path in files for mark in _PATTERNS)
-        names = f"file names without any of {_PATTERNS}, which mean several files to DuckDB"
-        need(is_plain, RequestError, f"the sql engine needs {names}")
-        connection = duckdb.connect(":memory:")
-        for name, value in _SETTINGS.items():
-            connection.execute(f"SET {name} = '{value}'")
+        need(
+            is_plain,
+            RequestError,
+            f"the sql engine needs file names without any of {_PATTERNS}, which mean several files "
+            f"to DuckDB",
+        )
+        connection = _connect(storage, files[0])
         if memory is not None:
             connection.execute(f"SET memory_limit = '{memory // 2} bytes'")
         return cls(
-            connection=connection, storage=storage, files=files, marks=_marks(files), spool=spool
-        )
+            connection=connection, storage=storage, relation=storage.relation(files),
+            schema=storage.schema, files=files, marks=_marks(files), spool=spool,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
@@ -76,51 +82,55 @@ class DuckDb(Server):
 
         return f"DuckDB {duckdb.__version__}"
 
-    @property
-    def relation(self) -> str:
-        """All rows of the files."""
-        return self.storage.relation(self.files)
-
-    @property
-    def schema(self) -> pyarrow.Schema:
-        """The declared columns of the files."""
-        return self.storage.schema
-
-    @property
-    def kinds(self) -> Mapping[str, Kind | None]:
-        """What the columns hold, as their storage says."""
-        return self.storage.kinds
-
     def doubt(self, count: int) -> str:
         """PRIVATE: why the storage doubts the records that were found, or nothing."""
         return self.storage.doubt(count)
 
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows; the files are those that were opened."""
-        rows = self._fetch(statement)
+        rows = _fetch(self.connection, statement)
         with unpassed():
             is_same = _marks(self.files) == self.marks
         need(is_same, FailureError, "a file changed")
         return rows
 
-    def _fetch(self, statement: str) -> Rows:
-        with unpassed():
-            rows: Rows = self.connection.execute(statement).fetchall()
-        return rows
-
     @contextlib.contextmanager
     def written(self, tables: Sequence[pyarrow.Table]) -> Iterator[list[Synthetic]]:
         """A file of the same sort for each table, in the run's folder."""
-        with tempfile.TemporaryDirectory(dir=self.spool, prefix="synthetic-") as folder:
-            yield [self._write(Path(folder) / f"{n}", t) for n, t in enumerate(tables)]
+        with (
+            tempfile.TemporaryDirectory(dir=self.spool, prefix="synthetic-") as folder,
+            contextlib.ExitStack() as stack,
+        ):
+            yield [
+                self._write(Path(folder) / f"{number}", table, stack)
+                for number, table in enumerate(tables)
+            ]
 
-    def _write(self, path: Path, table: pyarrow.Table) -> Synthetic:
-        batches, relation = self.storage.write(path, table), self.storage.relation([path])
-        return Synthetic(relation=relation, batches=batches, execute=self._fetch)
+    def _write(self, path: Path, table: pyarrow.Table, stack: contextlib.ExitStack) -> Synthetic:
+        self.storage.write(path, table)
+        connection = stack.enter_context(_connect(self.storage, path))
+        return Synthetic(
+            relation=self.storage.relation([path]), batches=self.storage.read(path),
+            execute=functools.partial(_fetch, connection),
+        )  # fmt: skip
 
     def close(self) -> None:
-        """Close the connection in memory."""
+        """Close the connection, which holds no record."""
         self.connection.close()
+
+
+def _connect(storage: Storage, path: Path) -> Any:
+    """A connection with the settings under which the law holds."""
+    connection = storage.connect(path)
+    for name, value in _SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'")
+    return connection
+
+
+def _fetch(connection: Any, statement: str) -> Rows:
+    with unpassed():
+        rows: Rows = connection.execute(statement).fetchall()
+    return rows
 
 
 def _marks(files: Sequence[Path]) -> tuple[tuple[int, ...], ...]:

@@ -30,8 +30,9 @@ from dpcore.sampling.selection import EVERYTHING
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource
+from dpcore_engines.duckdb_file import DuckDbSource
 from dpcore_engines.sql.columns import Columns
-from dpcore_engines.sql.servers import FailureError, Rows, Server, over
+from dpcore_engines.sql.servers import FailureError, Rows, Server, kinds_of, over
 from dpcore_engines.sql.statement import check_statement, tally_statement
 from dpcore_engines.sql.synthetic import synthetic_tables
 
@@ -166,7 +167,7 @@ class _Session:
         with contextlib.ExitStack() as stack:
             server = server_of(workload.source, memory, spool)
             stack.callback(server.close)
-            columns = Columns(domain=workload.domain, kinds=server.kinds)
+            columns = Columns(domain=workload.domain, kinds=kinds_of(server.schema))
             check = server.dialect.write(check_statement(columns, workload.domain.rules))
             session = cls(workload=workload, server=server, columns=columns, check=check)
             texts = [text for _, part in workload.sums for text in session.statements(part)]
@@ -196,17 +197,19 @@ def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
         RequestError: its records lie elsewhere, or something is not installed.
     """
     # The servers' modules need what only they use.
-    if isinstance(source, ParquetSource | CsvSource):
+    if isinstance(source, ParquetSource | CsvSource | DuckDbSource):
         from dpcore_engines.sql.duckdb import DuckDb
-        from dpcore_engines.sql.storage import CsvStorage, ParquetStorage
+        from dpcore_engines.sql.storage import CsvStorage, ParquetStorage, TableStorage
 
-        is_csv = isinstance(source, CsvSource)
-        storage = CsvStorage.of(source) if is_csv else ParquetStorage(source=source)
-        return DuckDb.of(storage, memory=memory, spool=spool)
+        if isinstance(source, DuckDbSource):
+            return DuckDb.of(TableStorage(source=source), memory=memory, spool=spool)
+        if isinstance(source, CsvSource):
+            return DuckDb.of(CsvStorage.of(source), memory=memory, spool=spool)
+        return DuckDb.of(ParquetStorage(source=source), memory=memory, spool=spool)
     part = source.rows if isinstance(source, SqlSource) else None
     if not isinstance(part, PostgresqlPart):
         raise RequestError(
-            "the sql engine adds where records lie: in Parquet and CSV files (DuckDB), or "
+            "the sql engine adds where records lie: in Parquet and CSV files and DuckDB's own, or "
             "behind a query on PostgreSQL; what another source's cells are is decided by dpcore's "
             "own reader: use the local engine"
         )

@@ -22,6 +22,9 @@ from dpcore_engines.sql.statement import RECORDS, Dialect
 
 Rows = Sequence[Sequence[Any]]
 
+CELLS = {b"dpcore": b"cells"}
+"""Of a column of texts: what each is, its own characters say."""
+
 
 class FailureError(Exception):
     """A statement failed; no more is told than `kind`.
@@ -89,11 +92,6 @@ class Server(ABC):
     def schema(self) -> pyarrow.Schema:
         """The declared columns with their types, by which the core would read them."""
 
-    @property
-    def kinds(self) -> Mapping[str, Kind | None]:
-        """What the columns hold; None for what SQL does not read exactly."""
-        return kinds_of(self.schema)
-
     @abstractmethod
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows of a statement.
@@ -133,7 +131,9 @@ def over(relation: str, select: str) -> str:
 
 def kinds_of(schema: pyarrow.Schema) -> Mapping[str, Kind | None]:
     """What the columns hold, by their types in Arrow; None for what SQL does not read exactly."""
-    return {field.name: _kind(field.type) for field in schema}
+    return {
+        field.name: Kind.CELLS if field.metadata == CELLS else _kind(field.type) for field in schema
+    }
 
 
 def _kind(kind: pyarrow.DataType) -> Kind | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pyarrow
@@ -13,12 +14,13 @@ from sqlglot import exp
 
 from dpcore.errors import RequestError, SourceError, need
 from dpcore.records.source import Columns
+from dpcore.sources.arrow_columns import require_types, unpassed
 from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetPart, ParquetSource
-from dpcore_engines.sql.columns import Kind
-from dpcore_engines.sql.servers import kinds_of
+from dpcore_engines.duckdb_file import DuckDbSource, connect
+from dpcore_engines.sql.servers import CELLS
 
 _CHUNK = 8 << 20  # bytes
 _MARKS = '"\r\n\0'
@@ -29,30 +31,38 @@ _PLAIN_LINES = (
 
 
 class Storage(ABC):
-    """Files of one sort, with the declared columns in them."""
+    """Files of one sort, with the declared columns in them; a source of the core's `source`."""
+
+    source: Any
 
     @property
-    @abstractmethod
     def files(self) -> tuple[Path, ...]:
-        """The files that hold the records."""
+        """The files that hold the records: the one of the source."""
+        return (self.source.path,)
 
     @property
     @abstractmethod
     def schema(self) -> pyarrow.Schema:
         """The declared columns, with the types by which the core reads them."""
 
-    @property
-    def kinds(self) -> Mapping[str, Kind | None]:
-        """What the columns hold; None for what SQL does not read exactly."""
-        return kinds_of(self.schema)
+    def connect(self, path: Path) -> Any:
+        """A connection that reads the files; to one of them, where it is to one file."""
+        import duckdb
+
+        return duckdb.connect(":memory:")
 
     @abstractmethod
     def relation(self, files: Sequence[Path]) -> str:
         """A SELECT of all rows of such files."""
 
     @abstractmethod
-    def write(self, path: Path, table: pyarrow.Table) -> Sequence[Columns]:
-        """Write rows to such a file; as the core's own reader reads them back."""
+    def write(self, path: Path, table: pyarrow.Table) -> None:
+        """Write rows to such a file."""
+
+    def read(self, path: Path) -> Sequence[Columns]:
+        """What the core's own reader reads of such a file."""
+        parts = attrs.evolve(self.source, path=path).parts()
+        return [batch for part in parts for batch in part.batches()]
 
     def doubt(self, count: int) -> str:  # rows need none
         """PRIVATE: why DuckDB may have found other records than the core would, or nothing.
@@ -91,7 +101,7 @@ class ParquetStorage(Storage):
             folded = [name.casefold() for name in schema.names]
             is_plain = len({*folded}) == len(folded)
             need(is_plain, RequestError, f"{path.name}: DuckDB needs names that differ beyond case")
-            schemas.append(pyarrow.schema([schema.field(name) for name in names]).remove_metadata())
+            schemas.append(pyarrow.schema([schema.field(name).remove_metadata() for name in names]))
         is_one = all(schema.equals(schemas[0]) for schema in schemas)
         need(is_one, RequestError, "the sql engine needs files whose columns have the same types")
         return schemas[0]
@@ -101,11 +111,9 @@ class ParquetStorage(Storage):
         names = ", ".join(_literal(path) for path in files)
         return f"SELECT * FROM read_parquet([{names}], hive_partitioning = false)"
 
-    def write(self, path: Path, table: pyarrow.Table) -> Sequence[Columns]:
+    def write(self, path: Path, table: pyarrow.Table) -> None:
         """Columns of the table's types."""
         parquet.write_table(table, path)
-        parts = attrs.evolve(self.source, path=path).parts()
-        return [batch for part in parts for batch in part.batches()]
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)
@@ -143,25 +151,20 @@ class CsvStorage(Storage):
             header = file.read(start)
         is_plain = header.endswith(b"\n") and not header.endswith(b"\r\n")
         need(is_plain, RequestError, f"{path.name}: {_PLAIN_LINES}")
-        is_known = reading.decimal == "." and reading.delimiter.isascii()
-        need(is_known, RequestError, f"{path.name}: DuckDB needs decimal '.', delimiter in ASCII")
+        need(
+            reading.decimal == "." and reading.delimiter.isascii(),
+            RequestError,
+            f"{path.name}: DuckDB needs decimal '.', and a delimiter in ASCII",
+        )
         places = {column.name: column.place for column in columns}
         return cls(source=source, header=header, width=width, places=places)
 
     @property
-    def files(self) -> tuple[Path, ...]:
-        """The one file that the spec names."""
-        return (self.source.path,)
-
-    @property
     def schema(self) -> pyarrow.Schema:
         """Texts: what each is, its own characters say."""
-        return pyarrow.schema([(name, pyarrow.string()) for name in self.places])
-
-    @property
-    def kinds(self) -> Mapping[str, Kind | None]:
-        """Cells of a text file."""
-        return dict.fromkeys(self.places, Kind.CELLS)
+        return pyarrow.schema(
+            [pyarrow.field(name, pyarrow.string(), metadata=CELLS) for name in self.places]
+        )
 
     def relation(self, files: Sequence[Path]) -> str:
         """All lines behind the header, cut at every delimiter; nothing is inferred."""
@@ -179,7 +182,7 @@ class CsvStorage(Storage):
             f"max_line_size = {LONGEST})"
         )
 
-    def write(self, path: Path, table: pyarrow.Table) -> Sequence[Columns]:
+    def write(self, path: Path, table: pyarrow.Table) -> None:
         """Lines below the same header; what would need quotes is empty."""
         delimiter = self.source.reading.delimiter
         lines = []
@@ -191,8 +194,6 @@ class CsvStorage(Storage):
             lines.append(delimiter.join(cells))
         texts = [f"{line}\n".encode() for line in lines if line]
         path.write_bytes(b"".join([self.header, *texts]))
-        parts = attrs.evolve(self.source, path=path).parts()
-        return [batch for part in parts for batch in part.batches()]
 
     def doubt(self, count: int) -> str:
         """PRIVATE: nothing where every line is a record, and DuckDB found as many."""
@@ -208,9 +209,55 @@ class CsvStorage(Storage):
                 delimiters += chunk.count(self.source.reading.delimiter.encode())
                 end = chunk[-1:]
         # DuckDB ignores one delimiter too many at the end of a line, and no other.
-        records = lines + (end != b"\n")
-        is_same = is_plain and records == count and delimiters == count * (self.width - 1)
+        lines += end != b"\n"
+        is_same = is_plain and lines == count and delimiters == count * (self.width - 1)
         return "" if is_same else f"{self.source.path.name}: {_PLAIN_LINES}"
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class TableStorage(Storage):
+    """A table in a DuckDB file."""
+
+    source: DuckDbSource
+
+    def connect(self, path: Path) -> Any:
+        """A connection to the file, which writes nothing."""
+        return connect(path)
+
+    @property
+    def schema(self) -> pyarrow.Schema:
+        """The declared columns of the table.
+
+        Raises:
+            SourceError: one is missing, or of a type that is not read.
+        """
+        name, reading = self.source.path.name, self.source.reading
+        with unpassed(f"{name}: no such table"), connect(self.source.path) as opened:
+            empty = opened.sql(f"{self.source.relation} LIMIT 0")
+            schema = pyarrow.RecordBatchReader.from_stream(empty).schema
+            require_types(name, schema, reading)
+            return pyarrow.schema([schema.field(column) for column in reading.names])
+
+    def relation(self, files: Sequence[Path]) -> str:
+        """All rows of the table, whichever file it is in."""
+        return self.source.relation
+
+    def write(self, path: Path, table: pyarrow.Table) -> None:
+        """A table of the same name and types; what does not fit them is null."""
+        import duckdb
+
+        with connect(self.source.path) as opened:
+            described = opened.execute(f"DESCRIBE {self.source.relation}").fetchall()
+        types = {name: kind for name, kind, *_ in described if name in table.column_names}
+        names = {name: exp.to_identifier(name, quoted=True).sql("duckdb") for name in types}
+        cells = ", ".join(
+            f"TRY_CAST({names[name]} AS {kind}) AS {names[name]}" for name, kind in types.items()
+        )
+        # Closing the file compresses its columns, as those of the records are.
+        with duckdb.connect(str(path)) as opened:
+            opened.register("synthetic_rows", table)
+            name = exp.to_identifier(self.source.table, quoted=True).sql("duckdb")
+            opened.execute(f"CREATE TABLE {name} AS SELECT {cells} FROM synthetic_rows")
 
 
 def _literal(text: object) -> str:
