@@ -29,7 +29,9 @@ test-hosts: $(HOSTS)/.installed
 	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
 	$(HOSTS)/bin/python -c 'import duckdb, flatbuffers, jax, sqlglot'
 	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 plugins/bridges/tests \
-	  plugins/engines/tests/test_sql.py plugins/engines/tests/test_sql_postgresql.py \
+	  plugins/engines/tests/test_sql.py plugins/engines/tests/test_sql_csv.py \
+	  plugins/engines/tests/test_duckdb_file.py \
+	  plugins/engines/tests/test_sql_captured.py plugins/engines/tests/test_sql_postgresql.py \
 	  plugins/training/tests/test_jax_network.py \
 	  --ignore=plugins/bridges/tests/test_sklearn.py
 

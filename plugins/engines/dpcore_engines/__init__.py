@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from dpcore import hookimpl
 from dpcore.engines.choice import EngineChoice
+from dpcore.records.location import Location
 from dpcore.registry.lazy_mapping import LazyMapping
 
 
@@ -16,3 +17,9 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
             "sql": ("dpcore_engines.sql.choice", "SqlChoice"),
         }
     )
+
+
+@hookimpl
+def dpcore_sources() -> Mapping[str, type[Location]]:
+    """Kinds of source by the key that a spec names them with."""
+    return LazyMapping({"duckdb": ("dpcore_engines.duckdb_file", "DuckDbFile")})

@@ -10,7 +10,9 @@ arguments of whoever raised it. So they raise nothing: they return a `Failure`.
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import itertools
 import pickle
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +26,7 @@ from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import MisfitError, SourceError, need
 from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.records.records import Folded, Records
+from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Columns, Part
 from dpcore.sampling.selection import counted_from
 
@@ -216,6 +218,24 @@ def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Fol
         return bundle.total(loaded_task, first, expected)
 
     return _catch_failure(total)
+
+
+def hand_on(task: bytes) -> bytes:
+    """A task: the same bytes, on a worker from which others get them."""
+    return task
+
+
+def add(*totals: Folded | Failure) -> Folded | Failure:
+    """A task: the sum of totals, or the first failure among them."""
+    failures = [total for total in totals if isinstance(total, Failure)]
+    sums = [total for total in totals if not isinstance(total, Failure)]
+    return failures[0] if failures else _catch_failure(lambda: functools.reduce(added, sums))
+
+
+def join(*answers: Any) -> list[Any]:
+    """A task: answers, and lists of them, in one list."""
+    lists = (answer if isinstance(answer, list) else [answer] for answer in answers)
+    return [*itertools.chain.from_iterable(lists)]
 
 
 def _catch_failure(work: Callable[[], Made]) -> Made | Failure:

@@ -3,6 +3,9 @@
 Out go the places of parts, pickled tasks and keyed words that select records; back come counts and
 exact totals. Workers read the parts themselves, so that every worker needs the files under the same
 names. All of that is private: whoever sees the cluster's messages is left of the door.
+
+However many workers there are, this process sends a task once and gets one answer: workers hand the
+task on to each other, and add their totals in a tree.
 """
 
 from __future__ import annotations
@@ -21,14 +24,27 @@ import attrs
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError, need
-from dpcore.records.records import Folded, added
+from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines import dask_workers
-from dpcore_engines.bundle import Contents, Failure, Recipe, Room, contents_of, read, total_of
+from dpcore_engines.bundle import (
+    Contents,
+    Failure,
+    Recipe,
+    Room,
+    add,
+    contents_of,
+    hand_on,
+    join,
+    read,
+    total_of,
+)
 from dpcore_engines.dask_workers import answers
 
 PLUGINS = "dpcore.plugins"
 _ALWAYS = ("dpcore", "numpy")
+_ADDED = 8  # totals that one task adds: a worker holds no more of others' at a time
+_SERVED = 32  # workers that get a task from one that has it
 _HERE = (
     "the source is read once, is grouped by persons, or lies in this process's memory: its records "
     "stayed in this process and were not sent to the cluster"
@@ -150,12 +166,11 @@ class Dask(Engine):
             )
             for number, (share, worker) in enumerate(zip(shares, workers, strict=False))
         ]
-        requests = [self._ask(contents_of, future) for future in self._futures]
+        contents = self._answer([self._ask(contents_of, f) for f in self._futures], join)
         counts: list[int] = []
         parts_read = 0
         # In the order of the parts: the first misfit in the source is the one that is told.
-        answers = zip(shares, self._futures, self._answers(requests), strict=True)
-        for share, future, result in answers:
+        for share, future, result in zip(shares, self._futures, contents, strict=True):
             if isinstance(result, Failure):
                 raise _read_error(result, parts_read)
             self._bundles.append(_RemoteBundle(future, result, sum(counts)))
@@ -164,25 +179,18 @@ class Dask(Engine):
         return tuple(counts)
 
     def total(self, task: Task) -> Folded:
-        """Every bundle adds its own."""
+        """Every bundle adds its own, and workers add these."""
         if self._local_engines:
             return self._local_engines[0].total(task)
         need(self._bundles, ContractError, "the engine holds no records")
-        task_bytes, total = _pickle(task), task.zero
-        requests = [
-            self._ask(total_of, bundle.future, task_bytes, bundle.first, bundle.contents)
-            for bundle in self._bundles
-        ]
-        # Exact sums: the order in which bundles answer changes no bit.
-        for result in self._answers(requests):
-            if isinstance(result, Failure):
-                raise BlockError(result.told)
-            total = added(total, result)
+        total: Folded | Failure = self._answer(self._totals(_pickle(task)), add)
+        if isinstance(total, Failure):
+            raise BlockError(total.told)
         return total
 
     def close(self) -> None:
-        """Release the bundles; whatever a worker still does for them is cancelled."""
-        self._cancel(self._futures)
+        """Release the bundles, and whatever a worker would still do for them."""
+        self._release(self._futures)
         self._futures.clear()
         self._bundles.clear()
         for engine in self._local_engines:
@@ -218,27 +226,59 @@ class Dask(Engine):
                 )
         return sorted(worker_versions)
 
-    def _ask(self, work: Callable[..., Any], *args: Any) -> Any:
+    def _ask(
+        self, work: Callable[..., Any], *args: Any, workers: Sequence[str] | None = None
+    ) -> Any:
         # A fresh key: Dask would answer a known one from its cache.
         key = f"dpcore-ask-{secrets.token_hex(8)}"
-        return self.client.submit(work, *args, key=key, pure=False)
+        return self.client.submit(
+            work, *args, key=key, pure=False, workers=workers or None,
+            allow_other_workers=bool(workers),
+        )  # fmt: skip
 
-    def _answers(self, requests: Sequence[Any]) -> list[Any]:
-        """The results, in order; of whatever ends the wait, nothing stays on the workers.
+    def _totals(self, task: bytes) -> list[Any]:
+        """A request to every bundle, in their order."""
+        # Where the bundles are now: a task that goes elsewhere would have its parts read again.
+        with _reword_errors("the cluster failed after records were opened", ReleaseError):
+            holders = self.client.who_has(self._futures)
+        requests, sent = [], self._ask(hand_on, task)
+        for first in range(0, len(self._bundles), _SERVED):
+            bundles = self._bundles[first : first + _SERVED]
+            places = [[*holders.get(bundle.future.key, ())] for bundle in bundles]
+            near = self._ask(hand_on, sent, workers=places[0])
+            requests += [
+                self._ask(total_of, b.future, near, b.first, b.contents, workers=place)
+                for b, place in zip(bundles, places, strict=True)
+            ]
+        return requests
+
+    def _answer(self, requests: list[Any], merge: Callable[..., Any]) -> Any:
+        """What workers make of all results, in their order; of whatever ends the wait, nothing
+        stays on the workers. Empties `requests`.
 
         Raises:
             ReleaseError: the cluster was lost, or its workers one after the other.
         """
+        watched, level = [*requests] if self.progress else [], [*requests]
+        # Nothing holds what is merged, here or on the workers.
+        requests.clear()
+        while len(level) > 1:
+            # Exact sums: the order in which they are added changes no bit.
+            starts = range(0, len(level), _ADDED)
+            level = [self._ask(merge, *level[first : first + _ADDED]) for first in starts]
         try:
             with _reword_errors("the cluster failed after records were opened", ReleaseError):
-                self._wait(requests)
-                return [future.result() for future in requests]
+                self._wait(watched, self.progress)
+                self._wait(level)
+                return merge(*(future.result() for future in level))
         # Also when the user interrupts: tasks hold secret words, and must not stay queued.
         except BaseException:
-            self._cancel(requests)
+            self._release([*watched, *level])
             raise
 
-    def _wait(self, requests: Sequence[Any]) -> None:
+    def _wait(
+        self, requests: Sequence[Any], progress: Callable[[int, int], None] | None = None
+    ) -> None:
         """Until all have answered, or no worker is left that could, or none does anything.
 
         A task whose worker is lost while there is no other is left lying by Dask, even when a
@@ -262,12 +302,14 @@ class Dask(Engine):
                     raise _IdleError from None
                 continue
             timeouts = idle_looks = 0
-            if self.progress is not None:
-                self.progress(len(requests) - len(waiting), len(requests))
+            if progress is not None:
+                progress(len(requests) - len(waiting), len(requests))
 
-    def _cancel(self, futures: Sequence[Any]) -> None:
-        with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
-            self.client.cancel(list(futures), force=True)
+    def _release(self, futures: Sequence[Any]) -> None:
+        # No `cancel`: Dask's scheduler drops a client that cancels what nobody waits for.
+        for future in futures:
+            with contextlib.suppress(Exception):  # the cluster is gone, and all it held with it
+                future.release()
 
 
 class _NoWorkerLeftError(Exception):

@@ -1,19 +1,26 @@
 """What a run on Dask sends and logs: no record, no label, no cell of the file."""
 
+import asyncio
 import contextlib
 import io
 import logging
+import secrets
+import time
 
+import attrs
 import numpy as np
 import pytest
 
 import dpcore
 from dpcore.engines.base import BlockError, Task
 from dpcore.errors import RequestError
+from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.records.source import Part
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
+from dpcore_engines import dask as dask_module
 from dpcore_engines.dask import Dask
 from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_linear import ClippedGradient
@@ -21,14 +28,14 @@ from dpcore_linear import ClippedGradient
 from doubles import domain, table
 
 distributed = pytest.importorskip("distributed")
-RECORDS = 200
+RECORDS, WORKERS = 200, 5
 
 
 @pytest.fixture(scope="module")
 def address():
-    """A scheduler and two workers of this process, whose messages go through TCP all the same."""
+    """A scheduler and five workers of this process, whose messages go through TCP all the same."""
     with distributed.LocalCluster(
-        n_workers=2,
+        n_workers=WORKERS,
         threads_per_worker=1,
         processes=False,
         protocol="tcp://",
@@ -128,6 +135,88 @@ def test_the_capture_finds_a_record_that_travels(address, tmp_path, monkeypatch)
     ):
         client.submit(len, records.features[7].tobytes(), pure=False).result()
     assert any(secret in b"".join(frames) for secret in private(rows, cells))
+
+
+@attrs.frozen(eq=False)
+class Rows(Part):
+    """So many records, which every worker makes for itself."""
+
+    count: int
+
+    def batches(self):
+        yield table(self.count)
+
+
+def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch):
+    monkeypatch.setattr(dask_module, "_ADDED", 2)
+    monkeypatch.setattr(dask_module, "_SERVED", 2)
+    payload, held = secrets.token_bytes(4096), []
+
+    def count(block, payload=payload):
+        return (Exact.of([len(block)], 0),)
+
+    real = Dask._wait
+
+    def wait(self, requests, *args):
+        # Three levels merge five totals, and of all their tasks one is this process's.
+        client.sync(asyncio.sleep, 0)  # what was let go is counted off in the thread of the client
+        held.append([key for key in client.futures if key.startswith("dpcore-ask-")])
+        real(self, requests, *args)
+
+    with distributed.Client(address, set_as_default=False) as client, Dask(client) as engine:
+        lengths = (10, 20, 30, 40, 100)
+        engine.load([Rows(count) for count in lengths], domain(RECORDS).project)
+        with captured(monkeypatch) as (frames, _):
+            monkeypatch.setattr(Dask, "_wait", wait)
+            (total,) = engine.total(Task(part=count, zero=(Exact.zeros((1,), 0),)))
+    assert total.integers() == [RECORDS]
+    assert [len(keys) for keys in held] == [1, 1]
+    # Here to the scheduler, from there to one worker, and once to each other worker.
+    assert b"".join(frames).count(payload) <= 1 + WORKERS
+
+
+def test_an_interrupted_ask_leaves_the_client_connected_and_nothing_on_workers(
+    address, monkeypatch
+):
+    monkeypatch.setattr(dask_module, "_ADDED", 2)
+
+    def slow(block):
+        time.sleep(0.3)
+        return (Exact.of([len(block)], 0),)
+
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    with distributed.Client(address, set_as_default=False) as client:
+        with Dask(client) as engine:
+            engine.load([Rows(40)] * WORKERS, domain(RECORDS).project)
+            task = Task(part=slow, zero=(Exact.zeros((1,), 0),))
+            monkeypatch.setattr(Dask, "_wait", interrupt)
+            with pytest.raises(KeyboardInterrupt):
+                engine.total(task)
+        for _ in range(200):
+            held = [*client.run(lambda dask_worker: [*dask_worker.data]).values()]
+            if not any(held):
+                break
+            time.sleep(0.05)
+        assert not any(held)
+        assert client.submit(len, b"four", pure=False).result(timeout=20) == 4
+
+
+def test_a_failure_is_the_first_of_all_bundles(address, monkeypatch):
+    monkeypatch.setattr(dask_module, "_ADDED", 2)
+
+    def fails(block):
+        if len(block) > 40:
+            raise ValueError
+        if len(block) > 20:
+            raise KeyError
+        return ()
+
+    with distributed.Client(address, set_as_default=False) as client, Dask(client) as engine:
+        engine.load([Rows(count) for count in (10, 20, 30, 40, 100)], domain(RECORDS).project)
+        with pytest.raises(BlockError, match=r"failed \(KeyError\)$"):
+            engine.total(Task(part=fails, zero=()))
 
 
 def test_a_choice_is_checked_before_anything_is_opened(address, tmp_path):

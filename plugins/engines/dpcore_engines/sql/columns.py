@@ -35,6 +35,8 @@ _ANY = Range(-1e150, 1e150)
 _BEYOND = ("1e300", "1e-300")  # of a decimal: what is larger, or smaller, may be no double
 
 
+Case = tuple[exp.Expression, exp.Expression]
+
 Steps = tuple[Callable[[Number], Number], ...]
 """As many functions, each of what the one before made."""
 
@@ -48,9 +50,15 @@ class Kind(enum.Enum):
     TRUTHS = enum.auto()
     TEXTS = enum.auto()
     DATES = enum.auto()
+    CELLS = enum.auto()  # of a text file: each is what its characters say
 
 
-_NUMBERS = (Kind.INTEGERS, Kind.FLOATS, Kind.DECIMALS, Kind.TRUTHS)
+_TYPED = (Kind.INTEGERS, Kind.FLOATS, Kind.DECIMALS, Kind.TRUTHS)
+_NUMBERS = (*_TYPED, Kind.CELLS)
+_NUMBER = (  # the grammar of `dpcore.records.cells`
+    r"[+-]?(([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)"
+)
+_TRUTHS = ("true", "True", "TRUE", "false", "False", "FALSE")
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -93,7 +101,7 @@ class Columns:
             RequestError: they cannot be read as the core reads them.
         """
         cell, kind = named(name).tree, self._kind(name, self._rule(name))
-        if kind is Kind.TEXTS:
+        if kind in (Kind.TEXTS, Kind.CELLS):
             return _trimmed(cell)
         return exp.cast(cell, DOUBLE) if kind in (Kind.FLOATS, Kind.INTEGERS) else cell
 
@@ -167,7 +175,7 @@ class Columns:
         else:
             allowed = (*_NUMBERS, Kind.TEXTS)
         if kind is None or kind not in allowed:
-            wanted = " or ".join(kind.name.lower() for kind in allowed)
+            wanted = " or ".join(k.name.lower() for k in allowed if k is not Kind.CELLS)
             raise RequestError(
                 f"column {name!r} is declared as {numbers.describe()}, and is stored as another "
                 f"type than {wanted}: SQL reads no other exactly; cast it in the file or in the "
@@ -187,6 +195,11 @@ class Columns:
             return Number(chosen((inside, exp.cast(cell - epoch, DOUBLE))))
         if kind is Kind.DECIMALS:
             return _decimal(cell)
+        if kind is Kind.CELLS:
+            is_number = exp.func("REGEXP_FULL_MATCH", cell, exp.Literal.string(_NUMBER))
+            return Number(
+                chosen((is_number, exp.TryCast(this=cell.copy(), to=exp.DataType.build(DOUBLE))))
+            )
         double = Number(cell)
         if kind is Kind.INTEGERS:
             return double
@@ -208,8 +221,9 @@ class Columns:
             cell = _below(number, rule.edges[1:-1], 0)
             return chosen((inside, cell), (absent, rest))
         listed = [*rule.values, *(cell for cell, _ in rule.spellings)]
-        if kind is Kind.TEXTS:
-            keys = [key(value) for value in listed]
+        keys = [key(value) for value in listed]
+        is_counted = kind is Kind.CELLS and all(isinstance(k, float) for k in keys)
+        if kind in (Kind.TEXTS, Kind.CELLS) and not is_counted:
             is_plain = all(isinstance(text, str) and "\0" not in text for text in keys)
             need(
                 is_plain,
@@ -218,13 +232,7 @@ class Columns:
                 f"truths, which one text may spell in many ways: SQL cannot say which; use the "
                 f"local engine, or cast the column in the file or in the query",
             )
-            cell = named(self.cell_of(name)).tree
-            texts = dict(zip(keys, rule.codes(keys).tolist(), strict=True))
-            cases = [
-                (cell.copy().eq(exp.Literal.string(text)), integer(code))
-                for text, code in texts.items()
-            ]
-            return chosen(*cases, rest=rest)
+            return chosen(*self._spelled(name, rule, keys), rest=rest)
         # The rule itself says what numbers and truths count as.
         values: Sequence[Any] = [False, True]
         if kind is not Kind.TRUTHS:
@@ -236,7 +244,17 @@ class Columns:
             for value, code in codes.items()
             if code >= 0
         ]
+        cases += self._spelled(name, rule, _TRUTHS) if kind is Kind.CELLS else []
         return chosen(*cases, rest=rest) if cases else rest
+
+    def _spelled(self, name: str, rule: Any, texts: Sequence[Any]) -> list[Case]:
+        """The codes of a cell that is one of some texts, where they have one."""
+        cell, codes = named(self.cell_of(name)).tree, rule.codes(texts).tolist()
+        return [
+            (cell.copy().eq(exp.Literal.string(text)), integer(code))
+            for text, code in dict(zip(texts, codes, strict=True)).items()
+            if code >= 0
+        ]
 
 
 def _decimal(cell: exp.Expression) -> Number:

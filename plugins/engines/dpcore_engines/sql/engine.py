@@ -27,8 +27,10 @@ from dpcore.learning.learners.tallies import Tally
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING
+from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource
+from dpcore_engines.duckdb_file import DuckDbSource
 from dpcore_engines.sql.columns import Columns
 from dpcore_engines.sql.servers import FailureError, Rows, Server, kinds_of, over
 from dpcore_engines.sql.statement import check_statement, tally_statement
@@ -39,7 +41,7 @@ LAW = "sql.same-integer"
 
 @attrs.define(kw_only=True, eq=False, slots=False, repr=False)
 class Sql(Engine):
-    """Parquet files on DuckDB, or a query on PostgreSQL.
+    """Parquet or CSV files on DuckDB, or a query on PostgreSQL.
 
     Args:
         spool: The operator's folder, for synthetic rows alone; the system's if None.
@@ -104,6 +106,7 @@ class Sql(Engine):
         except FailureError as failure:
             raise SourceError(f"the server cannot read the records ({failure.kind})") from None
         count, *misfits = (int(number or 0) for number in counts)
+        need(not (doubt := session.server.doubt(count)), SourceError, doubt)
         rules = session.columns.domain.rules.items()
         for (name, rule), number in zip(rules, misfits, strict=True):
             # Where the record is, and how many there are, stays on the server.
@@ -194,16 +197,21 @@ def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
         RequestError: its records lie elsewhere, or something is not installed.
     """
     # The servers' modules need what only they use.
-    if isinstance(source, ParquetSource):
+    if isinstance(source, ParquetSource | CsvSource | DuckDbSource):
         from dpcore_engines.sql.duckdb import DuckDb
+        from dpcore_engines.sql.storage import CsvStorage, ParquetStorage, TableStorage
 
-        return DuckDb.of(source, memory=memory, spool=spool)
+        if isinstance(source, DuckDbSource):
+            return DuckDb.of(TableStorage(source=source), memory=memory, spool=spool)
+        if isinstance(source, CsvSource):
+            return DuckDb.of(CsvStorage.of(source), memory=memory, spool=spool)
+        return DuckDb.of(ParquetStorage(source=source), memory=memory, spool=spool)
     part = source.rows if isinstance(source, SqlSource) else None
     if not isinstance(part, PostgresqlPart):
         raise RequestError(
-            "the sql engine adds where records lie: in Parquet files (DuckDB), or behind a query "
-            "on PostgreSQL; what another source's cells are is decided by dpcore's own reader: "
-            "use the local engine"
+            "the sql engine adds where records lie: in Parquet and CSV files and DuckDB's own, or "
+            "behind a query on PostgreSQL; what another source's cells are is decided by dpcore's "
+            "own reader: use the local engine"
         )
     from dpcore_engines.sql.postgresql import PostgreSql
 

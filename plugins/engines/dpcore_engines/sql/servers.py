@@ -22,6 +22,9 @@ from dpcore_engines.sql.statement import RECORDS, Dialect
 
 Rows = Sequence[Sequence[Any]]
 
+CELLS = {b"dpcore": b"cells"}
+"""Of a column of texts: what each is, its own characters say."""
+
 
 class FailureError(Exception):
     """A statement failed; no more is told than `kind`.
@@ -97,6 +100,14 @@ class Server(ABC):
             FailureError: it failed, or the records changed.
         """
 
+    def doubt(self, count: int) -> str:  # most servers hold rows, and no text
+        """PRIVATE: why the records may be others than the core would find, or nothing.
+
+        Args:
+            count: How many the server found.
+        """
+        return ""
+
     @abstractmethod
     def written(self, tables: Sequence[pyarrow.Table]) -> contextlib.AbstractContextManager[Any]:
         """Synthetic rows in the server's own storage of the same column types, for a moment.
@@ -120,7 +131,9 @@ def over(relation: str, select: str) -> str:
 
 def kinds_of(schema: pyarrow.Schema) -> Mapping[str, Kind | None]:
     """What the columns hold, by their types in Arrow; None for what SQL does not read exactly."""
-    return {field.name: _kind(field.type) for field in schema}
+    return {
+        field.name: Kind.CELLS if field.metadata == CELLS else _kind(field.type) for field in schema
+    }
 
 
 def _kind(kind: pyarrow.DataType) -> Kind | None:

@@ -25,6 +25,11 @@ ROWS = 768
 _SEED = 20_460_000
 _RARE = 0.15  # of cells, so that most rows fit columns of narrow types
 _EPOCH = datetime.date(1970, 1, 1)
+_SPELLINGS = (
+    "", "nan", "1_000", "1.", ".5", "+1", "1e0", "1E+00", "01", "1.0", "inf", "-Infinity", "+INF",
+    "0x10", "\uff11", "1e400", "-1e400", "1e-400", "2.4703282292062328e-324", "9007199254740993",
+    "true", "False", "tRUE", "2020-01-31", "2020-01-31T12:00", "1 2", "\u00a01", "e5", "--1", ".",
+)  # fmt: skip
 _FINITE = (math.nan, None, -0.0, 0.0, 5e-324, -5e-324, 1e-310, 1e300, -1e300)
 
 
@@ -80,13 +85,14 @@ def _cells(
         rare: list[Any] = [*_FINITE, round(low) - 1, round(high) + 1]
     else:
         listed = [*rule.values, *(cell for cell, _ in rule.spellings)]
-        if kind is Kind.TEXTS:
+        if kind in (Kind.TEXTS, Kind.CELLS):
             texts = [str(value) for value in listed]
             changed = [
                 f for t in texts for f in (t.upper(), t.lower(), f"{t}x", f"\u00a0{t}", t[:-1])
             ]
             usual = [*texts, *(f" {t}\t " for t in texts)]
-            return usual, [None, "", " ", "\u00e9", "e\u0301", "1", "'", "\\", *changed]
+            spelled = _SPELLINGS if kind is Kind.CELLS else ()
+            return usual, [*spelled, None, "", " ", "\u00e9", "e\u0301", "1", "'", "\\", *changed]
         usual = [float(v) for v in listed if isinstance(v, int | float)] or [0.0, 1.0]
         rare = [*_FINITE, *(v + 0.5 for v in usual)]
     return _typed(usual, kind), _typed(rare, kind)
@@ -96,6 +102,9 @@ def _typed(numbers: Sequence[Any], kind: Kind | None) -> list[Any]:
     """Numbers as the cells of a kind; what it cannot hold is empty, or left out."""
     if kind is Kind.FLOATS:
         return [*numbers]
+    if kind is Kind.CELLS:
+        texts = [repr(x) for x in numbers if x is not None]
+        return [*texts, *(f"\t{t} " for t in texts), *(_SPELLINGS if None in numbers else ())]
     finite = [x for x in numbers if x is not None and math.isfinite(x)]
     if kind is Kind.TRUTHS:
         return [True, False, None]

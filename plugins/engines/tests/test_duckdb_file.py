@@ -1,0 +1,157 @@
+"""Tables in DuckDB files: read as other sources are, and added by the sql engine where they lie."""
+
+import attrs
+import numpy as np
+import pytest
+from hostile_rows import hostile_domain, hostile_table, learners, part_of
+
+from dpcore import Exact
+from dpcore.engines.base import Workload
+from dpcore.engines.local import LocalEngine
+from dpcore.engines.records import EngineRecords
+from dpcore.errors import RequestError, SourceError
+from dpcore.running.opening import Encoding
+from dpcore.sources.opening import open_source
+from dpcore.specs.grammar import Csv
+from dpcore_engines.duckdb_file import DuckDbFile
+from dpcore_statistics.count import Count
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("sqlglot")
+
+from dpcore_engines.sql import duckdb as duckdb_module  # noqa: E402
+from dpcore_engines.sql.engine import Sql  # noqa: E402
+
+RECORDS = 20_000
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """A file whose columns are compressed, as those of large tables are."""
+    found = tmp_path_factory.mktemp("hostile") / "clinic.db"
+    with duckdb.connect(str(found)) as opened:
+        opened.register("rows", hostile_table(RECORDS))
+        opened.execute('CREATE TABLE "visits ""of"" 2024" AS SELECT * FROM rows')
+        opened.execute("CREATE TYPE ward AS ENUM ('surgery', 'general')")
+        opened.execute("CREATE TABLE enums AS SELECT 'surgery'::ward AS ward, 7::HUGEINT AS age")
+        opened.execute("CREATE TABLE timed AS SELECT '2024-01-01 10:00'::TIMESTAMP AS visited")
+        opened.execute("CREATE TABLE victim AS SELECT 1.0 AS age")
+        opened.execute("CREATE VIEW outside AS SELECT * FROM read_csv('/etc/hostname')")
+    return found
+
+
+def workload_of(path, table, domain, parts):
+    source = open_source(DuckDbFile(duckdb=str(path), table=table), None, Csv(), domain)
+    return Workload(
+        source=source, domain=domain, encode=Encoding(domain=domain, refuse=False),
+        refuse=False, holdout=0.0, sums=tuple(parts.items()), others=False, sealed=False,
+    )  # fmt: skip
+
+
+def of_core(workload, part):
+    total = Exact.zeros(part.query.shape, part.query.sum.unit)
+    for piece in workload.source.parts():
+        for batch in piece.batches():
+            total += part.learner.total_of(part.query, workload.encode(batch), part.public)
+    return total
+
+
+def of_engine(workload, engine, part):
+    (count,) = engine.load(workload.source.parts(), workload.encode)
+    records = EngineRecords(engine=engine, places=count, count=count)
+    return part.learner.total_of(part.query, records, part.public)
+
+
+@pytest.fixture(scope="module")
+def hostile(path):
+    domain = hostile_domain()
+    parts = {name: part_of(learner, domain) for name, learner in learners().items()}
+    return workload_of(path, 'visits "of" 2024', domain, parts)
+
+
+@pytest.fixture(scope="module")
+def engine(hostile):
+    with Sql() as opened:
+        opened.accept(lambda: hostile)
+        yield opened
+
+
+@pytest.mark.parametrize("name", learners())
+def test_duckdb_adds_the_integers_of_the_core_over_its_own_file(hostile, engine, name):
+    part = dict(hostile.sums)[name]
+    ours = of_core(hostile, part)
+    assert of_engine(hostile, engine, part) == ours
+    assert any(ours.integers())
+
+
+def test_the_local_engine_reads_the_same_records(hostile):
+    part = dict(hostile.sums)["total"]
+    with LocalEngine(threads=1) as engine:
+        assert of_engine(hostile, engine, part) == of_core(hostile, part)
+
+
+def only(domain, *names):
+    rules = {name: domain.columns[name] for name in names}
+    return attrs.evolve(domain, columns=rules, target=None, labels=None)
+
+
+def test_listed_texts_and_wide_integers_of_duckdb_are_added(path):
+    domain = only(hostile_domain(), "ward", "age")
+    part = part_of(Count(by=("ward",)), domain)
+    workload = workload_of(path, "enums", domain, {"wards": part})
+    with Sql() as engine:
+        engine.accept(lambda: workload)
+        assert of_engine(workload, engine, part) == of_core(workload, part)
+
+
+def test_other_types_and_missing_tables_are_refused(path):
+    domain = only(hostile_domain(), "visited")
+    parts = {"one": part_of(Count(), domain)}
+    for table, error in [
+        ("timed", RequestError),
+        ("nothing", SourceError),
+        ("victim", SourceError),
+    ]:
+        with Sql() as engine, pytest.raises(error):
+            engine.accept(lambda table=table: workload_of(path, table, domain, parts))
+    with pytest.raises(SourceError, match="no such file"):
+        workload_of(path.with_name("other.db"), "timed", domain, parts)
+
+
+def test_a_file_reads_no_other_file_and_is_not_written(path):
+    """A view in a file from others may name any file of this machine."""
+    domain = only(hostile_domain(), "age")
+    before = path.read_bytes()
+    for table in ("outside", 'victim"; DROP TABLE victim; --', "victim; DROP TABLE victim"):
+        workload = workload_of(path, table, domain, {"one": part_of(Count(), domain)})
+        (part,) = workload.source.parts()
+        with pytest.raises(SourceError) as caught:
+            list(part.batches())
+        assert np.all([word not in str(caught.value) for word in ("hostname", "DROP", "etc")])
+        with Sql() as engine, pytest.raises(SourceError):
+            engine.accept(lambda workload=workload: workload)
+    assert path.read_bytes() == before
+
+
+def test_the_law_runs_in_a_file_of_duckdbs_own(hostile, monkeypatch):
+    one = attrs.evolve(hostile, sums=tuple(s for s in hostile.sums if s[0] == "total"))
+    written, real = [], duckdb_module.DuckDb._write
+
+    def write(self, path, *args):
+        found = real(self, path, *args)
+        written.append(path.read_bytes()[8:12])
+        return found
+
+    monkeypatch.setattr(duckdb_module.DuckDb, "_write", write)
+    monkeypatch.setattr("dpcore_engines.sql.columns._decimal", _wrong)
+    with Sql() as engine, pytest.raises(RequestError, match=r"sql\.same-integer"):
+        engine.accept(lambda: one)
+    assert written == [b"DUCK"] * 3
+
+
+def _wrong(cell):
+    from sqlglot import exp
+
+    from dpcore_engines.sql.number import Number
+
+    return Number(exp.cast(exp.cast(cell, "FLOAT"), "DOUBLE"))
