@@ -46,6 +46,7 @@ LEARNERS = {
     "linear.staged_gradient": {},
     "linear.sufficient_statistics": {"features": FEATURES},
     "ntk.central": {},
+    "objective_perturbation.regression": {"regularization": 5.0},
     "random_features.ball_ridge": {
         "features": FEATURES,
         "total_regularization": 50.0,

@@ -96,6 +96,7 @@ BUDGETS = {
     # for trees of cells, and for bars from the joint law of noise; 340 for the residual basis, and
     # 115 for least squares of tables whose cells are measured, with joint bars of any law
     "ntk": 1_050,  # Gaussian sampling, which was the core's
+    "objective-perturbation": 300,
     "random-features": 1_015,  # the lemmas of its paper
     # 230 for pictures that the plugin writes itself, 110 for a picture of every table, 270 for
     # exports and deployment records; 16 for p values, rare categories and exports of shapes; what

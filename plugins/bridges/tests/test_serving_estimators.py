@@ -54,6 +54,7 @@ MAPPINGS = {
     "linear.staged_gradient": {},
     "linear.sufficient_statistics": {"features": LINE["features"]},
     "ntk.central": {},
+    "objective_perturbation.regression": {"regularization": 5.0},
     "random_features.ball_ridge": {"features": WAVES, "total_regularization": 5.0, "radius": 2.0},
     "random_features.huber_ridge": {"features": WAVES, "total_regularization": 5.0, "clip": 0.5},
     "random_features.projected_min_norm": {"features": WAVES, "radius": 1.0},

@@ -39,6 +39,7 @@ KINDS = {
     "ntk.central": ProbabilityModel,
     "ntk.printed": ProbabilityModel,
     "ntk.regression": ProbabilityModel,
+    "objective_perturbation.regression": ScoringModel,
     "random_features.ball_ridge": LinearScoreModel,
     "random_features.huber_ridge": LinearScoreModel,
     "random_features.min_norm": LinearNoiseModel,

@@ -76,6 +76,7 @@ APART = {
     "linear.logistic": "needs records that are independent draws",
     "linear.ols": "needs records that are independent draws",
     "ntk.printed": "needs an assumption",
+    "objective_perturbation.regression": "its mechanism counts on one record",
     "random_features.min_norm": "needs an assumption",
     "statistics.group_errors": "reads predictions of another release",
     "statistics.group_parity": "reads predictions of another release",

@@ -7,7 +7,7 @@ import math
 import attrs
 
 from dpcore.functions.kernels.base import Expansion
-from dpcore.query import Query
+from dpcore.query import Process, Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up
@@ -65,7 +65,9 @@ class Target:
             return None, f"{type(error).__name__}: {lines[0]}"
         if reason := self.ask.unfit(answer):
             return None, reason
-        return answer if isinstance(answer, Expansion) else answer.astype(self.ask.dtype), ""
+        return answer if isinstance(answer, Expansion | Process) else answer.astype(
+            self.ask.dtype
+        ), ""
 
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
