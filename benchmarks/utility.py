@@ -235,7 +235,7 @@ def measure(folder, data, learner, epsilon, splits, noise, most=None, adjacency=
             adjacency=adjacency,
             budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=DELTA),
             learner=learner,
-            mechanism=None if learner == "objective" else Gaussian(noise=noise),
+            mechanism=None if isinstance(learner, Objective) else Gaussian(noise=noise),
             on_invalid="project",
         )
         assert plan.guarantee.status is dpcore.Status.PROVED

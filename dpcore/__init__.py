@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         Refuted as Refuted,
         Sensitivity as Sensitivity,
         SensitivityLaw as SensitivityLaw,
+        StepSensitivity as StepSensitivity,
         WorstCase as WorstCase,
     )
     from dpcore.sources.opening import (
@@ -216,6 +217,7 @@ _HOME = {
     "Source": "records.source",
     "Spec": "specs.spec",
     "Status": "guarantee",
+    "StepSensitivity": "sensitivity",
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",

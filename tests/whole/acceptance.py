@@ -71,6 +71,7 @@ LEARNERS = {
         "average": 0.0,
         "steps": 50,
     },
+    "shifted_interpolation.descent": {"steps": 20},
     "statistics.count": {"where": {"a": {"from": 0}}},
     "statistics.covariance": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},

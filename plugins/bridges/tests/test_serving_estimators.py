@@ -61,6 +61,7 @@ MAPPINGS = {
     "random_features.ridge": {"features": WAVES, "regularization": 0.1},
     "sgd.banded": {},
     "sgd.regression": {},
+    "shifted_interpolation.descent": {"steps": 50},
     "tables.shape_functions": {},
     "training.network": {"steps": 10},
 }

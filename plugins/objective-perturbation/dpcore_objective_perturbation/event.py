@@ -43,7 +43,7 @@ from dpcore.events.gaussian import gaussian_curve
 
 _LARGEST = 100.0  # above this epsilon the curve stays as it is: what b may not be is charged below
 _IMPOSSIBLE = 1e-290  # of noise beyond 40 standard deviations, times e^100, for 10^5 coordinates
-_ROUNDING = 1e-9  # relative, and what the grid of b multiplies delta by
+_ROUNDING = 1e-8  # relative, and what the grid of b multiplies delta by
 
 
 @attrs.frozen(kw_only=True)

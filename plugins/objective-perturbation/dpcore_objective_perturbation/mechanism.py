@@ -30,6 +30,7 @@ from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 from dpcore_objective_perturbation.objective import ObjectiveQuery
 
 _BITS = 50
+_MOST = 10**5  # coordinates, for which the event charges tails and grid
 _STEPS = 40 << _BITS  # of a coordinate, beyond which nothing is released
 
 
@@ -120,9 +121,10 @@ class ObjectivePerturbation(Mechanism):
 
 def _objective(query: Query) -> ObjectiveQuery:
     """The query, if its process is a minimisation."""
-    if not isinstance(query, ObjectiveQuery):
+    if not isinstance(query, ObjectiveQuery) or query.real_size > _MOST:
         raise ContractError(
-            f"ObjectivePerturbation is for minimisers, {query.name!r} asks for none"
+            f"ObjectivePerturbation is for minimisers of up to {_MOST} coordinates, {query.name!r} "
+            "asks for none"
         )
     return query
 

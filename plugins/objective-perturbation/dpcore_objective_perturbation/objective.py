@@ -22,24 +22,12 @@ from numpy.typing import NDArray
 from dpcore import ProcessQuery
 from dpcore.checks import positive, positive_integer
 from dpcore.rounding import UNIT, gamma, up
-from dpcore_models.solvers.elementary import half_tanh
 
 Floats = NDArray[np.float64]
+# Derivatives of a loss, the first and the second, at scores and labels.
 Slope = Callable[[Floats, Floats], tuple[Floats, Floats]]
-"""Derivatives of a loss, the first and the second, at scores and labels."""
 
 _NEWTON_STEPS, _HALVINGS = 100, 20
-
-
-def square(scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Of half the squared residual; the second derivative is at most 1."""
-    return scores - labels, np.ones(len(scores))
-
-
-def logistic(scores: Floats, labels: Floats) -> tuple[Floats, Floats]:
-    """Of the logistic loss, of labels -1 and 1; the second derivative is at most 1/4."""
-    halves = half_tanh(scores)
-    return (halves - labels) / 2, (1 - halves * halves) / 4
 
 
 @attrs.frozen(kw_only=True)

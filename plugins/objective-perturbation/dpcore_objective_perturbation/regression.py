@@ -36,8 +36,9 @@ from dpcore.learning.features.identity import Identity
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore_linear.affine import Affine
+from dpcore_models.solvers.slopes import logistic, square
 from dpcore_objective_perturbation.mechanism import ObjectivePerturbation
-from dpcore_objective_perturbation.objective import ObjectiveQuery, logistic, square
+from dpcore_objective_perturbation.objective import ObjectiveQuery
 
 
 def _linear() -> FeatureMap:
@@ -110,11 +111,10 @@ class Regression(OneShot):
         rows = row_by_row(drawn, records.features, self.features.width(domain)) / longest
         labels = np.clip(records.labels / domain.label_bound, -1.0, 1.0)
         loss = logistic if domain.classes else square
-
-        def minimise(number: int, term: NDArray[np.float64]) -> NDArray[np.float64]:
-            return objective.solve(rows, labels, loss, term)
-
-        return Process(function=minimise, shape=query.shape)
+        return Process(
+            function=lambda number, term: objective.solve(rows, labels, loss, term),
+            shape=query.shape,
+        )
 
     def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> LinearModel:
         """The minimiser, in units of the labels."""

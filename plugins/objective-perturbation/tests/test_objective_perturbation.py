@@ -23,9 +23,10 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_models.features.cosines import Cosines
+from dpcore_models.solvers.slopes import logistic, square
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 from dpcore_objective_perturbation.mechanism import ObjectivePerturbation
-from dpcore_objective_perturbation.objective import ObjectiveQuery, logistic, square
+from dpcore_objective_perturbation.objective import ObjectiveQuery
 from dpcore_objective_perturbation.projection import RandomProjection
 from dpcore_objective_perturbation.regression import Regression, RegressionBound
 from dpcore_objective_perturbation.statements import STATEMENTS

@@ -47,6 +47,7 @@ KINDS = {
     "random_features.ridge": LinearScoreModel,
     "sgd.banded": ScoringModel,
     "sgd.regression": ScoringModel,
+    "shifted_interpolation.descent": ScoringModel,
     "synthetic.rows": SyntheticRows,
     "tables.shape_functions": ScoringProbabilityModel,
     "training.network": ScoringProbabilityModel,
