@@ -82,7 +82,8 @@ BUDGETS = {
     "dpcore": 21_600,
     # 720 for attacks on functions of any library: their answers as words, claims
     # in tests, and functions of other environments
-    "attacks": 9_650,  # laws and attacks of processes; examinations in stages, cheap laws first; correlated noise on integers;
+    # 85 for laws and attacks of processes
+    "attacks": 9_650,  # examinations in stages, cheap laws first; correlated noise on integers;
     # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those
     # answers as data
     "bridges": 1_680,  # transformers; what a trainer divides by; estimators ask for types first
@@ -93,7 +94,8 @@ BUDGETS = {
     "kernel-ridge": 685,  # the lemmas of its paper; three kernels and two releases, once the core's
     "linear": 1_620,  # 41 for scores with numpy alone; 575 for regression tables: their rows, both
     # kinds, what they print, and which population their intervals are about
-    "models": 1_900,  # slopes of losses, which two plugins share; the choice among learners and random features, which were the core's; 160
+    # 10 for the slopes of losses, which two plugins share
+    "models": 1_900,  # the choice among learners and random features, which were the core's; 160
     # for trees of cells, and for bars from the joint law of noise; 340 for the residual basis, and
     # 115 for least squares of tables whose cells are measured, with joint bars of any law
     "ntk": 1_050,  # Gaussian sampling, which was the core's

@@ -18,13 +18,13 @@ from dpcore_objective_perturbation.statements import STATEMENTS
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """Regression, linear or logistic."""
+    """Regression by objective perturbation, linear or logistic."""
     return {"objective_perturbation.regression": Regression}
 
 
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """What its minimiser moves by."""
+    """What a minimiser moves by where a record changes."""
     return {"objective_perturbation.regression": RegressionBound}
 
 

@@ -73,7 +73,7 @@ def problems(count, seed):
 @pytest.mark.parametrize("replaced", [False, True])
 def test_one_dimensional_minimisers_keep_the_curve(replaced):
     worst = 0.0
-    for rng, size, clip, ridge, mu in problems(40, 3):
+    for rng, size, clip, ridge, mu in problems(20, 3):
         std = (2 if replaced else 1) * clip / mu
         rows, labels = rng.choice([-1.0, 1.0], (size, 1)), rng.uniform(-1, 1, size)
         extra = [(np.array([[sign]]), np.array([label])) for sign, label in ((1, 1.0), (1, -1.0))]
@@ -97,7 +97,7 @@ def test_one_dimensional_minimisers_keep_the_curve(replaced):
 def test_replaced_records_in_two_dimensions_keep_the_curve():
     side = np.linspace(-7, 7, 161)
     square_grid = np.array([*itertools.product(side, side)])
-    for rng, size, clip, ridge, mu in problems(8, 5):
+    for rng, size, clip, ridge, mu in problems(4, 5):
         std = 2 * clip / mu
         angles = rng.uniform(0, 2 * np.pi, size)
         rows = np.column_stack([np.cos(angles), np.sin(angles)])
@@ -211,7 +211,7 @@ def test_the_linear_term_has_the_width_that_is_charged_and_the_output_its_own():
         return np.zeros(2)
 
     outputs = []
-    for seed in range(300):
+    for seed in range(200):
         process = Process(function=keep, shape=(2,))
         released, mechanism, query, claim = release_of(learner, facts, 3.0, seed, process)
         outputs.append(released)
@@ -262,7 +262,7 @@ def test_no_pair_moves_a_minimiser_farther_and_some_come_near(relation, labels):
         adjacency=relation,
         mechanisms={"minimiser": ObjectivePerturbation(noise_multiplier=1.0)},
     )
-    (finding,) = falsify(case, Effort(pairs=60))
+    (finding,) = falsify(case, Effort(pairs=30))
     assert not finding.broken
     assert 0.55 < finding.worst <= 1
 
@@ -278,7 +278,7 @@ def test_a_smaller_claim_would_be_broken():
     case = Case(
         learner=learner, bound=Half(), domain=facts_of(limit=5).domain, adjacency=ADD_REMOVE
     )
-    (finding,) = falsify(case, Effort(pairs=60))
+    (finding,) = falsify(case, Effort(pairs=30))
     assert finding.broken
 
 

@@ -16,7 +16,7 @@ from dpcore_shifted_interpolation.statements import STATEMENTS
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """Descent with noise inside."""
+    """Descent with noise inside, for researchers."""
     return {"shifted_interpolation.descent": Descent}
 
 

@@ -96,6 +96,7 @@ class Descent(OneShot):
             UnknownCountError: no number of records, and no limit on it, is declared.
         """
         domain = public.domain
+        # In one score alone a clipped derivative is that of a convex loss.
         need(
             not domain.classes or domain.classes == 2,
             UnfitTargetError,

@@ -11,7 +11,7 @@ from dpcore.query import Process, Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity, SensitivityLaw
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable, Pathwise
@@ -110,8 +110,8 @@ class Target:
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""
-        if isinstance(self.claim, Sensitivity):
-            return self.claim.unit
+        if not isinstance(self.claim, SensitivityLaw):
+            return self.claim.largest
         bound, case = self.case.bound, self.case
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
         assert records.order is not None, "laws are over orders"
