@@ -62,7 +62,7 @@ class ObjectivePerturbationEvent(VectorEvent):
 
     mu: float = attrs.field(validator=positive)
     log_determinant: float = attrs.field(validator=non_negative)
-    degrees: int
+    degrees: int = 2
     adjacency: Adjacency
 
     def __attrs_post_init__(self) -> None:
