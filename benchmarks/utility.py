@@ -32,6 +32,7 @@ from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
+from dpcore_objective_perturbation.regression import Regression as Objective
 from dpcore_sgd.regression import Regression
 from dpcore_tables.shape_functions import ShapeFunctions
 
@@ -48,6 +49,7 @@ LEARNERS = {  # of M, half the label's range, in whose units clips are given
     ),
     "sgd": lambda m: Regression(),
     "newton": lambda m: Newton(),
+    "objective": lambda m: Objective(regularization=10, clip=0.3),
 }
 
 
@@ -233,7 +235,7 @@ def measure(folder, data, learner, epsilon, splits, noise, most=None, adjacency=
             adjacency=adjacency,
             budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=DELTA),
             learner=learner,
-            mechanism=Gaussian(noise=noise),
+            mechanism=None if isinstance(learner, Objective) else Gaussian(noise=noise),
             on_invalid="project",
         )
         assert plan.guarantee.status is dpcore.Status.PROVED

@@ -80,7 +80,14 @@ if TYPE_CHECKING:
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
-    from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
+    from dpcore.query import (
+        Process as Process,
+        ProcessQuery as ProcessQuery,
+        Query as Query,
+        Reads as Reads,
+        Sum as Sum,
+        SumQuery as SumQuery,
+    )
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
         PublicCoins as PublicCoins,
@@ -106,6 +113,7 @@ if TYPE_CHECKING:
         Refuted as Refuted,
         Sensitivity as Sensitivity,
         SensitivityLaw as SensitivityLaw,
+        StepSensitivity as StepSensitivity,
         WorstCase as WorstCase,
     )
     from dpcore.sources.opening import (
@@ -182,6 +190,8 @@ _HOME = {
     "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
+    "Process": "query",
+    "ProcessQuery": "query",
     "PublicRecords": "records.records",
     "Published": "learner",
     "Query": "query",
@@ -207,6 +217,7 @@ _HOME = {
     "Source": "records.source",
     "Spec": "specs.spec",
     "Status": "guarantee",
+    "StepSensitivity": "sensitivity",
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",

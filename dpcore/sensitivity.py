@@ -9,6 +9,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, non_negative, positive
 from dpcore.distance import Distance, conversion
+from dpcore.errors import need
 from dpcore.rounding import up
 from dpcore.sampling.hit_law import HitLaw
 
@@ -217,4 +218,47 @@ class SensitivityLaw(AnySensitivity):
             "hit": math.fsum(law.weights),
             "mean": math.fsum(a * w for a, w in zip(law.atoms, law.weights, strict=True)),
             "uncovered": law.uncovered,
+        }
+
+
+@attrs.frozen(kw_only=True)
+class StepSensitivity(AnySensitivity):
+    """How far a process moves in every step, and how much of a distance a step leaves.
+
+    Both hold at all states, so that only a mechanism that drives the process can price them.
+
+    Args:
+        moved: For each step, how far two neighbours' steps from one state lie apart; rounded up.
+        contraction: For each step, its Lipschitz constant; rounded up.
+    """
+
+    moved: tuple[float, ...]
+    contraction: tuple[float, ...]
+
+    def __attrs_post_init__(self) -> None:
+        paired = len(self.moved) == len(self.contraction) > 0
+        good = all(0 < number < math.inf for number in (*self.moved, *self.contraction))
+        need(paired and good, "StepSensitivity", "numbers > 0 for each step", "moved", self.moved)
+
+    @property
+    def covers_fallback(self) -> bool:
+        """No: a failed process has no last state."""
+        return False
+
+    @property
+    def smallest(self) -> float:
+        """The smallest movement of a step, solver errors included."""
+        return up(min(self.moved) + 2 * self.solver_error, roundings=1)
+
+    @property
+    def largest(self) -> float:
+        """The largest movement of a step, solver errors included."""
+        return up(max(self.moved) + 2 * self.solver_error, roundings=1)
+
+    def plain(self) -> dict[str, Any]:
+        """The number of steps, and the largest of what they move and leave."""
+        return {
+            "steps": len(self.moved),
+            "moved": max(self.moved),
+            "contraction": max(self.contraction),
         }

@@ -24,6 +24,7 @@ from dpcore.sensitivity import (
     Refuted,
     Sensitivity,
     SensitivityLaw,
+    StepSensitivity,
     Validity,
     WorstCase,
 )
@@ -45,6 +46,8 @@ def bound_dict(sensitivity: AnySensitivity) -> dict[str, Any]:
     if isinstance(sensitivity, SensitivityLaw):
         law = sensitivity.law
         data |= {"atoms": law.atoms, "weights": law.weights, "uncovered": law.uncovered}
+    if isinstance(sensitivity, StepSensitivity):
+        data |= {"moved": sensitivity.moved, "contraction": sensitivity.contraction}
     if isinstance(sensitivity, Sensitivity):
         data |= {"covers_fallback": sensitivity.covers_fallback, "range": sensitivity.range}
     return data
@@ -122,12 +125,15 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
         "solver_error": float(entry["solver_error"]),
         "premises": tuple(map(str, bound["premises"])),
     }
-    # Two classes, known by name: no text of a lock can choose what is constructed.
+    # Three classes, known by name: no text of a lock can choose what is constructed.
     if bound["class"] == SensitivityLaw.__name__:
         law = HitLaw(
             atoms=bound["atoms"], weights=bound["weights"], uncovered=float(bound["uncovered"])
         )
         return SensitivityLaw(law=law, **common)
+    if bound["class"] == StepSensitivity.__name__:
+        moved, contraction = map(tuple, (bound["moved"], bound["contraction"]))
+        return StepSensitivity(moved=moved, contraction=contraction, **common)
     if bound["class"] != Sensitivity.__name__:
         raise ValueError("a sensitivity of a class that this version does not know")
     return Sensitivity(

@@ -46,6 +46,7 @@ LEARNERS = {
     "linear.staged_gradient": {},
     "linear.sufficient_statistics": {"features": FEATURES},
     "ntk.central": {},
+    "objective_perturbation.regression": {"regularization": 5.0},
     "random_features.ball_ridge": {
         "features": FEATURES,
         "total_regularization": 50.0,
@@ -70,6 +71,7 @@ LEARNERS = {
         "average": 0.0,
         "steps": 50,
     },
+    "shifted_interpolation.descent": {"steps": 20},
     "statistics.count": {"where": {"a": {"from": 0}}},
     "statistics.covariance": {"column": "a", "other": "b"},
     "statistics.distinct": {"of": ("a",), "bins": {"a": 4}},

@@ -33,9 +33,11 @@ def test_learners_that_read_no_number_of_records_are_accepted_under_add_remove(r
         "linear.clipped_gradient",
         "linear.output_perturbation",
         "linear.sufficient_statistics",
+        "objective_perturbation.regression",
         "random_features.ball_ridge",
         "random_features.huber_ridge",
         "random_features.projected_min_norm",
+        "shifted_interpolation.descent",
         "tables.shape_functions",
     }
 

@@ -7,11 +7,11 @@ import math
 import attrs
 
 from dpcore.functions.kernels.base import Expansion
-from dpcore.query import Query
+from dpcore.query import Process, Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity, SensitivityLaw
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable, Pathwise
@@ -65,7 +65,9 @@ class Target:
             return None, f"{type(error).__name__}: {lines[0]}"
         if reason := self.ask.unfit(answer):
             return None, reason
-        return answer if isinstance(answer, Expansion) else answer.astype(self.ask.dtype), ""
+        return answer if isinstance(answer, Expansion | Process) else answer.astype(
+            self.ask.dtype
+        ), ""
 
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
@@ -108,8 +110,8 @@ class Target:
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""
-        if isinstance(self.claim, Sensitivity):
-            return self.claim.unit
+        if not isinstance(self.claim, SensitivityLaw):
+            return self.claim.largest
         bound, case = self.case.bound, self.case
         assert isinstance(bound, Pathwise), "laws without a claim for each order are not attacked"
         assert records.order is not None, "laws are over orders"

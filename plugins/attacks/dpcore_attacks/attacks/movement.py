@@ -11,9 +11,9 @@ from dpcore.distance import Distance
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import to_real
-from dpcore.query import Query
+from dpcore.query import Process, Query
 from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
-from dpcore_attacks.attacks.statistic import Statistic
+from dpcore_attacks.attacks.statistic import Statistic, steps_of
 
 _ORDERS = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}
 
@@ -40,6 +40,10 @@ def movement(distance: Distance, before: Statistic, after: Statistic, changed: i
         if distance is not Distance.RKHS:
             raise ValueError(f"{distance} cannot be measured from functions")
         return kernel_distance(before, after)
+    # of two processes it is how far one step from equal states leads apart, at the worst of them
+    if isinstance(before, Process) and isinstance(after, Process):
+        gaps = steps_of(after) - steps_of(before)
+        return float(np.linalg.norm(gaps, ord=_ORDERS[distance], axis=1).max())
     before, after = np.asarray(before), np.asarray(after)
     if distance is Distance.PSD_ROWS:
         return _row_movement(before, after, changed)
@@ -61,6 +65,8 @@ def length(value: Statistic) -> float:
     """The l2 norm of an array, the kernel's norm of a function."""
     if isinstance(value, Expansion):
         return kernel_norm(value.kernel, value.points, value.coefficients)
+    if isinstance(value, Process):
+        return float(np.linalg.norm(steps_of(value), axis=1).max())
     return float(np.linalg.norm(to_real(value)))
 
 

@@ -18,12 +18,13 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.functions.kernels.base import Expansion
 from dpcore.mechanism import to_real
+from dpcore.query import Process
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.branches import Taken
 from dpcore_attacks.attacks.kernel_norm import kernel_distance
 from dpcore_attacks.attacks.neighbours import Configuration, pair_of
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.attacks.statistic import Statistic, is_numeric
+from dpcore_attacks.attacks.statistic import Statistic, is_numeric, steps_of
 
 Value = Callable[[Records], Statistic | None]
 """The statistic of made-up records; None where it failed."""
@@ -312,6 +313,8 @@ def _distance(first: Statistic | None, second: Statistic | None) -> float:
         return 0.0 if first is second else _FAR
     if isinstance(first, Expansion) and isinstance(second, Expansion):
         return kernel_distance(first, second)
+    if isinstance(first, Process) and isinstance(second, Process):
+        first, second = steps_of(first), steps_of(second)
     first_array, second_array = np.asarray(first), np.asarray(second)
     if first_array.shape != second_array.shape:
         return _FAR

@@ -1,4 +1,4 @@
-"""Statistic: what the private part of any learner computes, an array or a function."""
+"""Statistic: what the private part of any learner computes: an array, a function, a process."""
 
 from __future__ import annotations
 
@@ -9,11 +9,25 @@ from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion
 from dpcore.learner import AnyLearner, Public
-from dpcore.query import Query
+from dpcore.query import Process, Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 
-Statistic = NDArray[Any] | Expansion
+Statistic = NDArray[Any] | Expansion | Process
+
+_SIZES = (0.0, 0.01, 0.3, 1.0, 10.0, 100.0)  # of the states that a process is tried at
+
+
+def steps_of(process: Process) -> NDArray[np.float64]:
+    """What the first and the last step of a process lead to from fixed states, shape (k, size)."""
+    directions = np.random.default_rng(0).normal(size=(len(_SIZES), *process.shape))
+    return np.array(
+        [
+            process.step(number, size * direction).ravel()
+            for number in sorted({0, process.steps - 1})
+            for size, direction in zip(_SIZES, directions, strict=True)
+        ]
+    )
 
 
 def compute(
@@ -22,7 +36,7 @@ def compute(
     """The value of `ask` on made-up records."""
     value = learner.statistic(ask, records, public, secret)
     # a copy: a learner may reuse its own array at the next ask
-    return value if isinstance(value, Expansion) else np.array(value)
+    return value if isinstance(value, Expansion | Process) else np.array(value)
 
 
 def same(first: Statistic, second: Statistic) -> bool:
@@ -35,6 +49,10 @@ def same(first: Statistic, second: Statistic) -> bool:
             and same(first.points, second.points)
             and same(first.coefficients, second.coefficients)
         )
+    # two processes are the same where equal states lead to equal ones
+    if isinstance(first, Process) and isinstance(second, Process):
+        return first.shape == second.shape and same(steps_of(first), steps_of(second))
+    first, second = np.asarray(first), np.asarray(second)
     # numpy looks for NaN in numbers only, and raises on text
     numbers = is_numeric(first) and is_numeric(second)
     return first.shape == second.shape and bool(np.array_equal(first, second, equal_nan=numbers))

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion
 from dpcore.mechanism import to_real
+from dpcore.query import Process
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.claim import Shot, Target
@@ -78,7 +79,7 @@ def worst_pair(finding: Finding, seed: int = 0) -> WorstPair | None:
 def _is_gram(target: Target, pair: Pair) -> bool:
     """Whether the statistic is a symmetric matrix with a row for every record."""
     value, _ = target.value(pair.before)
-    if value is None or isinstance(value, Expansion):
+    if value is None or isinstance(value, Expansion | Process):
         return False
     return value.shape == 2 * (len(pair.before),) and np.allclose(value, value.T)
 
@@ -158,7 +159,7 @@ def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
     assert target.ask.sampling is not None, "only what is drawn has draws"
     coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
     value, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
-    return None if value is None or isinstance(value, Expansion) else to_real(value)
+    return None if value is None or isinstance(value, Expansion | Process) else to_real(value)
 
 
 def _distinct_rows(rows: Rows, size: int, rng: np.random.Generator) -> Iterator[Configuration]:
@@ -188,7 +189,9 @@ def _is_steady(target: Target, pair: Pair) -> bool:
         if value is None or reversed_value is None:
             return False
         # a function has no coordinates to compare, and counts as steady
-        if isinstance(value, Expansion) or isinstance(reversed_value, Expansion):
+        if isinstance(value, Expansion | Process) or isinstance(
+            reversed_value, Expansion | Process
+        ):
             return True
         values.append((to_real(value), to_real(reversed_value)))
     (first, reversed_first), (second, reversed_second) = values

@@ -84,7 +84,7 @@ def transforming(learner: AnyLearner) -> AnyLearner:
 def mechanisms(
     given: Any, learner: AnyLearner, domain: Domain, budget: PrivacyBudget, registry: Registry
 ) -> Mechanisms:
-    """The given mechanism or one by query name; else what fits each query's distance.
+    """The given mechanism or one by query name; else what each query names or its distance needs.
 
     Raises:
         SpecError: a name is unknown, or a query's distance needs a mechanism of its own.
@@ -101,9 +101,9 @@ def mechanisms(
         queries = learner.queries(public)
     except DpcoreError:
         return _default_mechanism("gaussian", registry)  # pricing says what is missing
-    if all(query.distance is Distance.L2 for query in queries):
+    if all(query.distance is Distance.L2 and query.usual is None for query in queries):
         return _default_mechanism("gaussian", registry)
-    # mixed distances: the usual noise for each query
+    # mixed distances, or noise that a query names: the usual noise for each query
     named = partial(registry.component, MECHANISM)
     return {
         query.name: usual_mechanism(query, has_delta=budget.delta > 0, named=named)

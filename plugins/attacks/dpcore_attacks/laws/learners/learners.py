@@ -40,7 +40,7 @@ from dpcore_attacks.laws.law import (
     run_if_planned,
     skip_if,
 )
-from dpcore_attacks.laws.learners import private_side
+from dpcore_attacks.laws.learners import private_side, processes
 
 QUERIES_PURE = Law(
     "learner.queries-pure", "The planned queries depend on the domain, the coins and mu only."
@@ -79,6 +79,7 @@ LAWS = (
     PUBLIC_BLIND,
     MODEL_REPLAYS,
     *private_side.LAWS,
+    *processes.LAWS,
 )
 
 _PAIRS = 45  # datasets on which totality is tried, five of each construction
@@ -104,7 +105,8 @@ def learner_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
     verdicts = judge_all(
         {law: partial(run_if_planned, check) for law, check in checks.items()}, subject, trial
     )
-    return verdicts + private_side.private_side_verdicts(case, subject, seed)
+    verdicts += private_side.private_side_verdicts(case, subject, seed)
+    return verdicts + processes.process_verdicts(case, subject, seed)
 
 
 def _plan_blind(trial: _Trial) -> str:
