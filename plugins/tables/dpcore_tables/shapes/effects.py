@@ -78,7 +78,7 @@ def effects_of(
     def centred(column: int, count: int) -> NDArray[np.float64]:
         """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
         points = _grid(domain, column, count)
-        values = _of_column(alone, column, _encoded(domain, column, points))
+        values = _of_column(alone, column, encode_points(domain, column, points))
         return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
 
     effects = []
@@ -96,7 +96,7 @@ def effects_of(
             functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
         frequencies = np.ones(1)
         for column, points in zip(owner, grid, strict=True):
-            of_points = _frequencies(domain, dictionary, column, points, levels[column])
+            of_points = frequencies_at(domain, dictionary, column, points, levels[column])
             frequencies = np.outer(frequencies, of_points).reshape(-1)
         effects.append(
             Effect(owner=owner, at=grid, functions=sizes * functions, frequencies=frequencies)
@@ -118,7 +118,7 @@ def _grid(domain: Domain, place: int, points: int) -> NDArray[Any]:
     return np.array(column.values)
 
 
-def _encoded(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[np.float64]:
+def encode_points(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[np.float64]:
     """Encoded rows with these values of one column, and any legal value in the others."""
     table: dict[str, Any] = {}
     for number, (name, column) in enumerate(domain.columns.items()):
@@ -138,7 +138,7 @@ def _representatives(
     """Encoded rows that stand for all values of a column, and the share of each."""
     layout, ranks = dictionary.layout, dictionary.ranks
     if len(levels):
-        return _encoded(domain, column, _grid(domain, column, 0)), levels
+        return encode_points(domain, column, _grid(domain, column, 0)), levels
     number = layout.numeric.index(column)
     # Encoded rows whose number stands in the middle of every bin.
     middles = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
@@ -152,13 +152,13 @@ def _bins(
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]:
     """Of points of a number: their bins, which lie beyond all bins, and the shares of bins."""
     ranks, number = dictionary.ranks, dictionary.layout.numeric.index(column)
-    encoded = _encoded(domain, column, points)[:, dictionary.layout.starts[column]]
+    encoded = encode_points(domain, column, points)[:, dictionary.layout.starts[column]]
     z = (encoded - ranks.means[number]) / ranks.widths[number]
     bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
     return bins, np.abs(z) > FARTHEST, ranks.shares[number]
 
 
-def _frequencies(
+def frequencies_at(
     domain: Domain,
     dictionary: Dictionary,
     column: int,
