@@ -105,9 +105,10 @@ class ShapeFunctions(SummingLearner):
             UnfitTargetError: a column is monotone, and there are several classes.
         """
         names, owner = [*domain.columns], "shape_functions"
-        for name in self.monotone:
+        for name, direction in self.monotone.items():
             is_number = isinstance(domain.columns.get(name), Range)
             need(is_number, owner, "declared numbers", "monotone", name)
+            need(direction in ("up", "down"), owner, "up or down", f"monotone.{name}", direction)
         if self.monotone and kind_of(domain) == "several":
             raise UnfitTargetError("a score of each of several classes is not monotone: leave out")
         for pair in self.pairs or ():

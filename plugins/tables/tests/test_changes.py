@@ -152,6 +152,7 @@ def test_no_pairs_cost_no_survey():
         (ShapeFunctions(pairs=(("a", "b", "c"),)), "number", ParameterError),
         (ShapeFunctions(pairs=(("a", "b"),), monotone={"a": "up"}), "number", ParameterError),
         (ShapeFunctions(monotone={"c": "up"}), "number", ParameterError),
+        (ShapeFunctions(monotone={"a": "rising"}), "number", ParameterError),
         (ShapeFunctions(monotone={"a": "up"}), "several", UnfitTargetError),
     ],
 )
