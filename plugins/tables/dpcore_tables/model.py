@@ -23,6 +23,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
+from dpcore_tables.synthetic_records import usual_shortening
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -52,13 +53,30 @@ class ShapeModel(ShownModel):
         """Of the shapes, in units of the score."""
         return 2 * self.domain.label_bound if self.kind == "number" else 1.0
 
+    def _is_free(self) -> NDArray[np.bool_]:
+        """Which functions are of no monotone column, the intercept first; shape (d,)."""
+        monotone = [curve.column for curve in self.curves]
+        return np.append(True, ~np.isin(self.dictionary.terms[:, 0], monotone))
+
     def _free(self) -> tuple[Dictionary, NDArray[np.float64]]:
         """The dictionary and the weights of all columns but the monotone ones."""
+        # The very same arrays: products of copies need not have the same bits.
         if not self.curves:
             return self.dictionary, self.weights
-        monotone = [curve.column for curve in self.curves]
-        is_free = ~np.isin(self.dictionary.terms[:, 0], monotone)
-        return self.dictionary.only(is_free), self.weights[np.append(True, is_free)]
+        is_free = self._is_free()
+        return self.dictionary.only(is_free[1:]), self.weights[is_free]
+
+    def _unprojected(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What weights are multiplied with, were monotone columns not projected; shape (d, n)."""
+        if not self.curves:
+            return self.dictionary.rows(encoded)
+        # Rows of the other columns are shortened by themselves, curves by the usual factor.
+        is_free, factor = self._is_free(), usual_shortening(self.dictionary)
+        monotone = self.dictionary.only(~is_free[1:])
+        rows = np.empty((len(is_free), len(encoded)))
+        rows[is_free] = self._free()[0].rows(encoded)
+        rows[~is_free] = factor * monotone.sizes[:, None] * monotone.values(encoded)
+        return rows
 
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
@@ -110,7 +128,7 @@ class ShapeModel(ShownModel):
         """
 
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-            rows = self.dictionary.rows(encoded)
+            rows = self._unprojected(encoded)
             return np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.

@@ -122,6 +122,15 @@ def test_predictions_of_a_monotone_column_never_turn(kind, epsilon, direction):
     (other,) = [shape for shape in bare.shapes() if shape.columns == ("a",)]
     assert (shape.band >= other.band).all()
     assert (shape.joint_band >= other.joint_band).all()
+    # Standard errors are of the score before projection: a curve that rises already is that score.
+    encoded, weights = model.domain.encode(rows), np.zeros(model.weights.shape)
+    line = model.dictionary.terms.tolist().index([0, 0, NONE, NONE])
+    weights[1 + line] = 1.0 if direction == "up" else -1.0
+    (curve,) = model.curves
+    rising = type(curve).of(model.dictionary, weights[1:, 0], 0, rises=direction == "up")
+    values = (weights.T @ model._unprojected(encoded))[0]
+    cell = np.abs(np.diff(rising.values)).max()
+    assert rising.values[rising.cells(model.dictionary, encoded)] == pytest.approx(values, abs=cell)
     # Exports have the same scores, with numpy alone.
     assert portable.score(model.domain.encode(rows), model.exported()[1]) == pytest.approx(
         scores, abs=1e-12

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from dpcore import Domain, Range
 from dpcore.errors import UndeclaredError, need
 from dpcore.learning.models.shapes import Shape
-from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.ranks import BINS, CELLS, FARTHEST, cells
 from dpcore_tables.shapes.effects import encode_points, frequencies_at
-from dpcore_tables.synthetic_records import simulated_rows
+from dpcore_tables.synthetic_records import usual_shortening
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -57,7 +57,7 @@ class Curve:
         rows = np.zeros((CELLS, layout.starts[-1] + max(layout.levels[-1], 1)))
         rows[:, layout.starts[column]] = ranks.means[number] + middles * ranks.widths[number]
         # Rows are shortened; as in shapes, the median factor stands for all of them.
-        factor = float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
+        factor = usual_shortening(dictionary)
         curve = factor * (weights[is_of_column] * alone.sizes) @ alone.values(rows)
         shares = np.repeat(ranks.shares[number], CELLS // BINS) / (CELLS // BINS)
         sign = 1.0 if rises else -1.0
@@ -178,16 +178,22 @@ def changed_shape(
         return shape
     # A projection first, then what people added to it: an edit may turn a monotone column.
     encoded, values = encode_points(domain, column, points), shape.values
-    bands = {"band": shape.band, "joint_band": shape.joint_band}
+    band, joint_band = shape.band, shape.joint_band
     for curve in column_curves:
         indices = curve.cells(dictionary, encoded)
         values = unit * (curve.values[indices] - curve.mean)
         _, stretches = np.unique(curve.stretches[indices], return_inverse=True)
-        for name, band in bands.items():
-            widest = np.zeros(len(points))
-            np.maximum.at(widest, stretches, band)
-            bands[name] = widest[stretches]
+        band, joint_band = (_widest(stretches, widths) for widths in (band, joint_band))
     values = values + edits_at(column_edits, domain, encoded)
     frequencies = frequencies_at(domain, dictionary, column, points, levels[column])
     importance = float(np.sqrt(frequencies @ values**2))
-    return attrs.evolve(shape, values=values, importance=importance, **bands)
+    return attrs.evolve(
+        shape, values=values, importance=importance, band=band, joint_band=joint_band
+    )
+
+
+def _widest(stretches: NDArray[np.intp], band: NDArray[np.float64]) -> NDArray[np.float64]:
+    """At every point the widest of its stretch; both of shape (points,)."""
+    widths = np.zeros(len(band))
+    np.maximum.at(widths, stretches, band)
+    return np.asarray(widths[stretches])

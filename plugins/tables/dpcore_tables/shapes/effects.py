@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
-from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
 from dpcore_tables.ranks import BINS, FARTHEST
-from dpcore_tables.synthetic_records import simulated_rows
+from dpcore_tables.synthetic_records import usual_shortening
 
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01
@@ -57,8 +57,7 @@ def effects_of(
     Args:
         levels: The released shares of every declared column's categories; empty for numbers.
     """
-    factor = float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
-    sizes = factor * dictionary.sizes[:, None]
+    sizes = usual_shortening(dictionary) * dictionary.sizes[:, None]
     # Every function that stands in a term, once, as a term of its own.
     terms = dictionary.terms.tolist()
     keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
