@@ -118,8 +118,9 @@ BUDGETS = {
     # in a display; shares, quotients and the most frequent cells
     "synthetic": 810,  # 250 for rows as files, and how near they are to records
     # the Gaussian without scipy; 73 for scores with numpy alone; 225 for purified effects, and for
-    # what of them stands out of noise and chance
-    "tables": 2_135,
+    # what of them stands out of noise and chance; 200 for monotone
+    # columns, declared pairs and edits
+    "tables": 2_335,
     "training": 505,  # 70 for noise across steps: which bands, and their certificate
 }
 WHOLE = 55_230  # together, below what each may have; 1,000 of it for the doors, 1,100 for authors,

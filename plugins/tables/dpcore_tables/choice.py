@@ -50,7 +50,7 @@ def survey_terms(
         Term(i.column, i.level, j.column, j.level)
         for i in jumps
         for j in jumps
-        if i.column < j.column
+        if i.column < j.column and layout.has_pair(i.column, j.column)
     ]
     # Products of first cosines come before wavy ones, then by what both columns explained.
     ranked = []

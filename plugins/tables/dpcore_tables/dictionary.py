@@ -71,6 +71,12 @@ class Dictionary:
         """The size of every function, [0.5, v], the intercept first; shape (d,)."""
         return np.concatenate([[INTERCEPT], self.sizes])
 
+    def only(self, terms: NDArray[np.bool_]) -> "Dictionary":
+        """The same with some of its terms alone, shape (d - 1,)."""
+        return attrs.evolve(
+            self, terms=self.terms[terms], sizes=self.sizes[terms], weights=self.weights[terms]
+        )
+
     def groups(self) -> NDArray[np.intp]:
         """Which column or pair of columns every term belongs to, counted from 0; shape (d - 1,)."""
         owners = self.terms[:, [0, 2]]

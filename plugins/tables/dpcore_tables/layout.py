@@ -47,10 +47,12 @@ class Layout:
     Args:
         levels: L of every declared column of categories, 0 for a number.
         starts: The first encoded column of every declared one.
+        products: Which pairs of columns, in order, may have products; all of them if None.
     """
 
     levels: tuple[int, ...]
     starts: tuple[int, ...]
+    products: frozenset[tuple[int, int]] | None = None
 
     @classmethod
     def of(cls, domain: Domain) -> "Layout":
@@ -107,6 +109,10 @@ class Layout:
             return [(0, 1.0)]
         return [(level, math.sqrt(levels)) for level in range(levels)]
 
+    def has_pair(self, first: int, second: int) -> bool:
+        """Whether two columns, in order, may have products."""
+        return self.products is None or (first, second) in self.products
+
     def pairs(self, highest: int) -> list[tuple[Term, float]]:
         """Products of functions of different columns, with the product of their divisors."""
         sides = [self.levelled(column, highest) for column in range(self.columns)]
@@ -114,6 +120,7 @@ class Layout:
             (Term(i, k, j, level), first * second)
             for i in range(self.columns)
             for j in range(i + 1, self.columns)
+            if self.has_pair(i, j)
             for k, first in sides[i]
             for level, second in sides[j]
         ]

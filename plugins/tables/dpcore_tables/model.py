@@ -1,5 +1,6 @@
 """ShapeModel: what a release of shape functions publishes, and what people look at."""
 
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -10,15 +11,19 @@ from numpy.typing import NDArray
 from dpcore import Domain
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
+from dpcore.errors import UnfitTargetError
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
+from dpcore.notebook_view import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import softmax, unclipped
 from dpcore_tables.conversation import State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
+from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
+from dpcore_tables.synthetic_records import usual_shortening
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -29,6 +34,8 @@ class ShapeModel(ShownModel):
         weights: w, shape (d, m). offset: Of the scores, shape (m,).
         spread: Covariance of one output's weights by the noise, shape (d, d).
         state: What the answers fixed, from which shapes and their tests follow.
+        curves: Of monotone columns, in place of their functions.
+        edits: What people added to shapes after publication, in order.
     """
 
     domain: Domain
@@ -38,13 +45,51 @@ class ShapeModel(ShownModel):
     offset: NDArray[np.float64]
     spread: NDArray[np.float64]
     state: State
+    curves: tuple[Curve, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+    @property
+    def _unit(self) -> float:
+        """Of the shapes, in units of the score."""
+        return 2 * self.domain.label_bound if self.kind == "number" else 1.0
+
+    def _is_free(self) -> NDArray[np.bool_]:
+        """Which functions are of no monotone column, the intercept first; shape (d,)."""
+        monotone = [curve.column for curve in self.curves]
+        return np.append(True, ~np.isin(self.dictionary.terms[:, 0], monotone))
+
+    def _free(self) -> tuple[Dictionary, NDArray[np.float64]]:
+        """The dictionary and the weights of all columns but the monotone ones."""
+        # The very same arrays: products of copies need not have the same bits.
+        if not self.curves:
+            return self.dictionary, self.weights
+        is_free = self._is_free()
+        return self.dictionary.only(is_free[1:]), self.weights[is_free]
+
+    def _unprojected(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What weights are multiplied with, were monotone columns not projected; shape (d, n)."""
+        if not self.curves:
+            return self.dictionary.rows(encoded)
+        # Rows of the other columns are shortened by themselves, curves by the usual factor.
+        is_free, factor = self._is_free(), usual_shortening(self.dictionary)
+        monotone = self.dictionary.only(~is_free[1:])
+        rows = np.empty((len(is_free), len(encoded)))
+        rows[is_free] = self._free()[0].rows(encoded)
+        rows[~is_free] = factor * monotone.sizes[:, None] * monotone.values(encoded)
+        return rows
 
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
+        dictionary, weights = self._free()
 
         # In blocks: a dictionary has hundreds of functions, and memory is bounded by one block.
         def block_scores(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-            return np.asarray(self.dictionary.rows(rows).T @ self.weights + self.offset)
+            scores = np.asarray(dictionary.rows(rows).T @ weights + self.offset)
+            for curve in self.curves:
+                scores[:, 0] += curve.values[curve.cells(dictionary, rows)]
+            if self.edits:
+                scores[:, 0] += edits_at(self.edits, self.domain, rows) / self._unit
+            return scores
 
         return in_blocks(block_scores, encoded, len(self.weights))
 
@@ -77,54 +122,107 @@ class ShapeModel(ShownModel):
         return softmax(scores)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
-        """How much the privacy noise moved each score, in label units for numbers; shape (n,)."""
+        """How much the privacy noise moved each score, in label units for numbers; shape (n,).
+
+        Of monotone columns, as if they were not: the noise moves their curves less on average.
+        """
 
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
-            rows = self.dictionary.rows(encoded)
+            rows = self._unprojected(encoded)
             return np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.
         squares = in_blocks(block_variances, self.domain.encode(table), len(self.weights))
         deviations = np.sqrt(np.maximum(squares, 0.0))
-        return np.asarray(
-            deviations * (2 * self.domain.label_bound if self.kind == "number" else 1.0)
-        )
+        return np.asarray(deviations * self._unit)
 
     def shapes(self) -> tuple[Shape, ...]:
         """What the model says of every column and pair, the most important first.
 
-        Pairs are purified: what they say of one column alone stands in that column's shape.
+        Pairs are purified: what they say of one column alone stands in that column's shape. Those
+        of monotone columns are, and what was edited has what was added to it.
         """
-        unit = 2 * self.domain.label_bound if self.kind == "number" else 1.0
-        return shapes_of(
+        shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
             self.weights,
             self.spread,
             self.state.error_covariance(self.spread),
-            unit,
+            self._unit,
             self.state.plan.pairs,
         )
+        if not (self.curves or self.edits):
+            return shapes
+        changed = [
+            changed_shape(
+                shape, self.domain, self.dictionary, self.state.levels, self._unit,
+                self.curves, self.edits,
+            )
+            for shape in shapes
+        ]  # fmt: skip
+        return tuple(sorted(changed, key=lambda shape: -shape.importance))
+
+    def edit(self, column: str, where: Sequence[Any], add: float, reason: str) -> "ShapeModel":
+        """This model with an amount added to the shape of one column; it spends nothing.
+
+        The published model stays as it is: an edit is of the copy, which lists it in `edits`, in
+        its sheet and in what is exported of it. Monotone columns may be edited, too.
+
+        Args:
+            column: Its name. where: Both ends of a stretch of numbers, or a list of categories.
+            add: In units of the shape: of the label, or of the score of two classes.
+            reason: Why, in words that are kept.
+
+        Raises:
+            UndeclaredError: there is no such column, category, or stretch of numbers.
+            UnfitTargetError: there are several classes.
+        """
+        if self.kind == "several":
+            raise UnfitTargetError("shapes of several classes cannot be edited: they have no unit")
+        edit = Edit(column=column, where=tuple(where), add=float(add), reason=reason)
+        edit.parts(self.domain)
+        return attrs.evolve(self, edits=(*self.edits, edit))
+
+    def sheet(self) -> Sheet:
+        """What every model shows, and all edits."""
+        sheet = super().sheet()
+        if not self.edits:
+            return sheet
+        rows = [(edit.column, str(edit.where), edit.add, edit.reason) for edit in self.edits]
+        listing = Listing.of(("edited after publication", "where", "added", "reason"), rows)
+        return attrs.evolve(sheet, tables=(listing, *sheet.tables))
 
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
         """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
-        layout, fixed = self.dictionary.layout, self.dictionary.arrays()
+        dictionary, weights = self._free()
+        layout, fixed = dictionary.layout, dictionary.arrays()
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
         return portable, {
             "kind": self.kind,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
             "levels": layout.levels,
             "starts": layout.starts,
-            "weights": self.weights,
+            "weights": weights,
             "offset": self.offset,
+            "curves": [{"column": c.column, "values": c.values} for c in self.curves],
+            "edits": [
+                {
+                    **attrs.asdict(edit),
+                    "cells": edit.parts(self.domain),
+                    "score": edit.add / self._unit,
+                }
+                for edit in self.edits
+            ],
             **{name: fixed[name] for name in names},
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights."""
         weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
-        return {**weights, **self.dictionary.arrays()}
+        # The key stands only where columns are monotone: what was published before has none.
+        curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}
+        return {**weights, **curves, **self.dictionary.arrays()}
 
 
 def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:

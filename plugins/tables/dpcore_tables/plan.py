@@ -81,8 +81,13 @@ class Plan:
     outputs: int
 
     @classmethod
-    def of(cls, public: Public, expected_records: int | None) -> "Plan":
-        """From the domain, the budget and the learner's hint."""
+    def of(
+        cls,
+        public: Public,
+        expected_records: int | None,
+        products: frozenset[tuple[int, int]] | None = None,
+    ) -> "Plan":
+        """From the domain, the budget, the learner's hint and the pairs that may have products."""
         domain = public.domain
         # Shares are of mu^2: without a Gaussian budget there is nothing to divide.
         if public.mu is None:
@@ -98,7 +103,7 @@ class Plan:
                 "say how many you expect (expected_records), or declare at_most"
             )
         # Every column needs its simplest functions in the first round, so they must fit.
-        layout = Layout.of(domain)
+        layout = attrs.evolve(Layout.of(domain), products=products)
         width = layout.simple
         need(
             width <= WIDEST,
@@ -185,8 +190,9 @@ class Plan:
     @property
     def surveyed(self) -> bool:
         """Whether pairs are looked for."""
-        pairs = self.layout.columns > 1 and self.kind == "number"
-        return pairs and self.signal >= small.SIGNAL
+        products = self.layout.products
+        pairs = self.layout.columns > 1 if products is None else bool(products)
+        return pairs and self.kind == "number" and self.signal >= small.SIGNAL
 
     @property
     def pairs(self) -> int:

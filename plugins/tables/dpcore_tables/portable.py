@@ -27,6 +27,11 @@ def parts(z: Any, shares: Any) -> Any:
     return np.minimum(np.floor(ranks * _PARTS).astype(np.intp), _PARTS - 1)[cells(z)]
 
 
+def number_of(values: Mapping[str, Any], column: int) -> Any:
+    """Of a declared number, its encoded column and its place among the numbers."""
+    return values["starts"][column], sum(levels == 0 for levels in values["levels"][:column])
+
+
 def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> Any:
     """One function of one declared column, shape (n,)."""
     categories, start = values["levels"][column], values["starts"][column]
@@ -34,7 +39,7 @@ def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> A
         indicator = rows[:, start + level]
         root = math.sqrt(categories)
         return indicator if categories == 2 else root * (indicator - 1 / categories)
-    place = sum(levels == 0 for levels in values["levels"][:column])
+    _, place = number_of(values, column)
     standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
     z = np.clip(standard, -_FARTHEST, _FARTHEST)
     if level == 0:
@@ -75,6 +80,14 @@ def score(rows: Any, values: Mapping[str, Any]) -> Any:
     """Centred predictions of encoded rows, shape (n,); of several classes the class's code."""
     weights, offset = np.array(values["weights"]), np.array(values["offset"])
     scores = features(rows, values).T @ weights + offset
+    for curve in values["curves"]:
+        start, place = number_of(values, curve["column"])
+        standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
+        z = np.clip(standard, -_FARTHEST, _FARTHEST)
+        scores[:, 0] += np.array(curve["values"])[cells(z)]
+    for edit in values["edits"]:
+        for index, low, high in edit["cells"]:
+            scores[:, 0] += edit["score"] * ((low <= rows[:, index]) & (rows[:, index] <= high))
     if values["kind"] == "several":
         return np.argmax(scores, axis=1).astype(np.float64)
     first = scores[:, 0]

@@ -17,7 +17,7 @@ from dpcore_tables.normal import gaussian_below
 
 FARTHEST = 1.5
 BINS = 24
-_CELLS = 768
+CELLS = 768
 _PSEUDO = 0.05
 _SPREAD = 2.0
 
@@ -62,7 +62,7 @@ class Ranks:
     def quantiles(self, number: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of given ranks of one column."""
         # The inverse of the distribution function, on the middles of its cells.
-        middles = (np.arange(_CELLS) + 0.5) * (2 * FARTHEST / _CELLS) - FARTHEST
+        middles = (np.arange(CELLS) + 0.5) * (2 * FARTHEST / CELLS) - FARTHEST
         return np.asarray(np.interp(places, _places(self.shares[[number]])[0], middles))
 
     def only(self, number: int) -> "Ranks":
@@ -105,13 +105,13 @@ def _places(shares: NDArray[np.float64]) -> NDArray[np.float64]:
     """t of the middle of every cell, shape (K, 768)."""
     # A distribution function that is linear within each bin.
     ends = np.concatenate([np.zeros((len(shares), 1)), np.cumsum(shares, axis=1)], axis=1)
-    middles = (np.arange(_CELLS) + 0.5) * (BINS / _CELLS)
+    middles = (np.arange(CELLS) + 0.5) * (BINS / CELLS)
     bins = middles.astype(np.intp)
     ranks = ends[:, bins] + shares[:, bins] * (middles - bins)
     return np.asarray(np.clip(ranks, 0, 1))
 
 
-def cells(z: NDArray[np.float64], count: int = _CELLS) -> NDArray[np.intp]:
+def cells(z: NDArray[np.float64], count: int = CELLS) -> NDArray[np.intp]:
     """Which of `count` equal cells every z is in."""
     indices = np.floor((z + FARTHEST) * (count / (2 * FARTHEST))).astype(np.intp)
     return np.clip(indices, 0, count - 1)

@@ -10,8 +10,9 @@ the number of records. All sums are integers. With Gaussian noise the whole is o
 Nothing needs a true metric, convexity or convergence.
 """
 
+import itertools
 from collections.abc import Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -30,12 +31,14 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import positive_integer
+from dpcore.errors import UnfitTargetError, need
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.plan import MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
+from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.sums import (
     BLOCK,
@@ -74,6 +77,10 @@ class ShapeFunctions(SummingLearner):
     Args:
         expected_records: About how many records there are, where that is private: it fixes the
             number of steps and functions, and nothing of the guarantee. `at_most` if None.
+        pairs: Which pairs of columns may have products, as lists of two names; an empty list for
+            none. All pairs are looked at if None.
+        monotone: `up` or `down` by the names of numbers: their shapes never fall, or never rise.
+            They have no products. Several classes cannot have it.
     """
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
@@ -83,8 +90,36 @@ class ShapeFunctions(SummingLearner):
         default=None, validator=attrs.validators.optional(positive_integer)
     )
 
+    pairs: tuple[tuple[str, ...], ...] | None = None
+    monotone: dict[str, Literal["up", "down"]] = attrs.field(factory=dict, hash=False)
+
     def _plan(self, public: Public) -> Plan:
-        return Plan.of(public, self.expected_records)
+        return Plan.of(public, self.expected_records, self._products(public.domain))
+
+    def _products(self, domain: Domain) -> frozenset[tuple[int, int]] | None:
+        """Which pairs of columns may have products, by their places; all of them if None.
+
+        Raises:
+            ParameterError: a pair is not of two declared columns, or of a monotone one; or a
+                monotone column is no number.
+            UnfitTargetError: a column is monotone, and there are several classes.
+        """
+        names, owner = [*domain.columns], "shape_functions"
+        for name, direction in self.monotone.items():
+            is_number = isinstance(domain.columns.get(name), Range)
+            need(is_number, owner, "declared numbers", "monotone", name)
+            need(direction in ("up", "down"), owner, "up or down", f"monotone.{name}", direction)
+        if self.monotone and kind_of(domain) == "several":
+            raise UnfitTargetError("a score of each of several classes is not monotone: leave out")
+        for pair in self.pairs or ():
+            is_pair = len({*pair} & {*names} - {*self.monotone}) == len(pair) == 2
+            need(is_pair, owner, "two columns each, none of them monotone", "pairs", pair)
+        if self.pairs is None and not self.monotone:
+            return None
+        free = [name for name in names if name not in self.monotone]
+        pairs = itertools.combinations(free, 2) if self.pairs is None else self.pairs
+        places = (sorted(names.index(name) for name in pair) for pair in pairs)
+        return frozenset((first, second) for first, second in places)
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
@@ -195,10 +230,16 @@ class ShapeFunctions(SummingLearner):
         if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
             weights = weights - weights.mean(axis=1, keepdims=True)
             offset = offset - offset.mean()
+        dictionary, names = state.descent.dictionary, [*state.domain.columns]
+        curves = tuple(
+            Curve.of(dictionary, weights[1:, 0], names.index(name), rises=direction == "up")
+            for name, direction in self.monotone.items()
+        )
         return ShapeModel(
             domain=state.domain,
             kind=state.plan.kind,
-            dictionary=state.descent.dictionary,
+            dictionary=dictionary,
+            curves=curves,
             weights=weights,
             offset=offset,
             spread=state.noise_covariance(),

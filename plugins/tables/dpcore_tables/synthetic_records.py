@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.ranks import BINS, FARTHEST
 
 _RECORDS = 1000
@@ -12,6 +12,11 @@ _RECORDS = 1000
 def simulated_rows(dictionary: Dictionary) -> NDArray[np.float64]:
     """phi of made-up records, shape (d, 1000): always the same ones."""
     return dictionary.rows(simulated_records(dictionary, _RECORDS))
+
+
+def usual_shortening(dictionary: Dictionary) -> float:
+    """By what rows are multiplied to be at most 1 long: the median of made-up records."""
+    return float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
 
 
 def simulated_records(dictionary: Dictionary, count: int) -> NDArray[np.float64]:

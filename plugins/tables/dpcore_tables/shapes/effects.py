@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
-from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
 from dpcore_tables.ranks import BINS, FARTHEST
-from dpcore_tables.synthetic_records import simulated_rows
+from dpcore_tables.synthetic_records import usual_shortening
 
 _POINTS, _PAIR_POINTS = 100, 20
 _RARE = 0.01
@@ -57,8 +57,7 @@ def effects_of(
     Args:
         levels: The released shares of every declared column's categories; empty for numbers.
     """
-    factor = float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
-    sizes = factor * dictionary.sizes[:, None]
+    sizes = usual_shortening(dictionary) * dictionary.sizes[:, None]
     # Every function that stands in a term, once, as a term of its own.
     terms = dictionary.terms.tolist()
     keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
@@ -78,7 +77,7 @@ def effects_of(
     def centred(column: int, count: int) -> NDArray[np.float64]:
         """Every side less its mean, 0 where it is another column's; shape (sides, points)."""
         points = _grid(domain, column, count)
-        values = _of_column(alone, column, _encoded(domain, column, points))
+        values = _of_column(alone, column, encode_points(domain, column, points))
         return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
 
     effects = []
@@ -96,7 +95,7 @@ def effects_of(
             functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
         frequencies = np.ones(1)
         for column, points in zip(owner, grid, strict=True):
-            of_points = _frequencies(domain, dictionary, column, points, levels[column])
+            of_points = frequencies_at(domain, dictionary, column, points, levels[column])
             frequencies = np.outer(frequencies, of_points).reshape(-1)
         effects.append(
             Effect(owner=owner, at=grid, functions=sizes * functions, frequencies=frequencies)
@@ -118,7 +117,7 @@ def _grid(domain: Domain, place: int, points: int) -> NDArray[Any]:
     return np.array(column.values)
 
 
-def _encoded(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[np.float64]:
+def encode_points(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[np.float64]:
     """Encoded rows with these values of one column, and any legal value in the others."""
     table: dict[str, Any] = {}
     for number, (name, column) in enumerate(domain.columns.items()):
@@ -138,7 +137,7 @@ def _representatives(
     """Encoded rows that stand for all values of a column, and the share of each."""
     layout, ranks = dictionary.layout, dictionary.ranks
     if len(levels):
-        return _encoded(domain, column, _grid(domain, column, 0)), levels
+        return encode_points(domain, column, _grid(domain, column, 0)), levels
     number = layout.numeric.index(column)
     # Encoded rows whose number stands in the middle of every bin.
     middles = (np.arange(BINS) + 0.5) * (2 * FARTHEST / BINS) - FARTHEST
@@ -152,13 +151,13 @@ def _bins(
 ) -> tuple[NDArray[np.intp], NDArray[np.bool_], NDArray[np.float64]]:
     """Of points of a number: their bins, which lie beyond all bins, and the shares of bins."""
     ranks, number = dictionary.ranks, dictionary.layout.numeric.index(column)
-    encoded = _encoded(domain, column, points)[:, dictionary.layout.starts[column]]
+    encoded = encode_points(domain, column, points)[:, dictionary.layout.starts[column]]
     z = (encoded - ranks.means[number]) / ranks.widths[number]
     bins = np.clip(((z + FARTHEST) * (BINS / (2 * FARTHEST))).astype(int), 0, BINS - 1)
     return bins, np.abs(z) > FARTHEST, ranks.shares[number]
 
 
-def _frequencies(
+def frequencies_at(
     domain: Domain,
     dictionary: Dictionary,
     column: int,
