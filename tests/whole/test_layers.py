@@ -114,7 +114,8 @@ BUDGETS = {
     # the Gaussian without scipy; 73 for scores with numpy alone; 225 for purified effects, and for
     # what of them stands out of noise and chance
     "tables": 2_135,
-    "training": 505,  # 70 for noise across steps: which bands, and their certificate
+    "training": 541,  # 70 for noise across steps: which bands, and their certificate; 36 for a clip
+    # that follows a quantile
 }
 WHOLE = 54_300  # together, below what each may have; 1,000 of it for the doors, 1,100 for authors,
 # 800 for the console: verdicts, refusals that say what to do, the sheet of any component, 740 for

@@ -14,6 +14,7 @@ from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.jax_network import JaxNetwork, ProgramBound
+from dpcore_training.proposal import gradient_weight
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flatbuffers")
@@ -176,6 +177,21 @@ def test_rows_are_the_gradients_of_the_loss():
     (query,) = Line(clip=100.0).queries(Public(domain=domain, coins=PublicCoins(1)))
     expected = errors[:, None] * records.features
     assert rows * 2.0**query.sum.unit == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_clip_that_follows_a_quantile_adds_a_count_to_the_same_gradients():
+    domain = facts(classes=False)
+    records, ask = domain.project(table(classes=False)), {"weights": np.full(5, 0.5)}
+    public = Public(domain=domain, coins=PublicCoins(1))
+    rows = []
+    for learner in (Line(clip=100.0), Line(clip=100.0, quantile=0.5)):
+        (query,) = learner.queries(public)
+        rows.append(learner.contributions(query.with_args(ask), records, public).integers)
+    fixed, adaptive = rows
+    assert adaptive[:, :-1] == pytest.approx(fixed * gradient_weight(0.5), abs=2)
+    # Every gradient is far below the clip.
+    assert np.unique(adaptive[:, -1]).size == 1
+    assert (adaptive[:, -1] > 0).all()
 
 
 @pytest.mark.parametrize("size", [1, 5, 37, 300])
