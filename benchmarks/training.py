@@ -13,10 +13,10 @@
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
 1e-5, and tests on the others; so do `clips`, with other clips and rates, and `quantiles`, with
 clips that adapt. `step` needs JAX: both sides see the same batch, and processor times are compared.
-`door` rounds, draws noise and releases, with records left out. `noise` compares the error of running totals with that of independent noise
-at the same guarantee, where a record is in one step; `sampled` where records are drawn, by plans
-that are priced as a run would be. `models` compares what one pass over 60,000 synthetic records
-learns with and without bands.
+`door` rounds, draws noise and releases, with records left out. `noise` compares the error of
+running totals with that of independent noise at the same guarantee, where a record is in one step;
+`sampled` where records are drawn, by plans that are priced as a run would be. `models` compares
+what one pass over 60,000 synthetic records learns with and without bands.
 """
 
 import math

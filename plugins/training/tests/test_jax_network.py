@@ -93,6 +93,14 @@ class Branches(Tanh):
         return super().loss(parameters, row, target) if row[0] > 0 else 0.0
 
 
+class UpdatesInJax(Tanh):
+    """Moves its weights by JAX, whose last bits no other machine owes anybody."""
+
+    def update(self, state, answer):
+        state = super().update(state, answer)
+        return attrs.evolve(state, weights=np.asarray(jax.nn.tanh(state.weights)) * 2.0)
+
+
 class OfCoins(Tanh):
     """Draws how many units there are."""
 
@@ -152,6 +160,15 @@ def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch, bands):
         state = learner.update(state, answer)
     assert learner.ask(state) is None
     assert learner.model(state).weights.tobytes() == model.weights.tobytes()
+
+
+def test_weights_that_are_moved_by_jax_are_not_replayed_without_it(monkeypatch):
+    learner = UpdatesInJax(steps=2)
+    outcome = planned(learner).run(table(), replaying=HERE)
+    monkeypatch.setattr(jax.nn, "tanh", None)
+    state = learner.start(Public(domain=facts(), coins=outcome.coins))
+    with pytest.raises(TypeError):
+        learner.update(state, outcome.answers["release"][0])
 
 
 def test_without_jax_nothing_is_priced_and_the_refusal_says_how_to_install_it(monkeypatch):
