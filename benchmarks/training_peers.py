@@ -68,10 +68,22 @@ def train_here(images: Images, hidden: tuple[int, ...], epsilon: float) -> Resul
     return float((predictions == test_digits).mean()), STEPS / seconds, noise
 
 
+@functools.cache
+def opacus_noise(epsilon: float) -> float:
+    from opacus.accountants.utils import get_noise_multiplier
+
+    return get_noise_multiplier(
+        target_epsilon=epsilon,
+        target_delta=DELTA,
+        sample_rate=BATCH / TRAINED,
+        steps=STEPS,
+        accountant="prv",
+    )
+
+
 def train_opacus(images: Images, hidden: tuple[int, ...], epsilon: float) -> Result:
     import torch
     from opacus import PrivacyEngine
-    from opacus.accountants.utils import get_noise_multiplier
     from opacus.data_loader import DPDataLoader
     from torch.utils.data import TensorDataset
 
@@ -86,9 +98,7 @@ def train_opacus(images: Images, hidden: tuple[int, ...], epsilon: float) -> Res
         parts += [linear, torch.nn.ReLU()]
     model = torch.nn.Sequential(*parts[:-1])
     rate = BATCH / TRAINED
-    noise = get_noise_multiplier(
-        target_epsilon=epsilon, target_delta=DELTA, sample_rate=rate, steps=STEPS, accountant="prv"
-    )
+    noise = opacus_noise(epsilon)
     data = TensorDataset(torch.tensor(rows, dtype=torch.float32), torch.tensor(digits))
     engine = PrivacyEngine()
     model, optimizer, loader = engine.make_private(
