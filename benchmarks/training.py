@@ -2,20 +2,23 @@
 
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py digits [SPLITS]
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py clips [SPLITS]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py quantiles [SPLITS]
     OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python benchmarks/training.py step
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py noise
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py sampled
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py models [SETS]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py images [STEPS]
 
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
-1e-5, and tests on the others; so does `clips`, with other clips and rates. `step` needs JAX: both
-sides see the same batch, and processor times are compared. `door` rounds, draws noise and releases,
-with records left out. `noise` compares the error of running totals with that of independent noise
-at the same guarantee, where a record is in one step; `sampled` where records are drawn, by plans
-that are priced as a run would be. `models` compares what one pass over 60,000 synthetic records
-learns with and without bands.
+1e-5, and tests on the others; so do `clips`, with other clips and rates, and `quantiles`, with
+clips that adapt. `step` needs JAX: both sides see the same batch, and processor times are compared.
+`door` rounds, draws noise and releases, with records left out. `noise` compares the error of
+running totals with that of independent noise at the same guarantee, where a record is in one step;
+`sampled` where records are drawn, by plans that are priced as a run would be. `models` compares
+what one pass over 60,000 synthetic records learns with and without bands. `images` takes steps of
+256 on an array of 60,000 synthetic images of 28 by 28 pixels: time and memory of the whole run.
 """
 
 import math
@@ -78,11 +81,23 @@ def clips(splits: int) -> None:
     """Other clips at steps of the same length, and rates that decay."""
     learners = [DenseNetwork(clip=clip, rate=1 / clip) for clip in (0.5, 1.0, 2.0, 4.0)]
     learners += [DenseNetwork(decay=0.9, rate=rate) for rate in (1.0, 1.5, 2.0)]
+    compare(learners, splits)
+
+
+def quantiles(splits: int) -> None:
+    """Clips that follow a quantile, and one that is fixed."""
+    candidates = ((None, 1.0), (0.2, 0.5), (0.2, 1.0))
+    compare([DenseNetwork(quantile=share, rate=rate) for share, rate in candidates], splits)
+
+
+def compare(learners: list[DenseNetwork], splits: int) -> None:
+    """Accuracy on digits of one learner after the other."""
     for epsilon in (1.0, 3.0):
         for learner in learners:
             mean, spread = digits_accuracy(learner, epsilon, splits)
-            print(f"clip={learner.clip:g} rate={learner.rate:g} decay={learner.decay:g} "
-                  f"epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)  # fmt: skip
+            print(f"clip={learner.clip:g} quantile={learner.quantile} rate={learner.rate:g} "
+                  f"decay={learner.decay:g} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}",
+                  flush=True)  # fmt: skip
 
 
 def digits_accuracy(learner: DenseNetwork, epsilon: float, splits: int) -> tuple[float, float]:
@@ -295,9 +310,28 @@ def models(sets: int) -> None:
               flush=True)  # fmt: skip
 
 
+def images(steps: int) -> None:
+    """Processor time and peak memory of a run on an array of bytes, its check and replay too."""
+    import resource
+
+    rng = np.random.default_rng(0)
+    rows = rng.integers(0, 256, (PASS, 784), dtype=np.uint8)
+    plan = price(
+        domain=attrs.evolve(domain(784, PASS, 0, 255), exact=None, limit=PASS),
+        adjacency=ADD_REMOVE,
+        budget=PrivacyBudget(epsilon=3.0, delta=1e-5),
+        learner=DenseNetwork(hidden=(128,), steps=steps, batch=BATCH),
+    )
+    outcome = plan.run(table(rows, rng.integers(0, 10, PASS)), replaying=HERE)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    print(f"{steps} steps, {outcome.models['release'].weights.size} weights: "
+          f"{time.process_time():.1f} s, peak {peak:.2f} GB")  # fmt: skip
+
+
 if __name__ == "__main__":
     command = sys.argv[1] if len(sys.argv) > 1 else "digits"
-    repeated = {"digits": digits, "clips": clips, "models": models}
+    repeated = {"digits": digits, "clips": clips, "quantiles": quantiles, "models": models}
+    repeated["images"] = images
     if command in repeated:
         repeated[command](int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:

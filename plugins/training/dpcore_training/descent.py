@@ -7,10 +7,14 @@ solves for (`dpcore_models.solvers.banded`; theorem T16, with L the clip). What 
 is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
 over as integers, whose length the core checks.
 
+Where the clip follows a quantile, the sums are of gradients over the present clip, times the first
+one, and are multiplied by it after they are solved.
+
 Everything after an answer is additions and products, number by number in doubles, so that the
 weights are the same bits wherever a run is replayed.
 """
 
+import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
@@ -30,7 +34,7 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
-from dpcore.checks import positive, positive_integer
+from dpcore.checks import fraction, positive, positive_integer
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, UnknownCountError, need
@@ -40,7 +44,7 @@ from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.model import Network, NetworkModel
-from dpcore_training.proposal import Proposer, declared
+from dpcore_training.proposal import COUNT_WEIGHT, Proposer, declared, gradient_weight
 
 MOST_WEIGHTS = 10**6
 MOST_NUMBERS = 25 * 10**7
@@ -49,6 +53,10 @@ MOST_BANDS = 1 << 12
 MOST_STEPS_OF_BANDS = 10**6
 """Of a run with bands, which are searched and certified step by step."""
 
+MOST_STRETCHES = 64.0
+"""An adaptive clip stays between 2^-64 and 2^64 times the first one."""
+
+_PACE = 0.3  # log2 of the clip moves by this, times how far the share is off
 _BLOCK = 1 << 22  # numbers of the rows that are held at a time
 _FEWEST, _MOST = 8, 256  # records of a block
 
@@ -59,6 +67,7 @@ class State:
 
     Args:
         total: The sum of the weights that are averaged, so far.
+        stretches: log2 of what the first clip is multiplied by; 0 where it is fixed.
     """
 
     public: Public
@@ -68,6 +77,7 @@ class State:
     solved: Solved
     total: NDArray[np.float64]
     steps: int = 0
+    stretches: float = 0.0
 
 
 @attrs.frozen(kw_only=True)
@@ -92,6 +102,9 @@ class GradientDescent(SummingLearner, Network):
         decay: What share of the rate is gone at the last step, in [0, 1): it falls in a line.
         momentum: What share of the last step is added to each step, in [0, 1).
         clip: C: how long a record's gradient may be.
+        quantile: The share of gradients that the clip leaves as they are: it starts at `clip` and
+            follows that quantile of their lengths, which noisy counts in the same answers tell.
+            None: it is fixed.
         average: The share of the steps, the last ones, whose weights are averaged; 0 for the last
             weights alone.
     """
@@ -107,6 +120,9 @@ class GradientDescent(SummingLearner, Network):
     decay: float = 0.0
     momentum: float = 0.0
     clip: float = attrs.field(default=1.0, validator=positive)
+    quantile: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(fraction)
+    )
     average: float = 0.5
 
     def __attrs_post_init__(self) -> None:
@@ -180,7 +196,7 @@ class GradientDescent(SummingLearner, Network):
                 raise ParameterError("training", f"1 to {most}", name, number)
         query = SumQuery(
             name="gradient",
-            shape=(size,),
+            shape=(size if self.quantile is None else size + 1,),
             distance=Distance.L2,
             at_most=self.steps,
             sampling=sampling,
@@ -199,7 +215,8 @@ class GradientDescent(SummingLearner, Network):
         law = spreads.get("gradient")
         if self.bands == 1 or law is None:
             return ()
-        noise, totals = law.std / self.clip, certificate(self._strategy, self.steps)
+        noise = law.std / (self.clip * gradient_weight(self.quantile))
+        totals = certificate(self._strategy, self.steps)
         return (
             f"Running totals of gradients carry noise of {noise * totals.error:.4g} clips in each "
             f"weight, at most (root mean square over {self.steps} steps); no strategy with "
@@ -217,17 +234,18 @@ class GradientDescent(SummingLearner, Network):
         """The weights of an earlier release of this model, or its own by public coins."""
         (query,) = self.queries(public)
         weights = self.initial(public.coins.stream("training.start"), public.domain)
+        size = self.size(public.domain)
         need(
-            weights.shape == query.shape and bool(np.isfinite(weights).all()),
+            weights.shape == (size,) and bool(np.isfinite(weights).all()),
             "training",
             "finite weights, as many as the model declares",
             "start",
             str(weights.shape),
         )
         for item in public.inputs.values():
-            if isinstance(item, NetworkModel) and item.weights.shape == query.shape:
+            if isinstance(item, NetworkModel) and item.weights.shape == (size,):
                 weights = item.weights
-        zeros = np.zeros(query.shape)
+        zeros = np.zeros(size)
         return State(
             public=public,
             query=query,
@@ -241,21 +259,41 @@ class GradientDescent(SummingLearner, Network):
         """The sum of gradients at the present weights."""
         if state.steps == self.steps:
             return None
-        return state.query.with_args({"weights": state.weights})
+        stretch = {} if self.quantile is None else {"stretch": power_of_two(state.stretches)}
+        return state.query.with_args({"weights": state.weights, **stretch})
 
     def update(self, state: State, answer: Answer) -> State:
         """A step along the answer over the public divisor."""
         # Products and sums by number alone: the same bits on every machine.
         solved = state.solved.after(answer.value)
-        gradient = solved.recent[0] / self.divisor(state.public.domain)
+        mean = solved.recent[0] / self.divisor(state.public.domain)
+        gradient, stretches = self._gradient(mean, state.stretches)
         velocity = self.momentum * state.velocity + gradient
         rate = self.rate * (1 - self.decay * state.steps / max(1, self.steps - 1))
         weights = state.weights - rate * velocity
         steps = state.steps + 1
         total = state.total + weights if steps > self.steps - self._averaged else state.total
         return attrs.evolve(
-            state, weights=weights, velocity=velocity, solved=solved, total=total, steps=steps
+            state,
+            weights=weights,
+            velocity=velocity,
+            solved=solved,
+            total=total,
+            steps=steps,
+            stretches=stretches,
         )
+
+    def _gradient(
+        self, mean: NDArray[np.float64], stretches: float
+    ) -> tuple[NDArray[np.float64], float]:
+        """The mean clipped gradient, and log2 of the next clip over the first."""
+        if self.quantile is None:
+            return mean, stretches
+        gradient = mean[:-1] * (power_of_two(stretches) / gradient_weight(self.quantile))
+        excess = float(mean[-1]) / (COUNT_WEIGHT * self.clip)
+        # A share is off by at most 1, whatever the noise says.
+        moved = stretches - _PACE * min(1.0, max(-1.0, excess))
+        return gradient, min(MOST_STRETCHES, max(-MOST_STRETCHES, moved))
 
     @property
     def _averaged(self) -> int:
@@ -270,7 +308,12 @@ class GradientDescent(SummingLearner, Network):
         assert query.args is not None, "an ask says its weights"
         targets = targets_of(block.labels, public.domain)
         gradients = self.gradients(query.args["weights"], block, targets, public)
-        rows = Proposer(sum=query.sum, size=query.real_size).rows(gradients, len(block))
+        rows = Proposer(
+            sum=query.sum,
+            size=query.real_size,
+            quantile=self.quantile,
+            stretch=query.args.get("stretch", 1.0),
+        ).rows(gradients, len(block))
         if public.domain.classes:
             rows.integers[targets < 0] = 0
         return rows
@@ -288,6 +331,13 @@ def targets_of(labels: NDArray[np.float64], domain: Domain) -> NDArray[Any]:
     indicators = domain.labels.one_hot(labels)
     places = np.where(indicators.any(axis=1), indicators.argmax(axis=1), -1)
     return places.astype(np.int32)
+
+
+def power_of_two(exponent: float) -> float:
+    """2 to the nearest eighth of the exponent, by roots and products: the same bits everywhere."""
+    whole, eighths = divmod(round(8 * exponent), 8)
+    root = math.sqrt(math.sqrt(math.sqrt(2.0)))
+    return math.ldexp(math.prod([root] * eighths), whole)
 
 
 def _rows_of_block(size: int) -> int:

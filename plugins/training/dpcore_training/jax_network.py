@@ -124,7 +124,7 @@ class JaxNetwork(GradientDescent):
     def _export(self, public: Public) -> Program:
         jax, domain = require_jax(), public.domain
         (query,) = self.queries(public)
-        size, rows = query.real_size, self.block_rows(query)
+        size, rows = self.size(domain), self.block_rows(query)
 
         def gradients(weights: Any, features: Any, targets: Any) -> Any:
             def gradient(record: Any) -> Any:

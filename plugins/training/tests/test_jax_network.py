@@ -14,6 +14,7 @@ from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.jax_network import JaxNetwork, ProgramBound
+from dpcore_training.proposal import gradient_weight
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flatbuffers")
@@ -92,6 +93,14 @@ class Branches(Tanh):
         return super().loss(parameters, row, target) if row[0] > 0 else 0.0
 
 
+class UpdatesInJax(Tanh):
+    """Moves its weights by JAX, whose last bits no other machine owes anybody."""
+
+    def update(self, state, answer):
+        state = super().update(state, answer)
+        return attrs.evolve(state, weights=np.asarray(jax.nn.tanh(state.weights)) * 2.0)
+
+
 class OfCoins(Tanh):
     """Draws how many units there are."""
 
@@ -153,6 +162,15 @@ def test_a_run_learns_and_its_replay_needs_no_jax(monkeypatch, bands):
     assert learner.model(state).weights.tobytes() == model.weights.tobytes()
 
 
+def test_weights_that_are_moved_by_jax_are_not_replayed_without_it(monkeypatch):
+    learner = UpdatesInJax(steps=2)
+    outcome = planned(learner).run(table(), replaying=HERE)
+    monkeypatch.setattr(jax.nn, "tanh", None)
+    state = learner.start(Public(domain=facts(), coins=outcome.coins))
+    with pytest.raises(TypeError):
+        learner.update(state, outcome.answers["release"][0])
+
+
 def test_without_jax_nothing_is_priced_and_the_refusal_says_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(NoClaimError, match=r"pip install jax flatbuffers"):
@@ -176,6 +194,21 @@ def test_rows_are_the_gradients_of_the_loss():
     (query,) = Line(clip=100.0).queries(Public(domain=domain, coins=PublicCoins(1)))
     expected = errors[:, None] * records.features
     assert rows * 2.0**query.sum.unit == pytest.approx(expected, abs=1e-4)
+
+
+def test_a_clip_that_follows_a_quantile_adds_a_count_to_the_same_gradients():
+    domain = facts(classes=False)
+    records, ask = domain.project(table(classes=False)), {"weights": np.full(5, 0.5)}
+    public = Public(domain=domain, coins=PublicCoins(1))
+    rows = []
+    for learner in (Line(clip=100.0), Line(clip=100.0, quantile=0.5)):
+        (query,) = learner.queries(public)
+        rows.append(learner.contributions(query.with_args(ask), records, public).integers)
+    fixed, adaptive = rows
+    assert adaptive[:, :-1] == pytest.approx(fixed * gradient_weight(0.5), abs=2)
+    # Every gradient is far below the clip.
+    assert np.unique(adaptive[:, -1]).size == 1
+    assert (adaptive[:, -1] > 0).all()
 
 
 @pytest.mark.parametrize("size", [1, 5, 37, 300])

@@ -1,6 +1,7 @@
 """Laws of training that runs and the core keep, each seen to fail on a trainer that breaks it."""
 
 import math
+import zlib
 from typing import ClassVar
 
 import attrs
@@ -13,15 +14,19 @@ from dpcore import (
     PrivacyBudget,
     Public,
     PublicCoins,
+    Records,
     SecretCoins,
     price,
 )
 from dpcore.domain.columns import Range
-from dpcore_models.solvers.banded import solved
+from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.randomness import Stream
 from dpcore.running.replay_process import HERE
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import sum_verdicts
+from dpcore_models.solvers.banded import solved
 from dpcore_training.bands import best_bands
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.proposal import Proposer, declared
@@ -112,6 +117,54 @@ def test_a_row_that_is_too_long_counts_as_zeros_and_the_others_as_they_are(name)
 )
 def test_what_is_no_row_of_integers_for_every_record_counts_as_zeros(lie):
     assert [*total(Lies(lie=lie), facts().project(table(9)))] == [0, 0]
+
+
+@attrs.frozen(kw_only=True)
+class ByLayer(DenseNetwork):
+    """Clips every layer to the whole clip, and forgets the root of their number."""
+
+    def contributions(self, query, block, public):
+        rows = super().contributions(query, block, public).integers
+        limit = math.floor(math.ldexp(self.clip, -query.sum.unit))
+        return IntegerRows(np.where(rows, np.sign(rows) * limit, 0).astype(np.int32))
+
+
+def test_layers_that_are_clipped_one_by_one_count_as_zeros():
+    records = facts().project(table(9)).take(np.arange(1, 9))
+    assert any(unchecked(ByLayer(), records))
+    assert not any(total(ByLayer(), records))
+
+
+# --- `training.row-alone`: dropout
+
+
+@attrs.frozen(kw_only=True)
+class Dropping(DenseNetwork):
+    """Leaves out columns by coins of the step: the same for every record."""
+
+    def seed(self, block, public):
+        return int(public.coins.stream("training.dropout").words(1)[0])
+
+    def gradients(self, weights, block, targets, public):
+        keeps = np.random.default_rng(self.seed(block, public)).uniform(size=(1, 3)) < 0.5
+        block = Records(features=np.where(keeps, block.features, 0.0), labels=block.labels)
+        return super().gradients(weights, block, targets, public)
+
+
+class SeededByData(Dropping):
+    """Seeds its coins with what the records of the batch hold."""
+
+    def seed(self, block, public):
+        return zlib.crc32(block.features.tobytes())
+
+
+@pytest.mark.parametrize(("kind", "is_lawful"), [(Dropping, True), (SeededByData, False)])
+def test_dropout_by_public_coins_breaks_no_law_and_by_the_batch_it_does(kind, is_lawful):
+    columns = {name: Range(-1, 1) for name in ("a", "b", "c")}
+    domain = Domain(columns=columns, target="y", labels=Range(-1, 1), limit=40)
+    case = Case(learner=kind(steps=1), bound=SumBound(), domain=domain, adjacency=ADD_REMOVE)
+    broken = {verdict.law.id for verdict in sum_verdicts(case) if verdict.failed}
+    assert not broken if is_lawful else "sum.row-wise" in broken
 
 
 # --- `training.longest`
