@@ -15,7 +15,6 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "replay:replay",
         "Rebuild a run's public folder from its answers alone, and compare every byte.",
     ),
-    "examples": ("examples:examples", "List, show and copy the example specs that plugins ship."),
     "schema": (
         "schema:schema",
         "Write the JSON Schema of a spec to standard output, for editors and validators.",

@@ -114,8 +114,13 @@ def dpcore_metrics() -> Mapping[str, type[Metric]]:
 
 @hookimpl
 def dpcore_commands() -> Mapping[str, Callable[..., Any]]:
-    """Write a spec to fill in, from the names of a file's columns."""
-    return LazyMapping({"init": ("dpcore_statistics.start.command", "init")})
+    """A way in: the examples, and a spec to fill in from the names of a file's columns."""
+    return LazyMapping(
+        {
+            "examples": ("dpcore_statistics.start.examples_command", "examples"),
+            "init": ("dpcore_statistics.start.command", "init"),
+        }
+    )
 
 
 @hookimpl

@@ -3,10 +3,10 @@
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.examples import examples
 from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
+from dpcore_statistics.start.examples_command import examples
 
 
 def told(*arguments):
