@@ -341,8 +341,8 @@ class SumQuery(Query):
     Args:
         sum: What a record adds at most, and in which unit sums are counted.
         bands: Integers k_0 >= 1, k_1, ..., so that ask t releases :math:`\sum_i k_ix_{t-i}` plus
-            noise, for x_t its own sum: noise across asks, which everyone may solve for
-            (`dpcore_models.solvers.banded`). The runtime keeps the past sums. None: every ask alone.
+            noise, for x_t its own sum: noise across asks, which everyone may solve for.
+            The runtime keeps the past sums. None: every ask alone.
     """
 
     sum: Sum

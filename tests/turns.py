@@ -8,10 +8,10 @@ import attrs
 import numpy as np
 
 from dpcore import Published, SummingLearner, SumQuery
-from dpcore_models.solvers.banded import solved
 from dpcore.learning.learners.conversation import Conversation
 from dpcore.query import Sum
 from dpcore.running.release_context import PastSums
+from dpcore_models.solvers.banded import solved
 
 
 @attrs.frozen

@@ -112,8 +112,8 @@ BUDGETS = {
     "statistics": 6_100,  # 125 for covariance; running totals; metrics beside means; 340 for
     # statistics by group, counts of persons, and the values that a bound clips; 285 for quantiles
     # from counts of ranks, by group, and for strategies with joint bars; 495 for marginals, their
-    # display, and least squares of tables, measured cells, histograms and groups; 285 for `init`, 60
-    # for `examples`, which was the core's;
+    # display, and least squares of tables, measured cells, histograms and groups; 285 for `init`;
+    # 60 for `examples`, which was the core's;
     # 100 for prediction intervals; 1,060 for intervals about the population, pairs of groups and
     # tests: of persons, ratios of sums, tables and errors of groups too; what one-way tables weigh
     # in a display; shares, quotients and the most frequent cells

@@ -32,9 +32,9 @@ from dpcore import (
 from dpcore.checks import positive, positive_integer, probability
 from dpcore.domain.domain import Domain
 from dpcore.errors import UnknownCountError, need
-from dpcore_models.solvers.banded import Solved, square_root_bands
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.identity import Identity
+from dpcore_models.solvers.banded import Solved, square_root_bands
 
 _RADIUS = 1000.0  # weights stay in this ball, in units of the label's half-range over kappa
 _RIDGE = 1e-3  # of the mean squared error on public records

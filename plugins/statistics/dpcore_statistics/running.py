@@ -27,10 +27,10 @@ from dpcore.checks import positive_integer
 from dpcore.domain.columns import Dates
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
-from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore_statistics.bars import cut_count
 from dpcore_statistics.by_group import ByCategories
 from dpcore_statistics.columns import Cells, number_column

@@ -20,9 +20,9 @@ from dpcore import (
 )
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
-from dpcore_models.solvers.banded import square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
+from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics.by_group import inside
 from dpcore_statistics.count import Count, Share
 from dpcore_statistics.distinct import Distinct, DistinctBound

@@ -24,11 +24,11 @@ from dpcore.domain.columns import Dates, day
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore_models.solvers.banded import square_root_bands
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.running.opening import open_table
+from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics import dpcore_examples
 from dpcore_statistics.running import Running
 from dpcore_statistics.statistic import StatisticBound

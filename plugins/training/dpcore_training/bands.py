@@ -1,8 +1,8 @@
 r"""Which sums an answer weighs, and a certificate of the noise that running totals then carry.
 
 Weights of a descent are running totals of gradients, :math:`Ax` with A lower triangular ones. With
-bands k the totals of what answers are solved for carry :math:`AK^{-1}Z` (`dpcore_models.solvers.banded`,
-theorem T16). Bands here are the first coefficients of :math:`(1-x)^{-a}`, in whole units: a = 1/2
+bands k the totals of what answers are solved for (`dpcore_models.solvers.banded`) carry
+:math:`AK^{-1}Z` (theorem T16). Bands here are the first coefficients of :math:`(1-x)^{-a}`, in whole units: a = 1/2
 is the square root of running totals, which is nearly best where all steps have a band
 (Fichtenberger, Henzinger & Upadhyay 2023, arXiv:2202.11205). Of few bands and many steps a larger
 power loses less noise: it is searched.

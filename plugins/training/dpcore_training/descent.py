@@ -3,8 +3,8 @@ r"""Gradient steps on sums of clipped gradients, of any differentiable model.
 A step asks for the exact sum of the records' gradients at the present weights, each clipped to C,
 and moves the weights along the noisy answer over a public divisor: the declared number of records,
 or of a batch. With bands an answer weighs the last sums too, and the step is along what everyone
-solves for (`dpcore_models.solvers.banded`; theorem T16, with L the clip). What one record moves a sum by
-is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
+solves for (`dpcore_models.solvers.banded`; theorem T16, with L the clip). What one record moves a
+sum by is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
 over as integers, whose length the core checks.
 
 Where the clip follows a quantile, the sums are of gradients over the present clip, times the first
@@ -39,9 +39,9 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, UnknownCountError, need
 from dpcore.interval import NoiseLaw
-from dpcore_models.solvers.banded import Solved
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
+from dpcore_models.solvers.banded import Solved
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.model import Network, NetworkModel
 from dpcore_training.proposal import COUNT_WEIGHT, Proposer, declared, gradient_weight

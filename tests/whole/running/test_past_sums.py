@@ -14,7 +14,6 @@ from dpcore.domain.people import People
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
-from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.publish.formats import FORMAT, format_of
@@ -24,6 +23,7 @@ from dpcore.running.opening import open_table
 from dpcore.running.release_context import Conversation, PastSums, wide_open
 from dpcore.running.replay_process import HERE, CleanProcess
 from dpcore.sampling.schemes import Cyclic
+from dpcore_models.solvers.banded import solved, square_root_bands
 
 from doubles import domain, table
 
