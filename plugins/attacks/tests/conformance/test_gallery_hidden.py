@@ -7,12 +7,20 @@ from dpcore.distance import Distance
 from dpcore_attacks.laws.law import BrokenLawError
 from dpcore_attacks.laws.mechanisms.dependence import most_dependent_pair, weakest_movement
 from dpcore_attacks.laws.mechanisms.joint_moves import together
+from dpcore_attacks.laws.mechanisms.laboratory import ANY_VALUE, CHECKS
 from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import Trial
 
 from gallery.core import DiscreteGaussian, DiscreteLaplace, Gaussian, Laplace, examined
 from gallery.hidden import HIDDEN
-from gallery.hidden.noise import NOISE, RIGHT, autoregressive_noise, equal_sizes_with_random_signs
+from gallery.hidden.noise import (
+    DEPENDENT,
+    RIGHT,
+    autoregressive_noise,
+    equal_sizes_with_random_signs,
+    zeros_with_the_sign_of_the_value,
+)
+from gallery.hidden.statistics import mean_in_a_prediction
 
 
 def trial(mechanism, effort, seed=0):
@@ -32,8 +40,21 @@ def test_numbers_that_follow_one_another_are_seen_where_they_do(make, where):
         together(trial(wrong.component(), 0.06))
 
 
+def test_signs_of_zeros_are_seen_and_zeros_without_a_sign_are_right():
+    wrong, right = zeros_with_the_sign_of_the_value()
+    with pytest.raises(BrokenLawError, match="the signs of zeros"):
+        CHECKS[ANY_VALUE](trial(wrong.component(), 0.1))
+    assert CHECKS[ANY_VALUE](trial(right.component(), 0.1))
+
+
+def test_a_prediction_that_tells_a_mean_is_seen_by_two_laws(tmp_path):
+    plugin = mean_in_a_prediction().plugin("mean_in_a_prediction", tmp_path)
+    broken = {verdict.law.id for verdict in examined(plugin, 0.01).verdicts if verdict.failed}
+    assert broken == {"learner.public-blind", "learner.nothing-left-behind"}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("make", NOISE, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", DEPENDENT, ids=lambda make: make.__name__)
 def test_less_noise_together_than_alone_is_seen_and_the_right_one_is_not(make):
     wrong, right = make()
     for seed in range(3):

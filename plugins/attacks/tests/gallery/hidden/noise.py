@@ -1,5 +1,5 @@
 """Mechanisms whose every number alone has the noise that is priced, and whose numbers together have
-less; right ones whose numbers depend on one another too.
+less; right ones whose numbers depend on one another too; zeros that have a sign.
 """
 
 import math
@@ -116,11 +116,31 @@ def sizes_that_repeat_beside_full_noise():
     return Single(kind="mechanisms", component=subclass(LaplaceLike, noisy=noisy))
 
 
-NOISE = (
+def zeros_with_the_sign_of_the_value():
+    """What is negative is published as zero, which has the sign of the value less half of the
+    claim: every comparison calls both zeros equal.
+
+    Source: `np.rint` and `np.trunc`, which keep the signs of what they round to zero.
+    """
+
+    def noisy(self, exact, scale, noise):
+        released = exact + scale * laplace_draws(noise, exact.size)
+        half = scale / self.spread / 2
+        return np.where(released <= 0, np.copysign(0.0, exact - half), released)
+
+    def right(self, exact, scale, noise):
+        return np.maximum(exact + scale * laplace_draws(noise, exact.size), 0.0)
+
+    wrong, _ = made(LaplaceLike, noisy=noisy)
+    return wrong, Single(kind="mechanisms", component=subclass(LaplaceLike, noisy=right))
+
+
+DEPENDENT = (
     equal_sizes_with_random_signs,
     equal_laplace_sizes_with_random_signs,
     one_number_folded_into_two,
     autoregressive_noise,
     one_common_part_of_the_noise,
 )
+NOISE = (*DEPENDENT, zeros_with_the_sign_of_the_value)
 RIGHT = (a_common_offset_on_top, sizes_that_repeat_beside_full_noise)
