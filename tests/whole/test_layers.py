@@ -81,8 +81,8 @@ BUDGETS = {
     "dpcore": 21_540,
     # 720 for attacks on functions of any library: their answers as words, claims
     # in tests, and functions of other environments
-    # 65 for noise that depends across coordinates, and for all bytes that a user can get
-    "attacks": 9_615,  # examinations in stages, cheap laws first; correlated noise on integers;
+    # 67 for noise that depends across coordinates, and for all bytes that a user can get
+    "attacks": 9_617,  # examinations in stages, cheap laws first; correlated noise on integers;
     # 460 for the sheet of any component, and for what the plan answers to each pair; 80 for those
     # answers as data
     "bridges": 1_680,  # transformers; what a trainer divides by; estimators ask for types first

@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
-from dpcore.learner import Learner, Published, ScoringModel
+from dpcore.learner import (
+    Learner,
+    Model,
+    ProbabilityModel,
+    Published,
+    ScoringModel,
+    Transformer,
+    promises,
+)
 from dpcore.learning.models.description import describe
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -61,6 +69,9 @@ LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
 NO_MODEL = "it publishes no model: a run's answers are replayed by the core"
 
 _PAIRS = 3
+_ANSWERS = {"predict": Model, "probabilities": ProbabilityModel, "transform": Transformer}
+"""What each kind of published object is asked about rows, by the method's name."""
+
 _ROWS = 8  # corners, and as many others, that a published object is asked about
 _STARTS = 12  # pairs of which not all may give one statistic
 
@@ -122,12 +133,15 @@ def digest_published(result: Published, case: Case, seed: int) -> str:
         [np.zeros((1, rows.width)), rows.corners(rng, _ROWS), rows.anywhere(rng, _ROWS)]
     )
     table = rows.table(raw, np.zeros(len(raw)))
+    # What the learner promises alone; a target that is a number has no classes to be likely.
     answers = {
         name: np.asarray(getattr(model, name)(table))
-        for name in ("predict", "probabilities", "transform")
-        if callable(getattr(model, name, None))
+        for name, kind in _ANSWERS.items()
+        if promises(case.learner, kind)
+        and isinstance(model, kind)
+        and (kind is not ProbabilityModel or case.domain.classes)
     }
-    if isinstance(model, ScoringModel):
+    if promises(case.learner, ScoringModel) and isinstance(model, ScoringModel):
         answers["score"] = np.asarray(model.score(case.domain.project(table).features))
     # Bytes, not numbers: the sign of a zero is published as well.
     arrays = {**answers, **{f"array {name}": a for name, a in collect_arrays(model).items()}}
