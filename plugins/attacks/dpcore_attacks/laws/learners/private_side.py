@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -69,7 +69,11 @@ LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
 NO_MODEL = "it publishes no model: a run's answers are replayed by the core"
 
 _PAIRS = 3
-_ANSWERS = {"predict": Model, "probabilities": ProbabilityModel, "transform": Transformer}
+_ANSWERS: Mapping[str, type[Any]] = {
+    "predict": Model,
+    "probabilities": ProbabilityModel,
+    "transform": Transformer,
+}
 """What each kind of published object is asked about rows, by the method's name."""
 
 _ROWS = 8  # corners, and as many others, that a published object is asked about
