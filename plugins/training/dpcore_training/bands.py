@@ -2,10 +2,10 @@ r"""Which sums an answer weighs, and a certificate of the noise that running tot
 
 Weights of a descent are running totals of gradients, :math:`Ax` with A lower triangular ones. With
 bands k the totals of what answers are solved for (`dpcore_models.solvers.banded`) carry
-:math:`AK^{-1}Z` (theorem T16). Bands here are the first coefficients of :math:`(1-x)^{-a}`, in whole units: a = 1/2
-is the square root of running totals, which is nearly best where all steps have a band
-(Fichtenberger, Henzinger & Upadhyay 2023, arXiv:2202.11205). Of few bands and many steps a larger
-power loses less noise: it is searched.
+:math:`AK^{-1}Z` (theorem T16). Bands here are the first coefficients of :math:`(1-x)^{-a}`, in
+whole units: a = 1/2 is the square root of running totals, which is nearly best where all steps have
+a band (Fichtenberger, Henzinger & Upadhyay 2023, arXiv:2202.11205). Of few bands and many steps a
+larger power loses less noise: it is searched.
 
 Integers alone decide, so that a replay comes to the same bands on every machine. No claim rests on
 which bands they are, nor on the certificate.

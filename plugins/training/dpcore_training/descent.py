@@ -4,8 +4,8 @@ A step asks for the exact sum of the records' gradients at the present weights, 
 and moves the weights along the noisy answer over a public divisor: the declared number of records,
 or of a batch. With bands an answer weighs the last sums too, and the step is along what everyone
 solves for (`dpcore_models.solvers.banded`; theorem T16, with L the clip). What one record moves a
-sum by is in the core's bound, whatever the model is and whatever computed the gradients: they are handed
-over as integers, whose length the core checks.
+sum by is in the core's bound, whatever the model is and whatever computed the gradients: they are
+handed over as integers, whose length the core checks.
 
 Where the clip follows a quantile, the sums are of gradients over the present clip, times the first
 one, and are multiplied by it after they are solved.

@@ -74,7 +74,7 @@ class Excess:
         place = f"{where}: " if where else ""
         return (
             f"{place}by {self.what}, delta({self.epsilon:g}) >= {self.least:.4g} was seen (chance "
-            f"{rate:g} of an error), {self.claimed:.4g} is claimed"
+            f"{rate:g} of an error), {self.claimed + 0.0:.4g} is claimed"
         )
 
 

@@ -30,13 +30,15 @@ from gallery.core import (
     registry_of,
 )
 from gallery.everyday import EVERYDAY
+from gallery.hidden import HIDDEN, UNUSUAL_TOO
 from gallery.mutants import MUTANTS
 from gallery.mutants.parents import CLAIMS
 from gallery.reported import REPORTED
 from gallery.strangers import STRANGERS, UNUSUAL
 from gallery.unlike import UNLIKE
 
-ENTRIES = {entry.name: entry for entry in (*REPORTED, *MUTANTS, *UNLIKE, *STRANGERS, *EVERYDAY)}
+SETS = (REPORTED, MUTANTS, UNLIKE, STRANGERS, EVERYDAY, HIDDEN)
+ENTRIES = {entry.name: entry for entries in SETS for entry in entries}
 KINDS = ("learner", "mechanism", "accountant", "features", "function")
 
 
@@ -47,7 +49,7 @@ def test_both_sets_are_as_large_and_as_spread_as_they_say():
     assert len(UNLIKE) >= 15
     assert len(STRANGERS) >= 30
     assert len(EVERYDAY) >= 30
-    assert len(ENTRIES) == sum(map(len, (REPORTED, MUTANTS, UNLIKE, STRANGERS, EVERYDAY)))
+    assert len(ENTRIES) == sum(map(len, SETS))
     assert all(entry.mistake.endswith(".") for entry in ENTRIES.values())
     assert all(entry.source for entry in REPORTED)
     assert all(entry.parent for entry in MUTANTS)
@@ -124,7 +126,7 @@ def test_a_right_sibling_raises_no_alarm(name, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "entry", [*REPORTED, *UNLIKE, *STRANGERS, *EVERYDAY], ids=lambda entry: entry.name
+    "entry", [*REPORTED, *UNLIKE, *STRANGERS, *EVERYDAY, *HIDDEN], ids=lambda entry: entry.name
 )
 def test_no_right_sibling_of_a_reported_bug_raises_an_alarm(entry, tmp_path):
     assert entry.right is None or not alarms(entry, tmp_path, 0.1)
@@ -226,7 +228,7 @@ def test_a_pair_of_neighbours_refutes_the_entry(name, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("entry", UNUSUAL, ids=lambda entry: entry.name)
+@pytest.mark.parametrize("entry", [*UNUSUAL, *UNUSUAL_TOO], ids=lambda entry: entry.name)
 def test_no_right_one_that_looks_wrong_raises_an_alarm(entry, tmp_path):
     verdicts = examined(entry.wrong(tmp_path), 0.1).verdicts
     assert not [v for v in verdicts if v.failed or v.untested]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -19,7 +19,15 @@ from numpy.typing import NDArray
 
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
-from dpcore.learner import Learner
+from dpcore.learner import (
+    Learner,
+    Model,
+    ProbabilityModel,
+    Published,
+    ScoringModel,
+    Transformer,
+    promises,
+)
 from dpcore.learning.models.description import describe
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -61,6 +69,14 @@ LAWS = (NOTHING_LEFT, COINS_KEEP_NOTHING, NOT_KEPT)
 NO_MODEL = "it publishes no model: a run's answers are replayed by the core"
 
 _PAIRS = 3
+_ANSWERS: Mapping[str, type[Any]] = {
+    "predict": Model,
+    "probabilities": ProbabilityModel,
+    "transform": Transformer,
+}
+"""What each kind of published object is asked about rows, by the method's name."""
+
+_ROWS = 8  # corners, and as many others, that a published object is asked about
 _STARTS = 12  # pairs of which not all may give one statistic
 
 
@@ -109,8 +125,31 @@ def _digest_conversation(
         query = learner.ask(state)
         answers.append(answer if query is None else attrs.evolve(answer, query=query))
         state = learner.update(state, answer)
-    model = settled(learner.model(state))
-    return transcript(answers), published(model, collect_arrays(model), describe(model))
+    return transcript(answers), digest_published(learner.model(state), case, seed)
+
+
+def digest_published(result: Published, case: Case, seed: int) -> str:
+    """A digest of every byte that a user can get of it: arrays, tables, texts, and what it answers
+    about rows: zeros, corners and others.
+    """
+    model, rows, rng = settled(result), Rows(case.domain), generator(seed)
+    raw = np.vstack(
+        [np.zeros((1, rows.width)), rows.corners(rng, _ROWS), rows.anywhere(rng, _ROWS)]
+    )
+    table = rows.table(raw, np.zeros(len(raw)))
+    # What the learner promises alone; a target that is a number has no classes to be likely.
+    answers = {
+        name: np.asarray(getattr(model, name)(table))
+        for name, kind in _ANSWERS.items()
+        if promises(case.learner, kind)
+        and isinstance(model, kind)
+        and (kind is not ProbabilityModel or case.domain.classes)
+    }
+    if promises(case.learner, ScoringModel) and isinstance(model, ScoringModel):
+        answers["score"] = np.asarray(model.score(case.domain.project(table).features))
+    # Bytes, not numbers: the sign of a zero is published as well.
+    arrays = {**answers, **{f"array {name}": a for name, a in collect_arrays(model).items()}}
+    return published(model, arrays, describe(model))
 
 
 def _coins_keep_nothing(case: Case, seed: int) -> str:

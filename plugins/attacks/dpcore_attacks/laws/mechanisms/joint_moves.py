@@ -25,12 +25,17 @@ from dpcore_attacks.laws.attack_by_draws import (
     three_stages,
 )
 from dpcore_attacks.laws.law import Law, NotApplicableError, skip_if
+from dpcore_attacks.laws.mechanisms.dependence import (
+    most_dependent_pair,
+    pair_samples,
+    weakest_movement,
+)
 from dpcore_attacks.laws.mechanisms.statistical_trial import REFUSED_VALUES, UNIT, Trial
 
 TOGETHER = Law(
     "mechanism.event-of-all-coordinates",
     "No event of all coordinates together exceeds the curve: none of a movement spread over them, "
-    "none that looks at how loud a release is (attacked).",
+    "none that looks at how loud a release is, none of numbers that follow one another (attacked).",
     statistical=True,
 )
 
@@ -44,12 +49,14 @@ _AS_LOUD = 1.5  # times the noise of one alone
 _FEWEST = 2_000
 _LOOKS = 400  # draws to see how loud one coordinate is
 _BINS = 24
+_PARTS = 4  # movements
 _QUIET = (0.05, 0.3, 0.5)  # shares of the quietest releases that are looked at alone
 
 
 def together(trial: Trial) -> str:
-    """One movement in the first coordinate and one over all; scores are learnt on other releases,
-    as the events are.
+    """Movements of the first coordinate, of all, along the direction in which there is least noise,
+    and of one of the two numbers that depend on one another most. Scores, directions and pairs are
+    learnt on other releases, as the events are.
     """
     trial.require_coordinates()
     skip_if(trial.distance is Distance.HAMMING, f"no generic test is known for {trial.distance}")
@@ -63,14 +70,15 @@ def together(trial: Trial) -> str:
     # In l1 a movement over all coordinates is tiny in each: only one coordinate moves.
     if trial.distance is Distance.L1:
         steps.popitem()
-    steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
-    skip_if(not steps, REFUSED_VALUES)
     # How many words a release reads tells how many releases are affordable.
     reading = RecordedStream(bench.stream(0))
     bench.release(before, reading)
     releases, words = _SIZES[size]
     affordable = min(releases, max(_FEWEST, words // max(1, reading.count)))
     first = max(_FEWEST // 2, round(affordable * trial.effort))
+    steps |= _learnt_steps(bench, max(_FEWEST // 2, first // 4))
+    steps = {where: step for where, step in steps.items() if bench.takes(step[0])}
+    skip_if(not steps, REFUSED_VALUES)
 
     # The unmoved releases serve both steps; each stage draws all of them anew.
     unmoved = lru_cache(maxsize=1)(partial(bench.draws, before))
@@ -84,9 +92,29 @@ def together(trial: Trial) -> str:
         Attempt(partial(draw, after, number), score, where)
         for number, (where, (after, score)) in enumerate(steps.items(), start=1)
     ]
-    attack = AttackByDraws(event=event, rate=trial.rate, parts=2, stages=_STAGES)
+    attack = AttackByDraws(event=event, rate=trial.rate, parts=_PARTS, stages=_STAGES)
     attack.run(first, *attempts)
-    return f"{2 * first} releases; {describe_limit(first, trial.rate / (2 * len(_STAGES)))}"
+    return f"{2 * first} releases; {describe_limit(first, trial.rate / (_PARTS * len(_STAGES)))}"
+
+
+def _learnt_steps(bench: Bench, count: int) -> dict[str, tuple[NDArray[np.float64], Score]]:
+    """What so many releases of zeros say is hidden least, on streams that nothing is tested on."""
+    releases = bench.draws(np.zeros(bench.query.real_size), count, 903_000_000)
+    if not (np.isfinite(releases).all() and releases.std(axis=0).all()):
+        return {}
+    direction, weights = weakest_movement(releases, bench.query.distance)
+    pair = most_dependent_pair(releases)
+    along = pool_outputs("the sum of all outputs that has least noise")
+    return {
+        "a movement along which there is least noise": (
+            UNIT * direction,
+            lambda p, q: along((p @ weights)[:, None], (q @ weights)[:, None]),
+        ),
+        f"one of coordinates {pair[0]} and {pair[1]} moves": (
+            UNIT * np.eye(len(weights))[pair[0]],
+            partial(pair_samples, pair),
+        ),
+    }
 
 
 def _bench(trial: Trial) -> tuple[Bench, Event]:

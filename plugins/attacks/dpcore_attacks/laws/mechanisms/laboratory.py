@@ -164,6 +164,12 @@ def _samples(
         samples.append(Sample(p=offsets[0], q=offsets[1], what=what))
         if not covers_all and value == 0:
             samples += _repeat_samples(*offsets)
+            # Both zeros are equal to every comparison, and are written differently.
+            p_signs, q_signs = (
+                (np.signbit(side[:, inside]) & (side[:, inside] == 0)).astype(float)
+                for side in (p, q)
+            )
+            samples.append(Sample(p=p_signs, q=q_signs, what="the signs of zeros"))
     return samples
 
 
