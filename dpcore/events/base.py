@@ -294,7 +294,7 @@ def extended_curve(
     """The curve (upper or lower end) at sorted real epsilons, in [0, 1]; shape (k,)."""
     method = event.curve_lower if lower else event.curve
     split = int(np.searchsorted(epsilons, 0.0))
-    values = np.empty_like(epsilons)
+    values = np.empty(len(epsilons))
     if split:
         # H(a) = 1 - a + a H_rev(1/a), for a < 1.
         below = epsilons[:split]

@@ -95,7 +95,8 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     ) -> NDArray[np.float64]:
         """q (tail(t - c) - a tail(t + c)) - (a - 1)(1 - q) tail(t), at the best t between two."""
         q = self.sampling_probability
-        low, high = np.zeros_like(epsilons), np.full_like(epsilons, _FAR + c)
+        shape = np.shape(epsilons)
+        low, high = np.zeros(shape), np.full(shape, _FAR + c)
         base = math.log1p(-q) if q < 1 else -math.inf
         # the likelihood ratio increases in t: bisection for where it is e^epsilon
         for _ in range(60):

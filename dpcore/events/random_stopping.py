@@ -136,7 +136,7 @@ class RandomStoppingEvent(CompoundEvent):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
-        value = np.zeros_like(epsilons)
+        value = np.zeros(np.shape(epsilons))
         for shift, weight in zip(*_hinges(self, direction), strict=True):
             # a curve falls: moved to the left, sums that are rounded err upwards
             at = epsilons + shift - 1e-15 * (1 + epsilons + abs(shift))

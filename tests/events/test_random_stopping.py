@@ -139,3 +139,11 @@ def test_it_composes_with_both_ends():
     single, several = one.epsilon(1e-6), ten.epsilon(1e-6)
     assert single.upper < 0.61
     assert 0 < several.lower < several.upper < 0.75 * 10 * single.upper
+
+
+@pytest.mark.parametrize("direction", Direction)
+def test_a_whole_epsilon_has_the_curve_of_the_float(direction):
+    """Values that are stored in the integers' own type would be rounded to 0."""
+    event = RandomStoppingEvent(event=GaussianEvent(mu=0.5, adjacency=ADD_REMOVE), mean=10)
+    assert 0 < event.curve(np.array([2.0]), direction)[0] < 1
+    assert event.curve(np.array([2]), direction) == event.curve(np.array([2.0]), direction)
