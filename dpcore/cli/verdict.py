@@ -104,7 +104,6 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         ]
         more = " releases"
     left = "" if recorded is None else f"Ledger {_brief(recorded.ledger)} keeps {recorded.left}."
-    heading = "Rehearsed in" if is_rehearsal else "Published in"
     # A command of a plugin is advised only where it is installed.
     offer = offers().get("report")
     is_offered = offer is not None and offer.is_installed
@@ -115,7 +114,7 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         more,
         [left] if left else [],
         # A path is known by its ends: where it is too long its middle is left out.
-        one_line(f"{heading} {run.kept}", WIDTH),
+        one_line(f"{'Rehearsed' if is_rehearsal else 'Published'} in {run.kept}", WIDTH),
         first_warning(facts),
         f"Next: {report}`check --explain`.",
     )
@@ -212,9 +211,14 @@ def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
         pictures = run.descriptions[name].pictures if name in run.descriptions else ()
         # A model's score says more of it than its pictures' titles do.
         parts = parts or [", ".join(picture.title for picture in pictures)]
-        kind = _describe_kind(scheduled)
-        if isinstance(model, Predictions):
-            kind = f"predictions at {len(model.values)} points"
+        kind = (
+            f"predictions at {len(model.values)} points"
+            if isinstance(model, Predictions)
+            else _describe_kind(scheduled)
+        )
+        # Neither evaluated on a hold-out, nor by a release of its own.
+        is_scored = name in scores or any(e.release.of == name for e in plan.schedule.releases)
+        kind += ", no score was bought" if isinstance(model, Model) and not is_scored else ""
         if scheduled.publishes is not ReleaseKind.STATISTICS or any(parts):
             descriptions[name] = [kind, *filter(None, parts)]
     return descriptions
@@ -227,8 +231,14 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
         width = len(table.about)
         for row in table.printed_rows():
             estimate, low, high = row[width : width + 3]
-            is_stated = low != NOT_STATED
-            bar = f"{100 * table.level:g} %: {low} to {high}" if is_stated else f"its bar is {low}"
+            # Of the population both ends, or once that they say nothing.
+            ends = dict.fromkeys(row[width + 3 : width + 5] if table.population else ())
+            wider = f"; population: {' to '.join(ends)}" if ends else ""
+            bar = (
+                f"{100 * table.level:g} %: {low} to {high}{wider}"
+                if low != NOT_STATED
+                else f"its bar is {low}"
+            )
             # A text says what it is, a number only beside the name of its column.
             about = " ".join(
                 text if isinstance(cells[0], str) else f"{column} {text}"

@@ -101,8 +101,9 @@ class GroupErrors(Paired):
         return SumQuery(name="errors", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: mean errors have one."""
-        return ""
+        """A finite population: the model has seen a part of it, where its errors are smaller."""
+        independent = "sampled: independent (of a finite population the model has seen a part)"
+        return "" if public.domain.sampled == "independent" else independent
 
     def entries(self, query: SumQuery) -> int:
         """How many entries a record fills: a pair, in one group."""

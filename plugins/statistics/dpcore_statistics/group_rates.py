@@ -75,8 +75,9 @@ class GroupRates(Grouped):
     )
 
     def unsampled(self, public: Public) -> str:
-        """Nothing: every rate has one, of records that the model has not seen."""
-        return ""
+        """A finite population: the model has seen a part of it, where its errors are smaller."""
+        independent = "sampled: independent (of a finite population the model has seen a part)"
+        return "" if public.domain.sampled == "independent" else independent
 
     def leanings(self, public: Public) -> int:
         """Cells of the prediction: 2, or those of the score; the second half is the second class.

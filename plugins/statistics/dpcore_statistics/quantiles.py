@@ -106,6 +106,8 @@ class Quantiles(Folding):
             of it goes into the quantile, and nothing is said of how near it is. `population` and
             `both` tell intervals with sampling error, by prefixes; `noise` none.
         method: `choice` or `prefixes`; by public widths if left out.
+        distance: Of prefixes: `l2` for Gaussian noise, `l1` for Laplace noise on a tree, which
+            uses no delta; by the budget if left out.
         by: Columns whose combinations are groups, empty ones too: categories, or ranges cut by
             `edges` or `bins`.
         edges: Of the cells of a range under `by`, by column: increasing.
@@ -132,6 +134,9 @@ class Quantiles(Folding):
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     guess: dict[str, float] = attrs.field(factory=dict)
+    distance: Literal["l1", "l2"] | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of("l1", "l2"))
+    )
 
     def __attrs_post_init__(self) -> None:
         quantiles = [*self.quantiles]
@@ -148,8 +153,8 @@ class Quantiles(Folding):
         kinds = (True, False, "noise", *_POPULATION)
         need(self.interval in kinds, "quantiles", f"one of {kinds}", "interval", self.interval)
         check_guess("quantiles", self.guess, ("records",))
-        if self.method == "choice" and (self.by or self.interval in _POPULATION):
-            owner = "quantiles by group, or of a population"
+        if self.method == "choice" and (self.by or self.distance or self.interval in _POPULATION):
+            owner = "quantiles by group, of a population, or in a norm"
             raise ParameterError(owner, "method: prefixes", "method", self.method)
 
     def prefixes(self, public: Public) -> RankPrefixes | None:
@@ -158,9 +163,10 @@ class Quantiles(Folding):
             column=self.column, quantiles=self.quantiles, points=self.points, where=self.where,
             level=self.level, by=self.by, edges=self.edges, bins=self.bins,
             interval=None if self.interval is True else self.interval or "noise",
-            guess=self.guess,
+            guess=self.guess, distance=self.distance,
         )  # fmt: skip
-        asked = "prefixes" if self.interval in _POPULATION else self.method
+        by_ranks = self.distance or self.interval in _POPULATION
+        asked = "prefixes" if by_ranks else self.method
         method = asked or ("prefixes" if self._prefers_prefixes(public) else "choice")
         return counts if method == "prefixes" else None
 

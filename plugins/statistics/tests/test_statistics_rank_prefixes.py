@@ -69,6 +69,24 @@ def test_claims_are_the_largest_moves_of_all_neighbours(relation, by, mu, record
     assert farthest == pytest.approx(claim.value, rel=3e-6 if is_exact else 0.02)
 
 
+@pytest.mark.parametrize("by", [(), ("g",)])
+def test_a_norm_that_is_asked_for_is_that_of_a_budget_without_a_delta(by):
+    """With a delta `distance: l1` plans, claims and answers as without one: proved above."""
+    asked = Quantiles(column="x", quantiles=(0.25, 0.75), points=40, by=by, distance="l1")
+    default = attrs.evolve(asked, distance=None, method="prefixes")
+    (query,), (pure,) = asked.queries(public_facts(1.0)), default.queries(public_facts(None))
+    assert query == pure
+    assert query.distance == "l1"
+    records = facts().project({"x": [0.3, 5.0, 9.0], "g": ["a", "b", "c"]})
+    sums = [
+        learner.statistic(query, records, public_facts(mu), SECRET).floats().tolist()
+        for learner, mu in ((asked, 1.0), (default, None))
+    ]
+    assert sums[0] == sums[1]
+    with pytest.raises(ParameterError, match="prefixes"):
+        Quantiles(column="x", method="choice", distance="l1")
+
+
 def test_the_interval_holds_every_quantile_wherever_the_band_holds():
     """Small rising D, all within the band: points that may be quantiles, from the definition."""
     rng = np.random.default_rng(5)

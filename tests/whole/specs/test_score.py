@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dpcore
+from dpcore.cli.verdict import run_lines
 from dpcore.errors import SpecError
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import TableSource
@@ -51,10 +52,10 @@ def plan_of(*args, **fields):
     return spec_of_text(spec_text(*args, **fields), "spec.yaml").price()
 
 
-def people(labels, seed=1):
+def people(labels, seed=1, count=300):
     rng = np.random.default_rng(seed)
-    age, size = rng.uniform(-1, 1, (2, 300))
-    score = 5 + 3 * age - size + rng.normal(size=300)
+    age, size = rng.uniform(-1, 1, (2, count))
+    score = 5 + 3 * age - size + rng.normal(size=count)
     pay = np.clip(score, 0, 10) if labels is None else np.array(labels)[(score > 5).astype(int)]
     return TableSource({"age": age, "size": size, "pay": pay}, premises=())
 
@@ -88,6 +89,50 @@ def test_a_score_has_a_bar_and_costs_its_share_inside_the_budget(case):
     assert len(asks) == 2
     table = plan.run(people(None), replaying=HERE).models["model-score"].tables["error"]
     assert 0 <= table.low[0] <= table.estimate[0] <= table.high[0] <= 10
+
+
+def sampled_plan(case, sampled):
+    text = spec_text(case).replace("    target:", f"    sampled: {sampled}\n    target:", 1)
+    return spec_of_text(text, "spec.yaml").price()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_of_independent_draws_a_score_has_the_sampling_error_of_the_hold_out(case):
+    """By definition: about the mean error, normal, of the standard deviation of the errors."""
+    plan = sampled_plan(case, "independent")
+    outcome = plan.run(
+        people(None), secret=SecretCoins.rehearsal(4), door=wide_open, replaying=HERE
+    )
+    opened = open_records(plan.schedule, people(None), SecretCoins.rehearsal(4))
+    errors = np.abs(outcome.models["model"].predict(opened.holdout) - opened.holdout["pay"])
+    table = outcome.models["model-score"].tables["error"]
+    assert plan.guarantee.epsilon <= 2
+    assert "noise and sampling error" in table.population.covers
+    half = (table.population.high[0] - table.population.low[0]) / 2
+    # The bars know the law of the noise that the door took away: at least the sampling remains.
+    assert half >= 1.96 * errors.std(ddof=1) / np.sqrt(errors.size)
+    assert half >= (table.high[0] - table.low[0]) / 2 * 0.99
+
+
+def test_of_a_finite_population_a_score_says_nothing_beyond_the_records():
+    """The model has seen a part of it: the rest has other errors."""
+    table = sampled_plan("add_remove", "{of: 9000}").run(people(None), replaying=HERE)
+    assert table.models["model-score"].tables["error"].population is None
+
+
+@pytest.mark.slow
+def test_the_population_bar_of_a_score_holds_the_error_of_new_records():
+    """200 runs, each with its own model: .95 within three binomial errors."""
+    text = spec_text("add_remove", tail="evaluate: {score: .2}\n")
+    text = text.replace("    target:", "    sampled: independent\n    target:", 1)
+    plan = spec_of_text(text.replace("epsilon: 2", "epsilon: 20"), "spec.yaml").price()
+    fresh, hits = people(None, seed=10**6, count=20_000).table, 0
+    for seed in range(200):
+        outcome = plan.run(people(None, seed=seed), replaying=HERE)
+        table = outcome.models["model-score"].tables["error"].population
+        error = np.abs(outcome.models["model"].predict(fresh) - fresh["pay"]).mean()
+        hits += table.low[0] <= error <= table.high[0]
+    assert hits / 200 >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 200)
 
 
 def test_nothing_is_spent_and_nothing_held_out_without_the_key():
@@ -140,3 +185,5 @@ def test_a_report_says_where_no_score_was_bought(tail, tmp_path):
     run = dpcore.run(spec, table=table, runs=tmp_path / "runs")
     page = report(run.folder).decode()
     assert ("No score was bought of model." in page) == (not tail)
+    said = "\n".join(run_lines(run, is_rehearsal=False))
+    assert ("no score was bought" in said) == (not tail)

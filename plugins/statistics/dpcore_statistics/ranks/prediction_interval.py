@@ -3,26 +3,40 @@ r"""Prediction intervals by split conformal prediction, from noisy counts of err
 Errors :math:`R_i=|y_i-f(x_i)|` of n held-out records, which the model has not seen, are rounded up
 to a public grid. Their prefix counts :math:`\tilde C` and number :math:`\tilde n` are released.
 
-Theorem: let t be released such that, given the errors, :math:`C(t)\ge(1-\alpha+\beta)(n+1)` with
-probability at least :math:`1-\beta` over the noise. If the hold-out and a new record are
-exchangeable, :math:`P(R_{new}\le t)\ge1-\alpha`. Proof: off an event of probability beta, t is at
-least the k-th smallest error for :math:`k\ge(1-\alpha+\beta)(n+1)`, and the new error is at most
-that with probability at least k/(n+1). []
+The released t is the first grid point from which on all points pass
 
-Such a t is the first grid point from which on all points pass
+.. math:: \tilde C(s)-q(\tilde n+1)\ge m,
 
-.. math:: \tilde C(t)-q(\tilde n+1)\ge z_\beta\sigma_t,\qquad q=1-\alpha+\beta,
+the last one if it does not pass: the largest error that is possible, which holds every error.
 
-for the deviation :math:`\sigma_t` of the noise there: one that is too small needs the last point
-below the true rank to pass, which has probability beta, whatever the others do. The last point, the
-largest error that is possible, holds every error. Beta is public: of .001 to .04 the one that makes
-:math:`\beta n+z_\beta\max\sigma` least, with n public, or its limit; .002 if neither is.
+Theorem: let the noise of the left side be normal with deviations of at most :math:`\sigma`, and
+:math:`N=n+1`. If the hold-out and a new record are exchangeable, :math:`P(R_{new}\le t)\ge q` for
+:math:`m=\phi(0)\sigma` where :math:`(1-q)N\ge m`, and for every n for :math:`m=\mu\sigma` with
+:math:`c=q/(1-q)` and :math:`\mu=\max(z_q,\sqrt{\ln2/c})`.
+
+Proof: given the errors, let K = C(t), or N at the last point. For K to be below k, the last point s
+with C(s) < k has to pass, as all from t on do: so for :math:`j=k-1\le qN+m`
+:math:`P(K>j)\ge\Phi((m+qN-j)/\sigma)`, whatever the errors are. The new error is at most the
+k-th smallest with probability at least k/N, hence at most t with at least :math:`1/N` times
+
+.. math:: \sum_jP(K>j)\ge\int_0^{\min(N,qN+m)}\Phi((m+qN-x)/\sigma)\,dx .
+
+With :math:`L(x)=\phi(x)-x\Phi(-x)` and :math:`a=(1-q)N/\sigma`, this is
+:math:`qN+m-\sigma(L(0)-L(\mu+ca))\ge qN` if :math:`a\ge\mu\ge\phi(0)=L(0)`. If :math:`a<\mu`, it is
+:math:`N-\sigma(L(\mu-a)-L(\mu+ca))`, and at least qN where
+:math:`h(a)=a-L(\mu-a)+L(\mu+ca)\ge0`. h(0) = 0, and
+:math:`h'(a)=\Phi(\mu-a)-c\,\Phi(-\mu-ca)`. The first term is concave, so above its chord from
+:math:`\Phi(\mu)` to 1/2; the second is at most :math:`c\,\Phi(-\mu)e^{-\mu ca}`, convex, and at
+most :math:`\Phi(\mu)` at 0, since :math:`\mu\ge z_q`, and 1/2 at :math:`\mu`, since
+:math:`c\mu^2\ge\ln2`. So h rises. Both terms of :math:`\mu` together are at least
+:math:`\phi(0)`: either c < 4.35, or q > .81 and :math:`z_q>.87`. []
 
 Where errors are cut off at a smaller `cap`, its point says nothing: the interval is infinite.
 """
 
 from __future__ import annotations
 
+import math
 from statistics import NormalDist
 
 import attrs
@@ -39,8 +53,6 @@ from dpcore_statistics.ranks.prefixes import RankPrefixes, _slopes
 from dpcore_statistics.strategies import Lengths
 
 PREDICTED = "predicted"
-_MISSES = (0.001, 0.002, 0.005, 0.01, 0.02, 0.04)  # beta
-_USUAL = 0.002  # beta, where nothing is public about n
 
 
 @attrs.frozen(kw_only=True)
@@ -130,10 +142,8 @@ class PredictionInterval(RankPrefixes):
             grid[-1] = np.inf
         halves = []
         for level in self.levels:
-            miss, deviations = self._miss(level, answer.spread, public)
-            q = level + miss
-            margin = -NormalDist().inv_cdf(miss) * deviations
-            passing = counts - q * (totals + 1) >= margin
+            margin = self._margin(level, answer.spread, public)
+            passing = counts - level * (totals + 1) >= margin
             # After the last point that does not pass; where the last one fails too, it is taken.
             last_fault = self.points - 1 - np.argmax(~passing[:, ::-1], axis=1)
             first = np.where(passing.all(axis=1), 0, last_fault + 1)
@@ -156,38 +166,37 @@ class PredictionInterval(RankPrefixes):
         )
         return Statistics.of(figures)
 
-    def _miss(
-        self, level: float, spread: NoiseLaw | None, public: Public
-    ) -> tuple[float, NDArray[np.float64]]:
-        """beta, and the noise's deviation at every point; of an unknown law no point passes."""
+    def _margin(self, level: float, spread: NoiseLaw | None, public: Public) -> float:
+        """m, in ranks: a function of public facts; of an unknown law no point passes."""
         if not isinstance(spread, NormalSpread):
-            return (1 - level) / 2, np.full(self.points, np.inf)
-        n, strategy = public.domain.at_most, self.strategy(public)
-        answers, last = strategy.answers, strategy.answers[-1]
-
-        def deviations(q: float) -> NDArray[np.float64]:
-            is_public = self._public_total(public) is not None
-            shares = _slopes(strategy) if is_public else np.full(len(answers), q)
-            return spread.std * Lengths.of(answers - shares[:, None] * last).l2
-
-        # From public facts alone: a choice by answers would spend beta once for each candidate.
-        candidates = [miss for miss in _MISSES if level + miss < 1] or [(1 - level) / 2]
-        if n is None:
-            miss = min(candidates, key=lambda miss: abs(miss - _USUAL))
-        else:
-            z = NormalDist()
-            widest = float(deviations(level).max())
-            miss = min(candidates, key=lambda miss: miss * n - z.inv_cdf(miss) * widest)
-        return miss, deviations(level + miss)
+            return math.inf
+        answers, n = self.strategy(public).answers, self._public_total(public)
+        shares = _slopes(self.strategy(public)) if n is not None else np.full(len(answers), level)
+        rows = Lengths.of(answers - shares[:, None] * answers[-1])
+        # Noise is rounded to a grid, which the normal law leaves out.
+        rounding = float(rows.l1.max()) * spread.rounding
+        return rank_margin(level, spread.std * float(rows.l2.max()), n) + rounding
 
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
-        """How many records the noise and beta cost at each level."""
+        """How many ranks the noise costs at each level."""
         lines = []
         for level in self.levels:
-            miss, deviations = self._miss(level, spread, public)
-            ranks = -NormalDist().inv_cdf(miss) * float(deviations.max())
+            ranks = self._margin(level, spread, public)
             lines.append(
                 f"prediction interval at {level:g}: the rank of the errors is "
-                f"{level + miss:g} (n + 1), and at most {ranks:.4g} more"
+                f"{level:g} (n + 1), and {ranks:.4g} more"
             )
         return tuple(lines)
+
+
+def rank_margin(level: float, deviation: float, n: int | None) -> float:
+    """m of the theorem above: for a public n, or for every one.
+
+    Args:
+        level: q. deviation: The largest of the noise, in ranks. n: None if it is private.
+    """
+    smallest = deviation / math.sqrt(2 * math.pi)
+    if n is not None and (1 - level) * (n + 1) >= smallest:
+        return smallest
+    odds = level / (1 - level)
+    return deviation * max(NormalDist().inv_cdf(level), math.sqrt(math.log(2) / odds))
