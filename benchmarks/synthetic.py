@@ -52,8 +52,8 @@ def codes_of(path):
     return {name: codes for name, codes in columns.items() if codes.max() > 0}
 
 
-def released(learner, records, public, rho, seed):
-    """The display of one draw of the noise, the columns in its order, and the state."""
+def last_answer(learner, records, public, rho, seed):
+    """What a learner asks at last, with one draw of the noise."""
     rng, state = np.random.default_rng(seed), learner.start(public)
     queries = learner.queries(public)
     while (query := learner.ask(state)) is not None:
@@ -68,7 +68,12 @@ def released(learner, records, public, rho, seed):
             spread=NormalSpread(width=width),
         )
         state = learner.update(state, answer)
-    statistic, answer = learner.measuring(public), state.answers[-1]
+    return state.answers[-1]
+
+
+def released(learner, records, public, rho, seed):
+    """The display of one draw of the noise, and the columns in its order."""
+    answer, statistic = last_answer(learner, records, public, rho, seed), learner.measuring(public)
     measured = statistic.answered(answer.query, public)
     names = [cells.column.name for cells in measured.cells]
     return statistic.shown(answer, public), names

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -125,6 +126,7 @@ class _Interaction:
             powered = powered * expected
         return np.asarray(powered / powered.mean())
 
+    @cached_property
     def _factor(self) -> float:
         """Lambda: 2 where no weighting shows an interaction, else 1."""
         if self.share == 0:
@@ -141,7 +143,7 @@ class _Interaction:
         scaled = _SCALES[:, None, None] * self.weights(power)
         kept = scaled / (scaled + 1)
         risks = ((1 - kept) ** 2 * self.squares).sum(axis=(1, 2))
-        risks = risks + 2 * self._factor() * self.share * kept.sum(axis=(1, 2))
+        risks = risks + 2 * self._factor * self.share * kept.sum(axis=(1, 2))
         best = int(np.argmin(risks))
         return float(risks[best]), float(_SCALES[best])
 
