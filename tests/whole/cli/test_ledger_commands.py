@@ -212,7 +212,7 @@ def test_the_page_about_ledgers_does_what_it_says(home):
     page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text()
     # The third block needs a server: `test_postgresql_ledger.py` has one.
     commands, sharing, _ = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (spec,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    spec, _ = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (home / "survey.yaml").write_text(spec)
     rng = np.random.default_rng(0)
     rows = (f"{a},{h},{s}" for a, h, s in rng.uniform((18, 0, 0), (100, 80, 10), (60, 3)))
