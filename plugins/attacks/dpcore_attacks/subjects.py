@@ -285,8 +285,11 @@ def _instances(cls: type[Any], candidates: list[Any]) -> tuple[Any, ...]:
 def _mechanisms(example: Example) -> list[AnyMechanism]:
     """As the spec states them, with what the learner's queries supply: not calibrated."""
     entry = example.scheduled.release.mechanism
-    mechanisms = list(entry.values()) if isinstance(entry, Mapping) else [entry]
     asks = example.scheduled.asks.values()
+    entries = [*entry.values()] if isinstance(entry, Mapping) else [entry]
+    # Where a spec names none, queries may have a usual one.
+    usual = [ask.query.usual for ask in asks]
+    mechanisms = [m for m in (*entries, *(usual if entry is None else ())) if m is not None]
     results = []
     for mechanism in mechanisms:
         # Queries may fix fields of their mechanism, such as how many questions are asked.

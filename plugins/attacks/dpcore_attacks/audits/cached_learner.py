@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learner import AnyLearner, Public
-from dpcore.query import Query
+from dpcore.query import ProcessQuery, Query
 from dpcore.randomness import LearnerCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.schedule import Private
@@ -45,8 +45,9 @@ def fixed_statistics(
     # reversed: no order of the records is farther from their own
     shuffled = records.take(np.arange(len(records))[::-1])
     for query in learner.queries(public):
-        if query.sampling is not None:
-            continue  # the runtime draws anew for every ask
+        # The runtime draws anew for every ask, and a mechanism steps a process in every run.
+        if query.sampling is not None or isinstance(query, ProcessQuery):
+            continue
         spy = _ReadSpy(SecretCoins.rehearsal(0).learner(0, query.name, 1))
         coins = cast(LearnerCoins, spy)
         try:
