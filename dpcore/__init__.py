@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         FunctionLearner as FunctionLearner,
         FunctionQuery as FunctionQuery,
     )
+    from dpcore.functions.process import Process as Process, ProcessQuery as ProcessQuery
     from dpcore.guarantee import Guarantee as Guarantee, Status as Status
     from dpcore.interval import Interval as Interval
     from dpcore.learner import (
@@ -80,14 +81,7 @@ if TYPE_CHECKING:
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
-    from dpcore.query import (
-        Process as Process,
-        ProcessQuery as ProcessQuery,
-        Query as Query,
-        Reads as Reads,
-        Sum as Sum,
-        SumQuery as SumQuery,
-    )
+    from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
         PublicCoins as PublicCoins,
@@ -190,8 +184,8 @@ _HOME = {
     "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
-    "Process": "query",
-    "ProcessQuery": "query",
+    "Process": "functions.process",
+    "ProcessQuery": "functions.process",
     "PublicRecords": "records.records",
     "Published": "learner",
     "Query": "query",

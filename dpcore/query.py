@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal, Self, cast
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, Self
 
 import attrs
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import CONVERTIBLE, Distance, conversion, longest_norm
-from dpcore.errors import ContractError, ParameterError, ReleaseError, need
+from dpcore.errors import ParameterError, need
 from dpcore.rounding import up
 from dpcore.sampling.schemes import Order, Sampling
 
@@ -120,14 +120,6 @@ def _distances(norms: Iterable[Any]) -> tuple[Distance, ...]:
     return tuple(map(Distance, norms))
 
 
-def _own_norm(query: Query) -> tuple[Distance, ...]:
-    return (query.distance,)
-
-
-def _reads_of(query: Query) -> Reads:
-    return Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS
-
-
 @attrs.frozen(kw_only=True)
 class Query:
     """One kind of question a learner may ask, planned before the records are opened.
@@ -160,7 +152,8 @@ class Query:
     shape: tuple[int, ...] = attrs.field(converter=_shape)
     distance: Distance = attrs.field(converter=Distance)
     norms: tuple[Distance, ...] = attrs.field(
-        default=attrs.Factory(_own_norm, takes_self=True), converter=_distances
+        default=attrs.Factory(lambda query: (query.distance,), takes_self=True),
+        converter=_distances,
     )
     field: Literal["real", "complex"] = "real"
     values: Literal["reals", "integers"] = attrs.field(
@@ -171,7 +164,12 @@ class Query:
     share: float = attrs.field(default=1.0, validator=positive)
     sampling: Sampling | None = None
     fixed: Mapping[str, Any] = attrs.field(factory=dict)
-    reads: Reads = attrs.field(default=attrs.Factory(_reads_of, takes_self=True))
+    reads: Reads = attrs.field(
+        default=attrs.Factory(
+            lambda query: Reads.ORDER if isinstance(query.sampling, Order) else Reads.ROWS,
+            takes_self=True,
+        )
+    )
     usual: Any = attrs.field(default=None, eq=False)
     args: Mapping[str, Any] | None = attrs.field(default=None, eq=False)
 
@@ -246,83 +244,6 @@ class Query:
     def dtype(self) -> type[np.float64] | type[np.complex128]:
         """The dtype in which the statistic travels."""
         return np.complex128 if self.field == "complex" else np.float64
-
-
-@attrs.frozen(kw_only=True, eq=False, repr=False)
-class Process:
-    """PRIVATE: a function of a state, step by step, which sees records; a mechanism drives it.
-
-    It draws nothing. Noise is the mechanism's, which adds it between steps.
-
-    Args:
-        function: The next state, from the number of the step and the state before it; pure.
-        shape: Of every state.
-        steps: How many there are, counted from 0.
-    """
-
-    function: Callable[[int, NDArray[np.float64]], NDArray[np.float64]]
-    shape: tuple[int, ...]
-    steps: int = 1
-
-    def step(self, number: int, state: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The state after step `number`; finite, of its shape.
-
-        Raises:
-            ReleaseError: the private function failed; only the type of its error is named.
-        """
-        try:
-            after = np.array(self.function(number, state.copy()), dtype=np.float64)
-            fault = "" if after.shape == self.shape else "a wrong shape"
-            fault = fault or ("" if np.isfinite(after).all() else "no number")
-        # Of an error only the type is told: its text may hold values of records.
-        except (Exception, SystemExit) as error:
-            fault = type(error).__name__
-        need(not fault, ReleaseError, f"a step of a private process failed ({fault})")
-        return after
-
-    def __reduce__(self) -> Any:
-        raise TypeError("a process is private, and stays where its records are")
-
-
-@attrs.frozen(kw_only=True)
-class ProcessQuery(Query):
-    """A question that noise enters before it is answered: its statistic is a `Process`.
-
-    A bound limits how far one step moves from equal states. No plan samples its records.
-
-    Args:
-        steps: How often the mechanism lets the process step.
-    """
-
-    steps: int = attrs.field(default=1, validator=positive_integer)
-
-    def __attrs_post_init__(self) -> None:
-        super().__attrs_post_init__()
-        if self.sampling is not None:
-            raise ParameterError("ProcessQuery", "all records", "sampling", self.sampling)
-
-    def unfit(self, value: Any) -> str:
-        """Why a value is not the process that is asked for, or empty."""
-        process = np.asarray(value).item() if np.ndim(value) == 0 else None
-        if not isinstance(process, Process):
-            return "no process"
-        is_planned = (process.shape, process.steps) == (self.shape, self.steps)
-        return "" if is_planned else "a process of another shape or number of steps"
-
-    def process(self, value: Any) -> Process:
-        """The process that a mechanism was handed.
-
-        Raises:
-            ContractError: it is none, or its states have another shape.
-        """
-        reason = self.unfit(value)
-        need(not reason, ContractError, f"the statistic of {self.name!r} is {reason}")
-        return cast(Process, np.asarray(value).item())
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype in which a process travels to its mechanism: an object."""
-        return np.object_
 
 
 def _reads_of_sum(query: SumQuery) -> Reads:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learning.models.figures import Statistics
 from dpcore.query import Query
 from dpcore.records.pieces import unwritable
 
@@ -101,12 +101,13 @@ def published(model: Published, arrays: Arrays, description: Description | None 
         parts += [type(model).__qualname__, description.tables, description.pictures]
     for part in parts:
         # The order of tables and columns is published, and so are cells for which JSON has no word.
-        _tell(digest, _in_order(part) if isinstance(part, Mapping) else part)
+        _tell(
+            digest,
+            [(name, [*t.columns.items()], t.data()["intervals"]) for name, t in part.items()]
+            if isinstance(part, Mapping)
+            else part,
+        )
     return digest.hexdigest()
-
-
-def _in_order(tables: Mapping[str, Figures]) -> list[Any]:
-    return [(name, [*t.columns.items()], t.data()["intervals"]) for name, t in tables.items()]
 
 
 def _tell(digest: Any, value: Any) -> None:

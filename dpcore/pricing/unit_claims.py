@@ -133,7 +133,10 @@ def of_persons(query: Query, adjacency: Adjacency, claim: Callable[[Adjacency], 
         value=max(removal.value, replacement.value),
         range=_larger_range(removal, replacement),
         solver_error=max(removal.solver_error, replacement.solver_error),
-        diameter=_smaller_diameter(removal.diameter, replacement.diameter),
+        # The smaller one that is stated: both are about the same outputs.
+        diameter=min(
+            (d for d in (removal.diameter, replacement.diameter) if d is not None), default=None
+        ),
         covers_fallback=removal.covers_fallback and replacement.covers_fallback,
         premises=tuple(dict.fromkeys((*removal.premises, *replacement.premises))),
     )
@@ -179,11 +182,6 @@ def _check_step(claim: Claim, relation: Adjacency, many: str) -> Sensitivity | R
     if claim.distance not in _NORMS:
         return Refused(f"no path of several records is proved in the distance {claim.distance}")
     return claim
-
-
-def _smaller_diameter(first: float | None, second: float | None) -> float | None:
-    """The smaller one that is stated: both are about the same outputs."""
-    return min([diameter for diameter in (first, second) if diameter is not None], default=None)
 
 
 def _larger_range(first: Sensitivity, second: Sensitivity) -> float | None:

@@ -209,7 +209,8 @@ def test_the_kit_looks_for_what_the_runtime_cannot_stop(learner, broken):
 
 def test_the_kit_reports_a_model_whose_predictions_depend_on_earlier_rows():
     """`best_of` and paid looks ask row by row, and rest on each row's own loss."""
-    for learner, broken in ((ByRows(), {"learner.model-replays"}), (Mean(), set())):
+    by_rows = {"learner.model-replays", "learner.nothing-left-behind", "learner.public-blind"}
+    for learner, broken in ((ByRows(), by_rows), (Mean(), set())):
         case = Case(learner=learner, bound=MeanBound(), domain=domain(), adjacency=REPLACE_ONE)
         assert {v.law.id for v in learner_verdicts(case) if v.failed} == broken
 

@@ -7,7 +7,8 @@ import math
 import attrs
 
 from dpcore.functions.kernels.base import Expansion
-from dpcore.query import Process, Query
+from dpcore.functions.process import Process
+from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up

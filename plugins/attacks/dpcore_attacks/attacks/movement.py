@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
+from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
-from dpcore.query import Process, Query
+from dpcore.query import Query
 from dpcore_attacks.attacks.kernel_norm import kernel_distance, kernel_norm
 from dpcore_attacks.attacks.statistic import Statistic, steps_of
 

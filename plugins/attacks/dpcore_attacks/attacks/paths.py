@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
-from dpcore.query import Process
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.branches import Taken
 from dpcore_attacks.attacks.kernel_norm import kernel_distance

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.process import Process
 from dpcore.learner import AnyLearner, Public
-from dpcore.query import Process, Query
+from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
-from dpcore.query import Process
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.claim import Shot, Target

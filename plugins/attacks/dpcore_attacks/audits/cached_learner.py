@@ -13,8 +13,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.functions.process import ProcessQuery
 from dpcore.learner import AnyLearner, Public
-from dpcore.query import ProcessQuery, Query
+from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.schedule import Private

@@ -12,7 +12,8 @@ from functools import partial
 import numpy as np
 
 from dpcore.bound import Refused
-from dpcore.query import Process, ProcessQuery, Query
+from dpcore.functions.process import Process, ProcessQuery
+from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.sensitivity import StepSensitivity
 from dpcore_attacks.attacks.setting import Case
