@@ -1,6 +1,7 @@
 """ShapeModel: what a release of shape functions publishes, and what people look at."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from types import ModuleType
 from typing import Any
 
@@ -26,13 +27,12 @@ from dpcore_tables.shapes.inference import shapes_of
 from dpcore_tables.synthetic_records import usual_shortening
 
 
-@attrs.frozen(kw_only=True, eq=False)
+@attrs.frozen(kw_only=True, eq=False, slots=False)
 class ShapeModel(ShownModel):
     """Sums of shape functions, for labels scaled to [0, 1] or scores of classes.
 
     Args:
         weights: w, shape (d, m). offset: Of the scores, shape (m,).
-        spread: Covariance of one output's weights by the noise, shape (d, d).
         state: What the answers fixed, from which shapes and their tests follow.
         curves: Of monotone columns, in place of their functions.
         edits: What people added to shapes after publication, in order.
@@ -43,10 +43,15 @@ class ShapeModel(ShownModel):
     dictionary: Dictionary
     weights: NDArray[np.float64]
     offset: NDArray[np.float64]
-    spread: NDArray[np.float64]
     state: State
     curves: tuple[Curve, ...] = ()
     edits: tuple[Edit, ...] = ()
+
+    @cached_property
+    def spread(self) -> NDArray[np.float64]:
+        """Covariance of one output's weights by the noise, shape (d, d)."""
+        # A fit without noise is asked for predictions alone, and needs none.
+        return self.state.noise_covariance()
 
     @property
     def _unit(self) -> float:

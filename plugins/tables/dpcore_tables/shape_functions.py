@@ -242,7 +242,6 @@ class ShapeFunctions(SummingLearner):
             curves=curves,
             weights=weights,
             offset=offset,
-            spread=state.noise_covariance(),
             state=state,
         )
 
