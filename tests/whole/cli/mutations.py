@@ -56,9 +56,9 @@ def _value(chosen, old):
     return copy.deepcopy(chosen.choice(pool))
 
 
-def _grown(chosen, old):
-    """Many of what there was one of."""
-    count = chosen.choice([2, 30, 1000, 20_000])
+def _grown(chosen, old, most):
+    """Many of what there was one of; not many times what had grown before."""
+    count = min(chosen.choice([2, 30, 1000, 20_000]), most)
     if isinstance(old, dict) and old:
         key, one = chosen.choice(list(old.items()))
         return {**old, **{f"{key}{i}": one for i in range(count)}}
@@ -69,7 +69,8 @@ def _grown(chosen, old):
 
 def _changed(chosen, spec, others):
     """One structural change."""
-    path = chosen.choice([path for path in paths(spec) if path])
+    places = [path for path in paths(spec) if path]
+    path = chosen.choice(places)
     inner, last = reached(spec, path[:-1]), path[-1]
     old = inner[last]
     how = chosen.random()
@@ -82,7 +83,7 @@ def _changed(chosen, spec, others):
         there = chosen.choice([p for p in paths(other) if p and p[-1] == last] or [*paths(other)])
         inner[last] = copy.deepcopy(reached(other, there))
     elif how < 0.92:
-        inner[last] = _grown(chosen, old)
+        inner[last] = _grown(chosen, old, max(2, 2_000_000 // len(places)))
     elif isinstance(inner, dict):
         inner[chosen.choice([*WORDS, "share", "default", "name"])] = inner.pop(last)
     return spec
