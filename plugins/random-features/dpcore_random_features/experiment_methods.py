@@ -38,12 +38,8 @@ class CosineFit:
     frequencies: Floats
     phases: Floats
     solve: Callable[[Floats], Floats]
+    records: int
     rate: float | None
-
-    @property
-    def records(self) -> int:
-        """How many were fitted on."""
-        return len(self.x)
 
     @cached_property
     def coefficients(self) -> Floats:
@@ -98,7 +94,9 @@ def fit_cosines(
         assert rate is not None
         return descent(matrix, y, order, rate)
 
-    return CosineFit(x=x, frequencies=frequencies, phases=phases, solve=solve, rate=rate)
+    return CosineFit(
+        x=x, frequencies=frequencies, phases=phases, solve=solve, records=len(y), rate=rate
+    )
 
 
 def shortest(matrix: Floats, y: Floats) -> Floats:
