@@ -54,7 +54,7 @@ def test_every_number_of_a_paper_has_one_line(paper):
 
 def test_every_name_is_one_that_the_plugins_bring_and_every_line_says_something():
     names = coverage.names_of_kinds()
-    for paper in coverage.PAPERS.values():
+    for paper in (*coverage.PAPERS.values(), *coverage.LATER.values()):
         for number, kind, name, remark in coverage.rows(paper["numbers"]):
             assert name in names[kind], number
             assert len(remark) > 3, number
@@ -68,8 +68,17 @@ def test_a_statement_of_a_paper_that_no_line_names_is_seen():
             assert re.search(rf"{name}\b", text) or name == "random_features/gamma_norm", name
 
 
-def test_no_number_is_listed_twice():
-    text = Path(coverage.__file__).with_name("coverage.yaml").read_text()
+def test_every_statement_item_and_component_of_a_later_paper_has_a_line():
+    text = Path(coverage.__file__).with_name("coverage_later.yaml").read_text()
+    for kind, names in coverage.names_of_kinds().items():
+        for name in names:
+            if re.match("(hessian_mixing|shifted_interpolation|objective_perturbation)[./]", name):
+                assert re.search(rf"{name}\b", text), (kind, name)
+
+
+@pytest.mark.parametrize("file", ["coverage.yaml", "coverage_later.yaml"])
+def test_no_number_is_listed_twice(file):
+    text = Path(coverage.__file__).with_name(file).read_text()
     keys = re.findall(r'^    "(.*?)":', text, re.MULTILINE)
     lines = sum(len(paper["numbers"]) for paper in yaml.safe_load(text).values())
     assert len(keys) == lines

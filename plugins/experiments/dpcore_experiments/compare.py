@@ -7,8 +7,16 @@ r"""Whether what is found is what the paper shows, and what an independent study
   Where an independent study has a standard deviation too, s is pooled from both.
 * The independent study is within if Student's test with the pooled variance does not tell its mean
   from ours at 1 % for the whole item: at 1 %/K for each of the item's K cells (Bonferroni). Both
-  repeat one experiment, so that equal variances are part of what is tested. A study's number that
-  is exact at each split, and has no standard deviation, counts as one more split at that level.
+  repeat one experiment, so that equal variances are part of what is tested.
+* A study's exact gap counts as one more split. Gaps are skewed, so no law is assumed: each of
+  :math:`k \ge 100` further splits scores the largest :math:`|x-m|/s` of the item's cells, where m
+  and s are of the r splits shown, and a cell is within if its own score is at most the largest of
+  them. Each data set at each value has splits of its own, of which all its cells are. Let
+  :math:`p_d` be the chance, given the largest score, that one more split of d scores more. Then
+  :math:`U=1-\prod_d(1-p_d)` is at most the least of k uniform numbers in law, so that
+  :math:`-\log(1-U)` has a mean of at most 1/k, and :math:`\sum_d p_d\le-\log(1-U)`. So a true item
+  has a cell that is called different with chance 1/k at most, however the study's splits of two
+  data sets depend on one another.
 """
 
 from __future__ import annotations
@@ -87,15 +95,25 @@ def difference(sd: float, repeats: int, other: float, others: int, level: float)
     return student * math.sqrt(pooled * (1 / repeats + 1 / others))
 
 
+def largest_score(found: Sequence[Found]) -> float | None:
+    """How many standard deviations one more split may be from the mean; None if too few say it."""
+    compared = [result for result in found if result.further.size]
+    if not compared or min(result.further.size for result in compared) * FAMILY < 1:
+        return None
+    # The largest of the item's cells, at each further split; a gap that never varies scores 0.
+    return max(
+        float(np.max(np.abs(result.further - result.errors.mean()))) / (sd or math.inf)
+        for result in compared
+        for sd in [float(np.std(result.errors, ddof=1))]
+    )
+
+
 def judged(text: ExperimentText, found: Sequence[Found]) -> list[Cell]:
     """A cell for every series at every value."""
-    # Bonferroni over the cells that an independent study is compared with by a test.
-    studies = [(text.series[result.series], *_study(text, result)) for result in found]
-    compared = sum(
-        spread is not None or (mean is not None and series.exact)
-        for series, mean, spread in studies
-    )
-    cells = [_cell(text, result, FAMILY / max(1, compared)) for result in found]
+    # Bonferroni over the cells that an independent study has a standard deviation for.
+    compared = sum(_study(text, result)[1] is not None for result in found)
+    score = largest_score(found)
+    cells = [_cell(text, result, FAMILY / max(1, compared), score) for result in found]
     # Orders and goals need other cells, so they are judged after all have numbers.
     cells = _ordered(text, cells)
     goals = {series.name: series.approaches for series in text.series if series.approaches}
@@ -147,7 +165,7 @@ def _study(text: ExperimentText, result: Found) -> tuple[float | None, float | N
     return study.mean[place], None if study.sd is None else study.sd[place]
 
 
-def _cell(text: ExperimentText, result: Found, level: float) -> Cell:
+def _cell(text: ExperimentText, result: Found, level: float, score: float | None) -> Cell:
     series = text.series[result.series]
     repeats = len(result.errors)
     mean, sd = float(np.mean(result.errors)), float(np.std(result.errors, ddof=1))
@@ -160,14 +178,12 @@ def _cell(text: ExperimentText, result: Found, level: float) -> Cell:
     else:
         room += tolerance(sd, repeats, spread, series.independent.repeats)
     allowed_gap = None
-    # Three kinds of study: a formula, a number exact for each split, a mean of splits.
-    if study is not None and series.statement is not None:
-        allowed_gap = series.relative * abs(
-            study
-        )  # a formula: both numbers are exact but for digits
+    # Three kinds of study: exact but for digits, a gap exact for each split, a mean of splits.
+    if study is not None and (series.statement or (series.exact and not series.noise)):
+        allowed_gap = series.relative * abs(study)
     elif study is not None and series.exact:
-        # Exact at each split, and taken for one more of them.
-        allowed_gap = series.relative * abs(study) + difference(sd, repeats, 0.0, 1, level)
+        # Fewer further splits could not tell it at 1 %: then it is not judged.
+        allowed_gap = None if score is None else series.relative * abs(study) + score * sd
     elif study is not None and spread is not None:
         assert series.independent is not None
         allowed_gap = difference(sd, repeats, spread, series.independent.repeats, level)

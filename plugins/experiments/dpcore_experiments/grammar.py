@@ -150,11 +150,13 @@ class RepeatsText(Struct, frozen=True, forbid_unknown_fields=True):
         splits: Splits, each with fresh features.
         noises: Draws of the noise in each, which are averaged as the paper does.
         quick: Splits under `--quick`, at the first and the last value of the sweep.
+        further: Splits besides, of exact gaps that a study has too: how far one more may be.
     """
 
     splits: Annotated[int, Meta(ge=2)]
     noises: Positive
     quick: Annotated[int, Meta(ge=2)] = 3
+    further: Annotated[int, Meta(ge=0)] = 0
 
 
 class DifferenceText(Struct, frozen=True, forbid_unknown_fields=True):

@@ -47,9 +47,17 @@ class Predicted:
 
 
 def exact_gap(
-    shown: Predicted, group: str, noise: Any, given: Mapping[str, Any], fit: Any
+    matrix: Floats,
+    groups: NDArray[np.str_],
+    group: str,
+    noise: Any,
+    given: Mapping[str, Any],
+    fit: Any,
 ) -> float:
-    """The closed form.
+    """The closed form, from features alone, shape (n, N).
+
+    Args:
+        groups: Whose each record is, shape (n,).
 
     Raises:
         SpecError: the noise does not say its variance.
@@ -57,9 +65,10 @@ def exact_gap(
     if not isinstance(noise, KnownVariance):
         raise SpecError("an exact gap needs a noise that says its variance")
     # E (phi . z)^2 = v |phi|^2 for independent coordinates of variance v.
-    lengths = (shown.matrix**2).sum(axis=1)
-    group_lengths = lengths[shown.groups == group].mean()
-    return noise.variance(fit, **given) * abs(float(group_lengths - lengths.mean()))
+    lengths = (matrix**2).sum(axis=1)
+    return noise.variance(fit, **given) * abs(
+        float(lengths[groups == group].mean() - lengths.mean())
+    )
 
 
 def drawn_gap(shown: Predicted, group: str, draw: Callable[[], Floats]) -> float:

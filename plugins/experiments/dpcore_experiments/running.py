@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, cast
 
@@ -12,9 +13,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_experiments.data import Split, draws
+from dpcore_experiments.data import Draw, Split, draws
 from dpcore_experiments.experiment import Experiment, fields
-from dpcore_experiments.grammar import SeriesText
+from dpcore_experiments.grammar import ExperimentText, SeriesText
 from dpcore_experiments.groups import Predicted, drawn_gap, exact_gap, parity
 from dpcore_experiments.leaked_epsilon import KnownLoss, audit_coins, movements
 
@@ -36,12 +37,14 @@ class Found:
 
     Args:
         loses: The least epsilon that an audit of the first split shows; None if there was none.
+        further: Exact gaps of further splits; none where no study has one.
     """
 
     series: int
     at: int | float
     errors: Floats
     loses: float | None = None
+    further: Floats = attrs.field(factory=lambda: np.empty(0))
 
 
 @attrs.define(eq=False)
@@ -80,41 +83,93 @@ def run(
     values = list(dict.fromkeys(values))
     splits = text.repeats.quick if quick else text.repeats.splits
     tell = progress or (lambda fits_done, fit_count: None)
-    fits_done, fit_count = 0, splits * len(values) * len(text.series)
+    # Further splits, of the exact gaps that a study has too, come after all others.
+    compared = {value: _compared_gaps(text, value) for value in values}
+    further_fits = text.repeats.further * sum(map(len, compared.values()))
+    fits_done, fit_count = 0, splits * len(values) * len(text.series) + further_fits
     errors: dict[tuple[int, int | float], list[float]] = {}
+    further: dict[tuple[int, int | float], list[float]] = {}
     lost: dict[tuple[int, int | float], float] = {}
     seed = text.key if key is None else key
     # Splits outermost: series at one value share coins, data and fits.
-    for number in range(splits):
+    for number in range(splits + text.repeats.further):
         for place, value in enumerate(values):
-            coins = np.random.default_rng([seed, number, place])
-            records = int(value) if text.sweep.over == "records" else None
-            data: dict[str, Split] = {}
-            fit_cache: dict[bytes, _KnownFit] = {}
-            for index, series in enumerate(text.series):
-                # A formula takes no coins, so it does not shift what later series draw.
-                if series.statement is not None:
-                    error = computed(experiment, series.statement, value)
-                else:
-                    # One draw for all series on the same data: they are compared on one split.
-                    if series.data not in data:
-                        data[series.data] = drawing[series.data](coins, records)
-                    split = data[series.data]
-                    known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
-                    # Audits refit once for each changed label, so the first split alone has one.
-                    if audit and not number:
-                        chosen = audit_coins(seed, place).choice(len(split.train_y), audit)
-                        loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
-                        if loss is not None:
-                            lost[index, value] = loss
-                    error = _measure(experiment, series, split, known_fit.fit, coins, value)
-                errors.setdefault((index, value), []).append(error)
+            is_further = number >= splits
+            # Coins of their own: the numbers of a full run and of `quick` do not meet.
+            entropy = [seed, number - splits, place, 1] if is_further else [seed, number, place]
+            results = _run_split(
+                experiment,
+                drawing,
+                np.random.default_rng(entropy),
+                value,
+                compared[value] if is_further else range(len(text.series)),
+                # Audits refit once for each changed label, so the first split alone has one.
+                partial(_choose_records, seed, place, audit) if audit and not number else None,
+            )
+            for index, error, loss in results:
+                (further if is_further else errors).setdefault((index, value), []).append(error)
+                if loss is not None:
+                    lost[index, value] = loss
                 fits_done += 1
                 tell(fits_done, fit_count)
     return [
-        Found(index, value, np.array(series_errors), lost.get((index, value)))
+        Found(
+            index,
+            value,
+            np.array(series_errors),
+            lost.get((index, value)),
+            np.array(further.get((index, value), [])),
+        )
         for (index, value), series_errors in errors.items()
     ]
+
+
+def _compared_gaps(text: ExperimentText, value: float) -> list[int]:
+    """The series whose exact gap at a value of the sweep is compared with a study's."""
+    place = text.sweep.at.index(value)
+    return [
+        index
+        for index, series in enumerate(text.series)
+        if series.exact
+        and text.metric == "risk_gap"
+        and series.independent is not None
+        and series.independent.mean[place] is not None
+    ]
+
+
+def _choose_records(seed: int, place: int, count: int, records: int) -> NDArray[np.intp]:
+    """Which labels an audit changes: the same ones for every series on as many records."""
+    return audit_coins(seed, place).choice(records, count)
+
+
+def _run_split(
+    experiment: Experiment,
+    drawing: Mapping[str, Draw],
+    coins: np.random.Generator,
+    value: float,
+    indices: Iterable[int],
+    choose_records: Callable[[int], NDArray[np.intp]] | None,
+) -> Iterator[tuple[int, float, float | None]]:
+    """Number, error and loss of some series, all on one draw of each data set."""
+    text = experiment.text
+    records = int(value) if text.sweep.over == "records" else None
+    data: dict[str, Split] = {}
+    fit_cache: dict[bytes, _KnownFit] = {}
+    for index in indices:
+        series, loss = text.series[index], None
+        # A formula takes no coins, so it does not shift what later series draw.
+        if series.statement is not None:
+            yield index, computed(experiment, series.statement, value), None
+            continue
+        # One draw for all series on the same data: they are compared on one split.
+        if series.data not in data:
+            data[series.data] = drawing[series.data](coins, records)
+        split = data[series.data]
+        known_fit = _fit_once(experiment, series, split, value, coins, fit_cache)
+        if choose_records is not None:
+            chosen = choose_records(len(split.train_y))
+            loss = _audit_loss(experiment, series, split, value, known_fit, chosen)
+        yield index, _measure(experiment, series, split, known_fit.fit, coins, value), loss
 
 
 def computed(experiment: Experiment, component: Mapping[str, Any], value: float) -> float:
@@ -226,15 +281,14 @@ def _measure(
 
     if text.metric in ("mse", "error_rate"):
         return _error(text.metric, split, fit, None if method is None else draw(), series.clip)
+    matrix = fit.features(split.train_x)
+    # An exact gap is one of features alone: no coefficients are solved for.
+    if series.exact and text.metric == "risk_gap":
+        return exact_gap(matrix, split.groups, series.group, method, arguments, fit)
     evidence = Predicted(
-        matrix=fit.features(split.train_x),
-        coefficients=fit.coefficients,
-        labels=split.train_y,
-        groups=split.groups,
+        matrix=matrix, coefficients=fit.coefficients, labels=split.train_y, groups=split.groups
     )
     if text.metric == "risk_gap":
-        if series.exact:
-            return exact_gap(evidence, series.group, method, arguments, fit)
         return drawn_gap(evidence, series.group, draw)
     if series.of_labels:
         return parity(evidence.labels, evidence.groups, series.grid, series.span)

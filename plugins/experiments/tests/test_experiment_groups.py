@@ -40,11 +40,11 @@ def test_the_exact_gap_is_what_many_draws_tend_to():
     held, rng = shown(np.random.default_rng(0)), np.random.default_rng(1)
     noise = Normal(0.7)
     for group in "pq":
-        exact = exact_gap(held, group, noise, {}, None)
+        exact = exact_gap(held.matrix, held.groups, group, noise, {}, None)
         drawn = drawn_gap(held, group, lambda: noise(None, rng, 100_000))
         assert drawn == pytest.approx(exact, abs=0.05 * exact + 0.02)
     shares = [np.mean(held.groups == group) for group in "pq"]
-    gaps = [exact_gap(held, group, noise, {}, None) for group in "pq"]
+    gaps = [exact_gap(held.matrix, held.groups, group, noise, {}, None) for group in "pq"]
     assert gaps[0] / gaps[1] == pytest.approx((1 - shares[0]) / (1 - shares[1]))
 
 
@@ -53,12 +53,15 @@ def test_the_exact_gap_is_its_formula():
     lengths = [sum(x * x for x in row) for row in held.matrix.tolist()]
     own = [square for square, group in zip(lengths, held.groups, strict=True) if group == "p"]
     formula = 0.7 * abs(sum(own) / len(own) - sum(lengths) / len(lengths))
-    assert exact_gap(held, "p", Normal(0.7), {}, None) == pytest.approx(formula, rel=1e-6)
+    assert exact_gap(held.matrix, held.groups, "p", Normal(0.7), {}, None) == pytest.approx(
+        formula, rel=1e-6
+    )
 
 
 def test_an_exact_gap_needs_a_variance():
+    held = shown(np.random.default_rng(2))
     with pytest.raises(SpecError, match="says its variance"):
-        exact_gap(shown(np.random.default_rng(2)), "p", lambda: None, {}, None)
+        exact_gap(held.matrix, held.groups, "p", lambda: None, {}, None)
 
 
 def test_parity_on_a_grid_is_at_most_the_exact_one_and_tends_to_it():

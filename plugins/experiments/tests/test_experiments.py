@@ -14,7 +14,7 @@ import scipy
 from click.testing import CliRunner
 
 from dpcore import hookimpl
-from dpcore.cli.app import app
+from dpcore.cli.console import out
 from dpcore.cli.schema import schema
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.index import Index
@@ -23,7 +23,8 @@ from dpcore.strict_yaml.located import parse, read
 from dpcore_experiments import experiment as reading
 from dpcore_experiments.cache import drawn
 from dpcore_experiments.commands import reproduce as command
-from dpcore_experiments.compare import difference, judged, tolerance
+from dpcore_experiments.commands.reproduced_view import show
+from dpcore_experiments.compare import difference, judged, largest_score, tolerance
 from dpcore_experiments.experiment import experiment_of, experiments, fields, load_experiment
 from dpcore_experiments.running import Found, run
 
@@ -174,18 +175,51 @@ def test_an_item_calls_true_means_different_once_in_a_hundred_at_most():
         assert (abs(here[i, 0].mean() - there[i, 0].mean()) > apart) == pooled[i, 0]
 
 
-def test_an_exact_number_is_called_different_once_in_a_hundred_though_its_law_is_skewed():
-    """5000 items of two half-normal gaps and two normal ones, each of two groups at once, as in
-    Figure 7: 50 expected at most, 85 is 5 sd more. At two standard deviations it was 1 of 10."""
+LAWS = {
+    "half-normal": lambda coins, size: abs(coins.standard_normal(size)),
+    "Cauchy": lambda coins, size: abs(coins.standard_cauchy(size)),
+}
+
+
+def item_of_gaps(draw, shared):
+    """12 splits shown, 100 further ones and a study of three data sets, two cells each; whether
+    any cell is called different, and whether Student's test at 1 %/6 calls one so."""
+    values = draw((3, 113))
+    # The study may have split all its data sets alike: then its cells depend on one another.
+    values[:, 112] = values[0, 112] if shared else values[:, 112]
+    found = [
+        Found(2 * data + cell, 1, row[:12], None, row[12:112])
+        for data, row in enumerate(values)
+        for cell in (0, 1)
+    ]
+    score, student = largest_score(found), difference(1.0, 12, 0.0, 1, 0.01 / 6)
+    gaps = [
+        (abs(values[f.series // 2, 112] - f.errors.mean()), f.errors.std(ddof=1)) for f in found
+    ]
+    return any(gap > score * sd for gap, sd in gaps), any(gap > student * sd for gap, sd in gaps)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("law", LAWS)
+def test_an_exact_gap_is_called_different_once_in_a_hundred_whatever_its_law(law, shared):
+    """500 items: 5 expected at most, 16 is 5 sd more. Student's test calls 1.6 % and 10 to 19 %."""
     coins = np.random.default_rng(4)
-    draws = coins.standard_normal((5000, 4, 13))
-    draws[:, :2] = abs(draws[:, :2])
-    draws[:, 2:] = 1 + 0.2 * draws[:, 2:]
-    study, ours = draws[..., 0], draws[..., 1:]
-    gaps = abs(study - ours.mean(axis=2)) - 0.1 * study
-    rooms = difference(1.0, 12, 0.0, 1, 0.01 / 8) * ours.std(axis=2, ddof=1)
-    assert (gaps > rooms).any(axis=1).sum() <= 85
-    assert (gaps > tolerance(1.0, 12) * ours.std(axis=2, ddof=1)).any(axis=1).mean() > 0.05
+    calls = np.array([
+        item_of_gaps(lambda size: LAWS[law](coins, size), shared) for _ in range(500)
+    ])  # fmt: skip
+    assert calls[:, 0].sum() <= 16
+    assert law == "half-normal" or calls[:, 1].mean() > 0.05
+
+
+def test_a_gap_of_another_size_is_called_different():
+    coins = np.random.default_rng(5)
+    found = [Found(s, 1, *abs(coins.standard_normal((2, 12))), None) for s in (0, 1)]
+    found = [attrs.evolve(f, loses=None, further=abs(coins.standard_normal(100))) for f in found]
+    score = largest_score(found)
+    assert 2 < score < 8
+    # 99 splits cannot tell anything at 1 %.
+    assert largest_score([attrs.evolve(f, further=f.further[:99]) for f in found]) is None
+    assert largest_score([attrs.evolve(f, further=np.empty(0)) for f in found]) is None
 
 
 def test_a_study_s_standard_deviation_is_pooled_with_ours():
@@ -326,27 +360,50 @@ def test_every_shipped_experiment_fits_the_schema_that_the_command_writes():
         jsonschema.validate(parse(TEXT.replace("sweep:", "swep:"), "x").plain(), written)
 
 
-def test_every_shipped_experiment_names_its_paper_as_the_registry_does():
+@pytest.fixture(scope="module")
+def items():
+    """Every shipped item, read once."""
+    registry = Registry.default()
+    return [load_experiment(name, registry) for name in experiments(registry)]
+
+
+def test_every_shipped_experiment_names_its_paper_as_the_registry_does(items):
     papers = {name: entry.paper for name, entry in Index.packaged().entries.items()}
-    for name in experiments():
-        paper = papers[name.split("/")[0].replace("_", "-")]
-        assert load_experiment(name).text.source.startswith(paper), name
+    for item in items:
+        paper = papers[item.name.split("/")[0].replace("_", "-")]
+        assert item.text.source.startswith(paper), item.name
 
 
-@pytest.mark.parametrize("name", ["shifted_interpolation/table1", "hessian_mixing/constants"])
-def test_a_terminal_of_80_columns_shows_an_item_without_longer_lines(name, tmp_path, monkeypatch):
+def test_text_and_code_differ_where_an_item_says_so(items):
+    assert not [(i.name, d.what) for i in items for d in i.text.differs if d.text == d.code]
+
+
+def results_of(item):
+    """Numbers for an item at the ends of its sweep, with an audit and with further splits."""
+    for value in dict.fromkeys([item.text.sweep.at[0], item.text.sweep.at[-1]]):
+        for index, series in enumerate(item.text.series):
+            errors = np.array([0.1234567, 0.1271, 0.1323]) if series.fit else np.ones(2)
+            further = np.linspace(0.1, 0.2, 100) if series.exact else np.empty(0)
+            yield Found(index, value, errors, 12.34567 if series.noise else None, further)
+
+
+def test_a_terminal_of_80_columns_shows_every_item_and_each_sentence_once(
+    items, monkeypatch, capsys
+):
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
-    done = CliRunner().invoke(app, ["reproduce", name, "--runs", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    text = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", done.stdout)
-    long = [line.strip() for line in text.splitlines() if len(line.rstrip()) > 80]
-    assert [line for line in long if " " in line] == []
+    for item in items:
+        show(out(), item, judged(item.text, [*results_of(item)]), 4)
+        raw = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", capsys.readouterr().out)
+        text = "\n".join(line.rstrip() for line in raw.splitlines())
+        assert [line for line in text.splitlines() if len(line) > 80] == [], item.name
+        # Below the table, which ends with the last empty line.
+        below = " ".join(text.split("\n\n")[-1].split())
+        sentences = [part for part in re.split(r"(?<=[a-z])[.:;] ", below) if part.count(" ") > 3]
+        assert len({*sentences}) == len(sentences), item.name
 
 
 def test_every_shipped_experiment_is_read(folder):
-    from dpcore_experiments.experiment import experiments, load_experiment
-
     names = experiments()
     assert "random_features/table_1" in names
     for name, path in names.items():

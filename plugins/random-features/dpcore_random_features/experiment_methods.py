@@ -9,6 +9,8 @@ Source: github.com/liaochunyang/DPRFM at 7470664.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import cached_property
 from typing import Literal
 
 import attrs
@@ -25,13 +27,24 @@ _CUT = 1e-12  # of the Gram matrix' largest eigenvalue: below it, rows are copie
 
 @attrs.frozen(kw_only=True, eq=False)
 class CosineFit:
-    """Coefficients of random cosines, and what a formula of a paper may use of the fit."""
+    """Coefficients of random cosines, and what a formula of a paper may use of the fit.
 
+    Args:
+        solve: From the features of the records to the coefficients, shapes (m, N) and (N,); it is
+            called when they are asked for, since a gap in closed form needs none.
+    """
+
+    x: Floats
     frequencies: Floats
     phases: Floats
-    coefficients: Floats
+    solve: Callable[[Floats], Floats]
     records: int
     rate: float | None
+
+    @cached_property
+    def coefficients(self) -> Floats:
+        """Of the features, shape (N,)."""
+        return self.solve(self.features(self.x))
 
     def features(self, x: Floats) -> Floats:
         """Shape (n, d) to (n, N)."""
@@ -69,19 +82,20 @@ def fit_cosines(
     # Frequencies, phases and order come from one generator in this order, so that runs repeat.
     frequencies = frequency_sd * coins.standard_normal((x.shape[1], features))
     phases = 2 * math.pi * coins.random(features)
-    matrix = cosines(x, frequencies, phases)
     order = coins.integers(len(y), size=len(y))
-    if solver == "pinv":
-        weights = shortest(matrix, y)
-    elif solver == "kaczmarz":
-        weights = kaczmarz(matrix, y, order)
-    elif solver == "zero":
-        weights = np.zeros(features)
-    else:
+
+    def solve(matrix: Floats) -> Floats:
+        if solver == "pinv":
+            return shortest(matrix, y)
+        if solver == "kaczmarz":
+            return kaczmarz(matrix, y, order)
+        if solver == "zero":
+            return np.zeros(features)
         assert rate is not None
-        weights = descent(matrix, y, order, rate)
+        return descent(matrix, y, order, rate)
+
     return CosineFit(
-        frequencies=frequencies, phases=phases, coefficients=weights, records=len(y), rate=rate
+        x=x, frequencies=frequencies, phases=phases, solve=solve, records=len(y), rate=rate
     )
 
 

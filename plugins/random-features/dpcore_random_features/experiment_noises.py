@@ -50,11 +50,10 @@ class ScaledNoise:
         features: int | None = None,
     ) -> Floats:
         """Shape (count, coefficients)."""
-        size = fit.coefficients.size
         # N of the formula may differ from what was fitted:
         # the paper gives both models the same noise.
-        std = self.spread(epsilon, delta, movement, size if features is None else features)
-        return std * coins.standard_normal((count, size))
+        std = self.spread(epsilon, delta, movement, features or fit.coefficients.size)
+        return std * coins.standard_normal((count, fit.coefficients.size))
 
     def variance(
         self,
@@ -66,8 +65,8 @@ class ScaledNoise:
         features: int | None = None,
     ) -> float:
         """The variance of one coordinate of the noise."""
-        size = fit.coefficients.size if features is None else features
-        return self.spread(epsilon, delta, movement, size) ** 2
+        # A number that is given leaves the coefficients unsolved.
+        return self.spread(epsilon, delta, movement, features or fit.coefficients.size) ** 2
 
     def loss(
         self,
@@ -80,8 +79,7 @@ class ScaledNoise:
         features: int | None = None,
     ) -> float:
         """The least epsilon at delta of two outputs that are `moved` apart."""
-        size = fit.coefficients.size if features is None else features
-        spread = self.spread(epsilon, delta, movement, size)
+        spread = self.spread(epsilon, delta, movement, features or fit.coefficients.size)
         return least_epsilon(float(np.linalg.norm(moved)), spread, delta)
 
 

@@ -54,7 +54,9 @@ def test_equation_9_is_exact_for_every_theta_with_the_true_hessian():
         noise = {"epsilon": 0.1, "delta": 1e-5, "movement": 4, "features": FEATURES}
         variance = GAP_NOISE.variance(None, **noise)
         printed = 0.5 * variance * abs(trace(own) - trace(everyone))
-        assert exact_gap(shown, "p", GAP_NOISE, noise, None) == pytest.approx(printed, rel=1e-5)
+        assert exact_gap(shown.matrix, shown.groups, "p", GAP_NOISE, noise, None) == pytest.approx(
+            printed, rel=1e-5
+        )
         halved = 0.5 * variance * abs(trace(own) - trace(everyone)) / 2  # with Tr H = E||x||^2
         assert halved == pytest.approx(printed / 2)
 
@@ -87,7 +89,7 @@ def test_equal_groups_have_equal_gaps_though_one_is_harmed_more():
     x, y, groups = groups_of(np.random.default_rng(2))
     shown = Predicted(matrix=x, coefficients=np.zeros(3), labels=y, groups=groups)
     noise = {"epsilon": 0.1, "delta": 1e-5, "movement": 4, "features": FEATURES}
-    gaps = [exact_gap(shown, group, GAP_NOISE, noise, None) for group in "pq"]
+    gaps = [exact_gap(shown.matrix, shown.groups, group, GAP_NOISE, noise, None) for group in "pq"]
     assert gaps[0] == pytest.approx(gaps[1])
     risks = [(x[groups == group] ** 2).sum(axis=1).mean() for group in "pq"]
     assert risks[0] > 10 * risks[1]
@@ -101,7 +103,7 @@ def test_a_hundred_draws_are_off_by_far_more_than_the_gap():
         matrix=fit.features(x), coefficients=fit.coefficients, labels=y, groups=groups
     )
     noise = {"epsilon": 0.05, "delta": 1e-5, "movement": 4, "features": FEATURES}
-    exact = exact_gap(shown, "p", GAP_NOISE, noise, fit)
+    exact = exact_gap(shown.matrix, shown.groups, "p", GAP_NOISE, noise, fit)
     drawn = [drawn_gap(shown, "p", lambda: GAP_NOISE(fit, rng, 100, **noise)) for _ in range(8)]
     assert np.median(drawn) > 20 * exact
     # The formula of its error: sqrt(2) v sqrt(2 ||Phi^T Phi/n||_F^2 / r), half-normal.

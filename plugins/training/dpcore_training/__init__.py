@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore.records.location import Location
+from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.jax_network import ProgramBound
 
@@ -23,6 +25,17 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
     """What one record moves, with the program that computes gradients among its premises."""
     return {"training.program": ProgramBound}
+
+
+@hookimpl
+def dpcore_sources() -> Mapping[str, type[Location]]:
+    """Images as arrays and as lists, by the key that a spec names them with."""
+    return LazyMapping(
+        {
+            "image_lists": ("dpcore_training.images", "ImageLists"),
+            "npy": ("dpcore_training.images", "ArrayFiles"),
+        }
+    )
 
 
 @hookimpl

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from dpcore.cli.console import columns
@@ -50,29 +50,52 @@ def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: in
         )
     elif any(cell.loses is not None for cell in cells):
         console.print("Loses: at least so much, by a recorded audit; --audit N makes one here.")
-    # Once for each series and claim, in the order of the cells.
-    honest = dict.fromkeys((c.series, c.claims, c.honest) for c in cells if c.honest)
-    for series, claims, best in honest:
-        console.print(f"{series}: best honest result at epsilon {claims:g}: {best}")
-    for difference in text.differs:
-        console.print(
-            f"Text and code differ: {difference.what}: {_plain(difference.text)} in the text, "
-            f"{_plain(difference.code)} in the code.",
+    # A sentence is said once, with the names of the series that it is about.
+    honest = _group_names((c, f"epsilon {c.claims:g}: {c.honest}") for c in cells if c.honest)
+    _print_list(console, "Best honest result", honest)
+    unjudged = _group_names((cell, cell.unjudged) for cell in cells if cell.unjudged)
+    _print_list(console, "Not judged", unjudged)
+    differences = [
+        f"{item.what}: {_plain(item.text)} in the text, {_plain(item.code)} in the code"
+        for item in text.differs
+    ]
+    _print_list(console, "Text and code differ", differences)
+    _print_list(console, "Not reproducible", text.not_reproducible)
+    if text.also:
+        console.print(f"See also: {', '.join(f'dpcore reproduce {name}' for name in text.also)}.")
+    rules = [*_rules(cells)]
+    if rules:
+        console.print(f"Within: {'; '.join(rules)}.")
+
+
+def _group_names(remarks: Iterable[tuple[Cell, str]]) -> list[str]:
+    """Each remark once, with the names of the series that it is made of."""
+    names: dict[str, dict[str, None]] = {}
+    for cell, remark in remarks:
+        names.setdefault(remark, {})[cell.series] = None
+    return [f"{remark} ({'; '.join(series)})" for remark, series in names.items()]
+
+
+def _print_list(console: Page, heading: str, items: Sequence[str]) -> None:
+    """One item on the heading's line, several below it; nothing where there is none."""
+    if len(items) == 1:
+        console.print(f"{heading}: {items[0]}.")
+    elif items:
+        console.print("\n".join([f"{heading}:", *(f"  {item}." for item in items)]))
+
+
+def _rules(cells: Sequence[Cell]) -> Iterator[str]:
+    """What is asked of the numbers that are judged; formulas have no splits to ask of."""
+    judged = [cell for cell in cells if not cell.formula and cell.within is not None]
+    if any(cell.as_paper is not None and cell.below is None for cell in judged):
+        yield (
+            "one split of the paper is at most as far from the mean as two standard deviations of "
+            f"{judged[0].repeats} splits allow"
         )
-    for why in text.not_reproducible:
-        console.print(f"Not reproducible: {why}.")
-    for series, reason in dict.fromkeys((c.series, c.unjudged) for c in cells if c.unjudged):
-        console.print(f"{series} is not judged: {reason}.")
-    for name in text.also:
-        console.print(f"See also: dpcore reproduce {name}")
-    # Formulas have no splits, so no tolerance needs explaining.
-    if all(cell.formula for cell in cells):
-        return
-    console.print(
-        f"Within: one split of the paper is as far from the mean as two standard deviations of "
-        f"{cells[0].repeats} splits allow; the independent means differ at {FAMILY:.0%} for all "
-        "cells together.",
-    )
+    if any(cell.below is not None for cell in judged):
+        yield f"means are in the paper's order at {FAMILY:.0%} for all of them together"
+    if any(cell.as_independent is not None for cell in judged):
+        yield f"no number of the independent study differs at {FAMILY:.0%} for all cells together"
 
 
 def _paper(cell: Cell) -> str:
