@@ -34,9 +34,10 @@ def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integ
 def _nearer(
     display: Display, rows: Integers, sizes: list[int], sweeps: int, most: int, stream: Stream
 ) -> Integers:
-    """The same rows, their pairs nearer to those of the display."""
+    """The same rows, their tables nearer to those of the display."""
     place = {column: number for number, column in enumerate(sorted(display.one_way))}
     targets = {
-        (place[a], place[b]): apportion(table, len(rows)) for (a, b), table in display.pairs.items()
+        tuple(place[i] for i in columns): apportion(table, len(rows))
+        for columns, table in (*display.pairs.items(), *display.triples.items())
     }
     return descend(rows, sizes, targets, sweeps, stream, most)[0]
