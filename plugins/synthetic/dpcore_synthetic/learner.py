@@ -54,6 +54,7 @@ from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers, count_rows
 _BINS = 16
 _FAVOUR = 16.0  # of the weight: about half of the noise's deviation
 PAYS = "triples"
+"""The argument of the second query that says whether triples pay."""
 
 
 @attrs.frozen(kw_only=True)
@@ -194,7 +195,7 @@ class Rows(SummingLearner, Conversation):
 
     def _asked(self, query: Query, public: Public) -> Marginals:
         """The statistic that a query is of."""
-        return self.measuring(public, bool((query.args or {}).get(PAYS, True)))
+        return self.measuring(public, _pays(query))
 
     def contributions(self, query: Any, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: what every record adds to the statistic."""
@@ -217,7 +218,7 @@ class Rows(SummingLearner, Conversation):
         """What rows are made from, a function of the last answer and of what it was asked with."""
         learner = self._asked(answer.query, public)
         display = learner.shown(answer, public)
-        if not (answer.query.args or {}).get(PAYS, True):
+        if not _pays(answer.query):
             return display
         return with_triples(display, learner.answered(answer.query, public), answer)
 
@@ -232,10 +233,11 @@ class Rows(SummingLearner, Conversation):
         measured, display = learner.answered(answer.query, public), self.display(answer, public)
         tables = learner.model(state)
         need(isinstance(tables, Statistics), ContractError, "tables follow from the answers")
-        if not display.triples:
+        if not _pays(answer.query):
             # Next to nothing was spent on triples, so that their answers are noise.
-            names = {table.name for table in measured.marginals if len(table.columns) < 3}
-            tables = Statistics(tables={name: tables.tables[name] for name in sorted(names)})
+            triples = {table.name for table in measured.marginals if len(table.columns) == 3}
+            few = {name: table for name, table in tables.tables.items() if name not in triples}
+            tables = attrs.evolve(tables, tables=few)
         stream = public.coins.stream("synthetic.rows")
         codes = generate(display, self._count(display), self.sweeps, stream)
         names = [cells.column.name for cells in measured.cells]
@@ -250,6 +252,11 @@ class Rows(SummingLearner, Conversation):
     def _count(self, display: Display) -> int:
         """How many rows: declared, or about the released number of records; never the exact one."""
         return self.rows or min(MOST_ROWS, max(1, round(display.n)))
+
+
+def _pays(query: Query) -> bool:
+    """Whether triples pay, as far as a query says; where it says nothing, they do if there are."""
+    return bool((query.args or {}).get(PAYS, True))
 
 
 def _comparisons(
@@ -268,7 +275,7 @@ def _comparisons(
     )
     comparisons, columns = [], np.ascontiguousarray(codes.T)
     for deviation, marginal, table, shown, unbiased in labelled:
-        if shown is None:  # triples that do not pay
+        if shown is None:  # a triple that does not pay, or whose noise has no known law
             continue
         # Counted with the cells of rows that have no value, which are then left out.
         counts = count_rows([columns[i] for i in table], measured.workload.shape(table))
