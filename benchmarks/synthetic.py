@@ -73,10 +73,9 @@ def last_answer(learner, records, public, rho, seed):
 
 def released(learner, records, public, rho, seed):
     """The display of one draw of the noise, and the columns in its order."""
-    answer, statistic = last_answer(learner, records, public, rho, seed), learner.measuring(public)
-    measured = statistic.answered(answer.query, public)
-    names = [cells.column.name for cells in measured.cells]
-    return statistic.shown(answer, public), names
+    answer = last_answer(learner, records, public, rho, seed)
+    names = [cells.column.name for cells in learner.measuring(public).measured(public).cells]
+    return learner.display(answer, public), names
 
 
 def distance(left, right):

@@ -9,14 +9,15 @@ private and paid for, but dpmm is given it.
     python benchmarks/synthetic_peers.py --tables insurance survey --ways rows opendp-mst opendp-aim
     python benchmarks/synthetic_peers.py --ways rows independent shrunk flat tree --seeds 8
 
-Each line has the mean total variation distance to the records over all pairs of columns, the
-distance of the worst pair, and seconds of processor time of all threads (a way that took `--most`
-of them is stopped). `rows` and peers are measured by their rows; `display`, which rows are made
-from, and simple rules by their tables, which have no rounding: `independent` columns; a `tree` of
-pairs as MST chooses it, a third of rho for columns, choice and pairs each; pairs `shrunk` towards
-independence by James and Stein's factor, measured as `rows` are, or `flat`, with equal weights.
+Each line has the mean total variation distance to the records over all pairs of columns, that of
+the worst pair, the mean over all triples of columns, and seconds of processor time of all threads
+(a way that took `--most` of them is stopped). `rows` and peers are measured by their rows;
+`display`, which rows are made from, and simple rules by their pairs, which have no rounding:
+`independent` columns; a `tree` of pairs as MST chooses it, a third of rho for columns, choice and
+pairs each; pairs `shrunk` towards independence by James and Stein's factor, measured as `rows` are,
+or `flat`, with equal weights. `pairs` are rows without tables of three columns.
 
-insurance and hdma are files in the folder $DPCORE_DATA, as are hi, retblack and star. cancer and
+insurance, hdma, hi, retblack, star and titanic are files in the folder $DPCORE_DATA. cancer and
 wine ship with scikit-learn. survey is generated: 20,000 people of four kinds answer 24 questions.
 """
 
@@ -67,7 +68,7 @@ TABLES = {
     "insurance": lambda: codes_of(DATA / "insurance.csv"),
     **{
         name: lambda name=name: codes_of(DATA / "tables" / f"{name}.csv")
-        for name in ("hdma", "hi", "retblack", "star")
+        for name in ("hdma", "hi", "retblack", "star", "titanic")
     },
     "cancer": lambda: shipped("breast_cancer"),
     "wine": lambda: shipped("wine"),
@@ -75,14 +76,17 @@ TABLES = {
 }
 
 
+def tables_of(rows, sizes, columns=2):
+    """Counts of all tables of so many columns, one after the other, with their places."""
+    for places in itertools.combinations(range(len(sizes)), columns):
+        shape = [sizes[place] for place in places]
+        cells = np.ravel_multi_index([rows[:, place] for place in places], shape)
+        yield places, np.bincount(cells, minlength=np.prod(shape)).reshape(shape).astype(float)
+
+
 def pairs_of(rows, sizes):
     """Counts of all pairs, by the places of the columns."""
-    return {
-        (a, b): np.bincount(rows[:, a] * sizes[b] + rows[:, b], minlength=sizes[a] * sizes[b])
-        .reshape(sizes[a], sizes[b])
-        .astype(float)
-        for a, b in itertools.combinations(range(len(sizes)), 2)
-    }
+    return dict(tables_of(rows, sizes))
 
 
 def in_dpcore(rows, sizes, rho, seed):
@@ -102,12 +106,12 @@ def display_of_ours(rows, sizes, rho, seed):
     return released(Rows(), records, public, rho, seed)[0].pairs
 
 
-def rows_of_ours(rows, sizes, rho, seed):
-    """Pairs of `synthetic.rows`."""
+def rows_of_ours(rows, sizes, rho, seed, triples="paying"):
+    """`synthetic.rows`."""
     public, records = in_dpcore(rows, sizes, rho, seed)
-    display, _ = released(Rows(), records, public, rho, seed)
+    display, _ = released(Rows(triples=triples), records, public, rho, seed)
     stream = public.coins.stream("synthetic.rows")
-    return pairs_of(generate(display, round(display.n), 6, stream), sizes)
+    return generate(display, round(display.n), 6, stream)
 
 
 def fitted(table, left, right):
@@ -201,7 +205,7 @@ def tree_of_pairs(rows, sizes, rho, seed):
 
 
 def rows_of_opendp(rows, sizes, rho, seed, name):
-    """Pairs of a contingency table's rows; all keys are declared, so that delta is 0."""
+    """Rows of a contingency table; all keys are declared, so that delta is 0."""
     import opendp.prelude as dp
     import polars
 
@@ -219,11 +223,11 @@ def rows_of_opendp(rows, sizes, rho, seed, name):
     table = query.contingency_table(keys=keys, algorithm=getattr(dp.mbi, name)()).release()
     synthetic = table.synthesize().select(names)
     # It adds a cell for missing values to every column: rows in one, by noise, are left out.
-    return pairs_of(synthetic.drop_nulls().to_numpy().astype(int), sizes)
+    return synthetic.drop_nulls().to_numpy().astype(int)
 
 
 def rows_of_dpmm(rows, sizes, rho, seed, name):
-    """Pairs of as many rows as there are records, which dpmm asks for."""
+    """As many rows as there are records, which dpmm asks for."""
     import pandas
     from dpmm.models.aim import AIMGM
     from dpmm.models.base.mechanisms.cdp2adp import cdp_eps
@@ -237,7 +241,7 @@ def rows_of_dpmm(rows, sizes, rho, seed, name):
     model.set_random_state(state)
     model.fit(pandas.DataFrame(rows, columns=names))
     synthetic = model.generate(n_records=len(rows))
-    return pairs_of(synthetic[names].to_numpy().astype(int), sizes)
+    return synthetic[names].to_numpy().astype(int)
 
 
 def with_name(function, name):
@@ -247,6 +251,7 @@ def with_name(function, name):
 
 WAYS = {
     "rows": rows_of_ours,
+    "pairs": with_name(rows_of_ours, ()),
     "display": display_of_ours,
     "independent": independent_columns,
     "shrunk": shrunk_pairs,
@@ -260,15 +265,19 @@ if find_spec("dpmm"):
 
 
 def measure(columns, way, rho, seed):
-    """Mean distance over pairs, that of the worst, and seconds."""
+    """Mean distance over pairs, that of the worst, mean over triples of rows, and seconds."""
     rows = np.column_stack([*columns.values()]).astype(int)
     sizes = [int(size) for size in rows.max(axis=0) + 1]
     start = time.process_time()
-    pairs = WAYS[way](rows, sizes, rho, seed)
+    result = WAYS[way](rows, sizes, rho, seed)
     seconds = time.process_time() - start
-    exact = pairs_of(rows, sizes)
+    is_rows, triples = isinstance(result, np.ndarray), np.nan
+    pairs, exact = pairs_of(result, sizes) if is_rows else result, pairs_of(rows, sizes)
     distances = [distance(np.maximum(pairs[pair], 0), exact[pair]) for pair in exact]
-    return np.mean(distances), np.max(distances), seconds
+    if is_rows:
+        tables = zip(tables_of(result, sizes, 3), tables_of(rows, sizes, 3), strict=True)
+        triples = np.mean([distance(ours, counts) for (_, ours), (_, counts) in tables])
+    return np.mean(distances), np.max(distances), triples, seconds
 
 
 def send(pipe, most, arguments):
@@ -311,10 +320,11 @@ def main():
             if not ended:
                 print(f"{label} failed or took {options.most} s each time", flush=True)
                 continue
-            mean, worst, seconds = np.mean(ended, axis=0)
+            mean, worst, triples, seconds = np.mean(ended, axis=0)
             error = np.std([result[0] for result in ended]) / np.sqrt(max(1, len(ended) - 1))
             print(
-                f"{label} {mean:.4f} (se {error:.4f}), worst pair {worst:.3f}, {seconds:.0f} s, "
+                f"{label} {mean:.4f} (se {error:.4f}), worst pair {worst:.3f}, "
+                f"triples {triples:.4f}, {seconds:.0f} s, "
                 f"{len(ended)} of {options.seeds} ended",
                 flush=True,
             )

@@ -118,7 +118,7 @@ BUDGETS = {
     # 100 for prediction intervals; 1,060 for intervals about the population, pairs of groups and
     # tests: of persons, ratios of sums, tables and errors of groups too; what one-way tables weigh
     # in a display; shares, quotients and the most frequent cells
-    "synthetic": 810,  # 250 for rows as files, and how near they are to records
+    "synthetic": 810,  # 250 for rows as files, and how near they are to records; 160 for triples
     # the Gaussian without scipy; 73 for scores with numpy alone; 225 for purified effects, and for
     # what of them stands out of noise and chance; 200 for monotone
     # columns, declared pairs and edits

@@ -1,8 +1,9 @@
-r"""Descent: rows whose pairs come near to whole targets, one value of one row at a time.
+r"""Descent: rows whose tables come near to whole targets, one value of one row at a time.
 
-Theorem: let r be target less count in every cell of every pair, and :math:`F=\sum r^2`. Changing
-column i of a row from a to b, in k pairs, changes F by :math:`2(k-(S_b-S_a))`, where
-:math:`S_b=\sum_jr_{ij}[b,x_j]`. So a move with :math:`S_b-S_a>k` lowers F by 2 or more.
+Theorem: let r be target less count in every cell of every table of two or of three columns, and
+:math:`F=\sum r^2`. Changing column i of a row from a to b, in k tables, changes F by
+:math:`2(k-(S_b-S_a))`, where :math:`S_b=\sum_Jr_{iJ}[b,x_J]` over the other columns J of each. So a
+move with :math:`S_b-S_a>k` lowers F by 2 or more.
 
 Rows are moved in small batches, half of each by public coins: many at once would all run for the
 same cell. A sweep that does not lower F is taken back. Everything is a whole number.
@@ -10,7 +11,9 @@ same cell. A sweep that does not lower F is taken back. Everything is a whole nu
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import attrs
@@ -18,62 +21,108 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.randomness import Stream
-from dpcore_synthetic.whole_numbers import Integers, count_pair
+from dpcore_synthetic.whole_numbers import Integers, count_rows
 
 _FIRST = 512  # batches of the first sweep
 _BLOCK = 512  # rows that are looked at together before any of them moves
 
-Pair = tuple[int, int]
+Places = tuple[int, ...]
 
 
-@attrs.frozen(eq=False)
+@attrs.frozen(eq=False, slots=False, kw_only=True)
 class _Neighbours:
-    """Of one column: what it is in pairs with, and all residuals of these pairs.
+    """Of one column: what it is in tables with, and all residuals of these.
 
     Args:
-        columns: The others.
-        starts: Where the residuals of each begin.
-        residuals: A row for every cell of every other column, shape (cells, own cells); contiguous.
+        others: The other columns of every table, those of pairs first.
+        columns: The first other column of every table.
+        thirds: The second one of every table of three columns, shape (triples,).
+        sides: How many cells each of these has, shape (triples, 1).
+        starts: Where the residuals of each table begin.
+        residuals: A row for all cells of the others, shape (cells, own cells); contiguous.
     """
 
+    others: list[Places]
     columns: NDArray[np.intp]
+    thirds: NDArray[np.intp]
+    sides: NDArray[np.intp]
     starts: NDArray[np.intp]
     residuals: Integers
 
+    @cached_property
+    def place_of(self) -> dict[Places, int]:
+        """Where the residuals of a table begin, by its other columns."""
+        return dict(zip(self.others, self.starts.tolist(), strict=True))
+
+    def places(self, values: Integers) -> NDArray[np.intp]:
+        """Where the residuals of rows are, shape (tables, rows).
+
+        Args:
+            values: Of the rows, shape (columns, rows).
+        """
+        cells = values.take(self.columns, axis=0)
+        if self.thirds.size:
+            tail = cells[-self.thirds.size :]
+            tail *= self.sides
+            tail += values.take(self.thirds, axis=0)
+        cells += self.starts[:, None]
+        return cells
+
 
 class Descent:
-    """Rows of cells, and the residuals of all pairs.
+    """Rows of cells, and the residuals of all tables.
 
     Args:
         rows: Shape (count, columns); changed in place.
-        targets: Whole counts of pairs, by the columns' places, the lower one first.
+        targets: Whole counts of two or three columns, by their places, the lowest one first.
     """
 
-    def __init__(self, rows: Integers, sizes: list[int], targets: Mapping[Pair, Integers]) -> None:
+    def __init__(
+        self, rows: Integers, sizes: list[int], targets: Mapping[Places, Integers]
+    ) -> None:
         self.rows, self._sizes = rows, sizes
         columns = np.ascontiguousarray(rows.T)
         residuals = {
-            (a, b): target - count_pair(columns[a], columns[b], target.shape)
-            for (a, b), target in targets.items()
+            places: target - count_rows([columns[i] for i in places], target.shape)
+            for places, target in sorted(targets.items(), key=lambda item: len(item[0]))
         }
         self._all = [self._neighbours(column, residuals) for column in range(len(sizes))]
 
-    def _neighbours(self, column: int, residuals: Mapping[Pair, Integers]) -> _Neighbours:
-        pairs = [pair for pair in residuals if column in pair]
-        columns = np.array([a if b == column else b for a, b in pairs], dtype=np.intp)
-        sizes = [self._sizes[i] for i in columns]
-        # Differences of sums over all pairs then fit 31 bits, and half of the room is faster.
-        kind = np.int32 if len(pairs) * len(self.rows) < 1 << 30 else np.int64
-        blocks = [residuals[a, b] if b == column else residuals[a, b].T for a, b in pairs]
-        start = np.zeros((0, self._sizes[column]), dtype=np.int64)
-        starts = np.cumsum([0, *sizes[:-1]]).astype(np.intp)[: len(sizes)]
+    def _neighbours(self, column: int, residuals: Mapping[Places, Integers]) -> _Neighbours:
+        tables = [places for places in residuals if column in places]
+        others = [tuple(i for i in places if i != column) for places in tables]
+        triples = [places for places in others if len(places) == 2]
+        # Differences of sums over all tables then fit 31 bits, and half of the room is faster.
+        kind = np.int32 if len(tables) * len(self.rows) < 1 << 30 else np.int64
+        width = self._sizes[column]
+        blocks = [
+            np.moveaxis(residuals[places], places.index(column), -1).reshape(-1, width)
+            for places in tables
+        ]
+        starts = np.cumsum([0, *map(len, blocks)]).astype(np.intp)[: len(blocks)]
+        start = np.zeros((0, width), dtype=np.int64)
         stacked: Any = np.concatenate([start, *blocks]).astype(kind, order="C")
-        return _Neighbours(columns, starts, stacked)
+        return _Neighbours(
+            others=others,
+            columns=np.array([places[0] for places in others], dtype=np.intp),
+            thirds=np.array([i for _, i in triples], dtype=np.intp),
+            sides=np.array([[self._sizes[i]] for _, i in triples], dtype=np.intp),
+            starts=starts,
+            residuals=stacked,
+        )
 
     @property
     def objective(self) -> int:
-        """F, each pair counted once."""
-        return sum(int((side.residuals.astype(np.int64) ** 2).sum()) for side in self._all) // 2
+        """F, each table counted once."""
+        total = 0
+        for side in self._all:
+            # Of every column of a table: halves of a pair, thirds of a triple.
+            squares = (side.residuals.astype(np.int64) ** 2).sum(axis=1)
+            pairs = len(side.residuals)
+            if side.thirds.size:
+                pairs = int(side.starts[-side.thirds.size])
+            total += 3 * int(squares[:pairs].sum()) + 2 * int(squares[pairs:].sum())
+        return total // 6
 
     def sweep(self, batch: int, most: int, stream: Stream) -> None:
         """Every column once, in order.
@@ -95,8 +144,7 @@ class Descent:
         # Looked at together first, and again when it is their turn: most rows would not move.
         for block in np.split(order[coins], range(_BLOCK, order.size, _BLOCK)):
             values = self.rows.take(block, axis=0).T
-            cells, sources = values.take(side.columns, axis=0), values[column]
-            cells += side.starts[:, None]
+            cells, sources = side.places(values), values[column]
             movable = np.flatnonzero(_best(side, cells, sources)[0] > side.columns.size)
             for start in range(0, movable.size, size):
                 batch = movable[start : start + size]
@@ -105,13 +153,19 @@ class Descent:
         self._tell_others(column)
 
     def _tell_others(self, column: int) -> None:
-        """Copy the residuals of a column to the columns that it is in pairs with."""
-        side = self._all[column]
-        for other, start in zip(side.columns.tolist(), side.starts.tolist(), strict=True):
-            block = side.residuals[start : start + self._sizes[other]]
-            there = self._all[other]
-            place = int(there.starts[np.flatnonzero(there.columns == column)[0]])
-            there.residuals[place : place + self._sizes[column]] = block.T
+        """Copy the residuals of a column to the columns that it is in tables with."""
+        side, width = self._all[column], self._sizes[column]
+        for others, start in zip(side.others, side.starts.tolist(), strict=True):
+            sizes = [self._sizes[i] for i in others]
+            block = side.residuals[start : start + math.prod(sizes)].reshape(*sizes, width)
+            # In the order of the columns, then for each of the others with its own cells last.
+            places = sorted((*others, column))
+            table = np.moveaxis(block, -1, places.index(column))
+            for other in others:
+                there = self._all[other]
+                place = there.place_of[tuple(i for i in places if i != other)]
+                rows = np.moveaxis(table, places.index(other), -1).reshape(-1, self._sizes[other])
+                there.residuals[place : place + len(rows)] = rows
 
 
 def _best(
@@ -120,7 +174,7 @@ def _best(
     """S_b - S_a of the best b, and b, for rows in cell a of their column.
 
     Args:
-        cells: Where the residuals of the rows are, shape (pairs, rows).
+        cells: Where the residuals of the rows are, shape (tables, rows).
         sources: The rows' own cells.
     """
     # Summed in the residuals' own type, which has room for it.
@@ -149,7 +203,7 @@ def _move(
 def descend(
     rows: Integers,
     sizes: list[int],
-    targets: Mapping[Pair, Integers],
+    targets: Mapping[Places, Integers],
     sweeps: int,
     stream: Stream,
     most: int = 1 << 24,

@@ -14,7 +14,7 @@ from dpcore_synthetic.descent import descend
 from dpcore_synthetic.network import first_rows
 from dpcore_synthetic.whole_numbers import Integers, apportion
 
-_WORK = 1 << 26  # rows times squared columns of a sweep
+_WORK = 1 << 26  # rows times squared columns of a sweep, and times three for each triple
 _FEWEST = 1 << 14
 
 
@@ -22,7 +22,7 @@ def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integ
     """Cells of so many rows, shape (count, columns), columns in the order of their numbers."""
     columns = sorted(display.one_way)
     sizes = [display.one_way[column].size for column in columns]
-    most = max(_FEWEST, _WORK // len(columns) ** 2)
+    most = max(_FEWEST, _WORK // (len(columns) ** 2 + 3 * len(display.triples)))
     copies = -(-count // most)
     rows = first_rows(display, -(-count // copies), stream)
     rows = _nearer(display, rows, sizes, sweeps, most, stream)
@@ -34,9 +34,10 @@ def generate(display: Display, count: int, sweeps: int, stream: Stream) -> Integ
 def _nearer(
     display: Display, rows: Integers, sizes: list[int], sweeps: int, most: int, stream: Stream
 ) -> Integers:
-    """The same rows, their pairs nearer to those of the display."""
+    """The same rows, their tables nearer to those of the display."""
     place = {column: number for number, column in enumerate(sorted(display.one_way))}
     targets = {
-        (place[a], place[b]): apportion(table, len(rows)) for (a, b), table in display.pairs.items()
+        tuple(place[i] for i in columns): apportion(table, len(rows))
+        for columns, table in (*display.pairs.items(), *display.triples.items())
     }
     return descend(rows, sizes, targets, sweeps, stream, most)[0]

@@ -3,6 +3,10 @@ r"""Rows: a table of people that nobody is, made from tables that were measured 
 What meets the records is `statistics.marginals` with the objective `display`: the number of records
 where it is private, and the residuals of all tables. Its bound is the bound here. Everything else
 is a function of these answers and of public coins, so that it costs nothing and replays.
+
+Where tables of three columns pay depends on the number of records. Where this is private, whether
+they do is an argument of the second query, as the weight of one-way tables is, and the bound is the
+larger one of both arguments.
 """
 
 from __future__ import annotations
@@ -38,16 +42,19 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.models.figures import Statistics
 from dpcore_statistics.columns import NumberColumn
 from dpcore_statistics.marginals.display import Display
-from dpcore_statistics.marginals.learner import Marginals
+from dpcore_statistics.marginals.learner import Marginals, noise_width
 from dpcore_statistics.marginals.measured import Measured
 from dpcore_statistics.statistic import ROWS, StatisticBound
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.published import Comparison, SyntheticRows, quality_of
+from dpcore_synthetic.triples import OFF, USUAL, TriplePlan, are_many, plan_triples, with_triples
 from dpcore_synthetic.values import NumberGrid, values_of
-from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers, count_pair
+from dpcore_synthetic.whole_numbers import MOST_ROWS, Integers, count_rows
 
 _BINS = 16
 _FAVOUR = 16.0  # of the weight: about half of the noise's deviation
+PAYS = "triples"
+"""The argument of the second query that says whether triples pay."""
 
 
 @attrs.frozen(kw_only=True)
@@ -64,6 +71,8 @@ class Rows(SummingLearner, Conversation):
             alone as well.
         target: A column whose pairs are measured with about half of the noise of others.
         favour: More such columns.
+        triples: `paying`, all tables of three columns, or none: a public rule says from how many
+            records on they pay; or lists of three columns. Their pairs must be among the tables.
         rows_about: About how many records there are, a public guess; if left out, a private number
             is asked for first, for 2 % of the budget.
         rows: How many rows there will be; about as many as records if left out.
@@ -86,6 +95,7 @@ class Rows(SummingLearner, Conversation):
     )
     target: str | None = None
     favour: tuple[str, ...] = ()
+    triples: Literal["paying"] | tuple[tuple[str, ...], ...] = "paying"
     rows_about: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )
@@ -102,13 +112,41 @@ class Rows(SummingLearner, Conversation):
         need(is_few, "rows", f"at most {MOST_ROWS} rows", "rows", self.rows)
         is_pairs = self.sets == "pairs" or all(len(table) == 2 for table in self.sets)
         need(is_pairs, "rows", "pairs, or lists of two columns", "tables", self.sets)
+        is_triples = self.triples == "paying" or all(len(table) == 3 for table in self.triples)
+        need(is_triples, "rows", "paying, or lists of three columns", "triples", self.triples)
 
-    def measuring(self, public: Public) -> Marginals:
+    def measuring(self, public: Public, pays: bool = True) -> Marginals:
         """The statistic that is asked.
 
+        Args:
+            pays: Whether its triples pay, for the number of records that was released.
+
         Raises:
-            ParameterError: a favoured column, or one with decimals, is not among the columns.
+            ParameterError: a favoured column, or one with decimals, is not among the columns; a
+                pair of a triple is not among the tables.
         """
+        learner = self._of_pairs(public)
+        plan = self._triples(learner, public)
+        if not plan.tables:
+            return learner
+        learner = attrs.evolve(learner, triples=plan.tables)
+        names = [table.name for table in learner.marginals(public)[-len(plan.tables) :]]
+        weights = plan.weights if pays else (OFF,) * len(names)
+        weights = {**learner.weights, **dict(zip(names, weights, strict=True))}
+        return attrs.evolve(learner, weights=weights)
+
+    def _triples(self, learner: Marginals, public: Public) -> TriplePlan:
+        """The triples that are measured: those named, or all where they may pay."""
+        names = None if self.triples == "paying" else self.triples
+        if names == () or (names is None and are_many(len(learner.columns))):
+            return TriplePlan()
+        plan = plan_triples(learner.measured(public), names, noise_width(public))
+        # What nobody knows of the number of records is found out by the first ask.
+        n = self.rows_about or public.domain.exact or public.domain.at_most or USUAL
+        return plan if n >= plan.least else TriplePlan()
+
+    def _of_pairs(self, public: Public) -> Marginals:
+        """The statistic without triples."""
         rules = public.domain.rules
         columns = self.columns or tuple(rules)
         favoured = {*self.favour, *([] if self.target is None else [self.target])}
@@ -145,20 +183,44 @@ class Rows(SummingLearner, Conversation):
 
     def ask(self, state: Transcript) -> Query | None:
         """The next ask of the statistic, or None when it has asked everything."""
-        return self.measuring(state.public).ask(state)
+        query = self.measuring(state.public).ask(state)
+        if query is None or not state.answers:
+            return query
+        plan = self._triples(self._of_pairs(state.public), state.public)
+        if not plan.tables:
+            return query
+        pays = bool(float(state.answers[0].value[0]) >= plan.least)
+        query = self.measuring(state.public, pays).ask(state)
+        return query and attrs.evolve(query, args={**(query.args or {}), PAYS: pays})
+
+    def _asked(self, query: Query, public: Public) -> Marginals:
+        """The statistic that a query is of."""
+        return self.measuring(public, _pays(query))
 
     def contributions(self, query: Any, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: what every record adds to the statistic."""
-        return self.measuring(public).contributions(query, block, public)
+        return self._asked(query, public).contributions(query, block, public)
 
     def partial(self, query: Any, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, by counting."""
-        return self.measuring(public).partial(query, block, public)
+        return self._asked(query, public).partial(query, block, public)
 
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How wide the bars of tables will be, and that rows have none."""
         lines = self.measuring(public).forecast(public, spreads)
+        learner = self._of_pairs(public)
+        plan = self._triples(learner, public)
+        if plan.tables and learner.asks_count(public):
+            lines = (*lines, f"tables of three columns from {plan.least:.4g} records on")
         return (*lines, "rows and their display are biased, and have no intervals")
+
+    def display(self, answer: Answer, public: Public) -> Display:
+        """What rows are made from, a function of the last answer and of what it was asked with."""
+        learner = self._asked(answer.query, public)
+        display = learner.shown(answer, public)
+        if not _pays(answer.query):
+            return display
+        return with_triples(display, learner.answered(answer.query, public), answer)
 
     def model(self, state: Transcript) -> SyntheticRows:
         """Rows from the display of the answers, and the tables.
@@ -166,11 +228,16 @@ class Rows(SummingLearner, Conversation):
         Raises:
             ContractError: the statistic published something else.
         """
-        public, learner = state.public, self.measuring(state.public)
         *_, answer = state.answers
-        measured, display = learner.answered(answer.query, public), learner.shown(answer, public)
+        public, learner = state.public, self._asked(answer.query, state.public)
+        measured, display = learner.answered(answer.query, public), self.display(answer, public)
         tables = learner.model(state)
         need(isinstance(tables, Statistics), ContractError, "tables follow from the answers")
+        if not _pays(answer.query):
+            # Next to nothing was spent on triples, so that their answers are noise.
+            triples = {table.name for table in measured.marginals if len(table.columns) == 3}
+            few = {name: table for name, table in tables.tables.items() if name not in triples}
+            tables = attrs.evolve(tables, tables=few)
         stream = public.coins.stream("synthetic.rows")
         codes = generate(display, self._count(display), self.sweeps, stream)
         names = [cells.column.name for cells in measured.cells]
@@ -185,6 +252,11 @@ class Rows(SummingLearner, Conversation):
     def _count(self, display: Display) -> int:
         """How many rows: declared, or about the released number of records; never the exact one."""
         return self.rows or min(MOST_ROWS, max(1, round(display.n)))
+
+
+def _pays(query: Query) -> bool:
+    """Whether triples pay, as far as a query says; where it says nothing, they do if there are."""
+    return bool((query.args or {}).get(PAYS, True))
 
 
 def _comparisons(
@@ -203,12 +275,10 @@ def _comparisons(
     )
     comparisons, columns = [], np.ascontiguousarray(codes.T)
     for deviation, marginal, table, shown, unbiased in labelled:
-        assert shown is not None, "tables are of one or two columns"
+        if shown is None:  # a triple that does not pay, or whose noise has no known law
+            continue
         # Counted with the cells of rows that have no value, which are then left out.
-        shape = measured.workload.shape(table)
-        # A column alone is a pair with one of a single cell.
-        first = columns[table[0]] if len(table) == 2 else np.zeros(len(codes), dtype=np.int64)
-        counts = count_pair(first, columns[table[-1]], (1, *shape)[-2:]).reshape(shape)
+        counts = count_rows([columns[i] for i in table], measured.workload.shape(table))
         rows = measured.labelled(marginal, counts.astype(np.float64)) / len(codes)
         sides = tuple(tuple(map(str, cells.labels)) for cells in marginal.columns)
         cut = [len(side) for side in sides]
@@ -239,4 +309,11 @@ class RowsBound(SensitivityBound):
         """As `StatisticBound`, for the statistic that the learner hands its records to."""
         if not sums_exactly(learner):
             return Refused("a learner that adds records in a way of its own")
-        return StatisticBound().sensitivity(query, learner.measuring(public), public, adjacency)
+        statistic = learner.measuring(public)
+        # Whether triples pay may follow from an answer: the bound holds for both.
+        off = [learner.measuring(public, pays=False)] if statistic.triples else []
+        bounds = [
+            StatisticBound().sensitivity(query, asked, public, adjacency)
+            for asked in (statistic, *off)
+        ]
+        return max(bounds, key=lambda bound: getattr(bound, "value", math.inf))

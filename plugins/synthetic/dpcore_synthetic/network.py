@@ -1,8 +1,9 @@
 r"""Network: first rows, column after column, each from the two columns that it hangs on most.
 
 Nothing is chosen in private: how much a pair hangs together, :math:`\sum(T-E)^2/E`, is read from
-the display, and so is everything else. A column is drawn given two earlier ones from the three
-pairs among them, fitted together; rows with the same two values share out the next column evenly.
+the display, and so is everything else. A column is drawn given two earlier ones from the display of
+the three, or else from the three pairs among them, fitted together; rows with the same two values
+share out the next column evenly.
 """
 
 from __future__ import annotations
@@ -100,12 +101,26 @@ def conditional(display: Display, step: Step) -> Table:
 
 
 def _fitted(display: Display, step: Step) -> Table:
-    """Three columns with the three pairs as margins, by proportional fitting."""
+    """Three columns, the drawn one last: as they are displayed, else from their three pairs."""
+    columns = (*step.parents, step.column)
+    ordered = tuple(sorted(columns))
+    if ordered in display.triples:
+        return display.triples[ordered].transpose([ordered.index(name) for name in columns])
     (a, b), c = step.parents, step.column
-    pairs = (pair_of(display, a, b), pair_of(display, a, c), pair_of(display, b, c))
-    table = np.ones((*pairs[0].shape, pairs[1].shape[1]))
+    return fit_pairs(
+        {2: pair_of(display, a, b), 1: pair_of(display, a, c), 0: pair_of(display, b, c)}
+    )
+
+
+def fit_pairs(pairs: Mapping[int, Table]) -> Table:
+    """Three columns with three pairs as margins, by proportional fitting.
+
+    Args:
+        pairs: By the axis that the table is summed over.
+    """
+    table = np.ones((*pairs[2].shape, pairs[1].shape[1]))
     for _ in range(_SWEEPS):
-        for axis, pair in zip((2, 1, 0), pairs, strict=True):
+        for axis, pair in pairs.items():
             sums = table.sum(axis=axis)
             ratio = np.divide(pair, sums, out=np.zeros_like(sums), where=sums > 0)
             table = table * np.expand_dims(ratio, axis)

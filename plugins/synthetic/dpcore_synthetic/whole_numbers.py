@@ -6,6 +6,7 @@ What follows a display is computed in integers alone: no last bit of a float dec
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,10 +41,12 @@ def apportion(table: NDArray[np.float64], count: int) -> Integers:
     return quotas.reshape(table.shape)
 
 
-def count_pair(left: Integers, right: Integers, shape: tuple[int, ...]) -> Integers:
-    """How many rows are in every cell of two columns; `shape` is that of the table."""
-    counts = np.bincount(left * shape[1] + right, minlength=shape[0] * shape[1])
-    return counts.reshape(shape)
+def count_rows(columns: Sequence[Integers], shape: tuple[int, ...]) -> Integers:
+    """How many rows are in every cell of some columns; `shape` is that of the table."""
+    cells = columns[0]
+    for column, side in zip(columns[1:], shape[1:], strict=True):
+        cells = cells * side + column
+    return np.bincount(cells, minlength=math.prod(shape)).reshape(shape)
 
 
 def draw_below(stream: Stream, bounds: Integers) -> Integers:

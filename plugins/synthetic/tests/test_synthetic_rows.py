@@ -160,7 +160,7 @@ def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
         for name, values in published.columns.items()
     }
     records = public.domain.project(columns)
-    display = learner.measuring(public).shown(state.answers[-1], public)
+    display = learner.display(state.answers[-1], public)
     stream = public.coins.stream("synthetic.rows")
     codes = generate(display, round(display.n), learner.sweeps, stream)
     for number, cells in enumerate(measured.cells):

@@ -43,11 +43,13 @@ class Display:
         n: What every table adds up to.
         one_way: By the number of the column.
         pairs: Of the tables of two columns, by the numbers of both.
+        triples: Of tables of three columns, where somebody displays them.
     """
 
     n: float
     one_way: Mapping[int, Table]
     pairs: Mapping[tuple[int, ...], Table]
+    triples: Mapping[tuple[int, ...], Table] = attrs.field(factory=dict)
 
     @classmethod
     def of(
@@ -77,25 +79,25 @@ class Display:
             i: shown_counts(margin, n) for (i,), margin in zip(columns, margins, strict=True)
         }
         pairs = tuple(table for table in workload.tables if len(table) == 2)
-        scaled = [
-            _Interaction(table, one_way[a], one_way[b], n, noise.get((a, b), 1.0))
-            for (a, b), table in zip(
-                pairs, residuals.estimates(released, total, pairs), strict=True
+        estimates = residuals.estimates(released, total, pairs)
+        scaled = {
+            pair: Interaction(
+                table,
+                np.outer(one_way[pair[0]], one_way[pair[1]]) / n,
+                {1: one_way[pair[0]], 0: one_way[pair[1]]},
+                n,
+                noise.get(pair, 1.0),
             )
-        ]
-        # One power for all pairs: choosing it pair by pair would add the noise of the choice.
-        risks = [sum(pair.least_risk(power)[0] for pair in scaled) for power in _POWERS]
-        power = _POWERS[int(np.argmin(risks))] if scaled else 0
-        two_way: dict[tuple[int, ...], Table] = {
-            pair: item.fitted(power) for pair, item in zip(pairs, scaled, strict=True)
+            for pair, table in zip(pairs, estimates, strict=True)
         }
-        return cls(n=n, one_way=one_way, pairs=two_way)
+        return cls(n=n, one_way=one_way, pairs=fit_tables(scaled))
 
     def labelled(self, measured: Measured) -> tuple[Table | None, ...]:
-        """Of every table of one or two columns in its own order; None of others."""
+        """Of every displayed table in its own order; None of others."""
         tables: list[Table | None] = []
         for marginal, table in zip(measured.marginals, measured.workload.tables, strict=True):
-            display = self.one_way[table[0]] if len(table) == 1 else self.pairs.get(table)
+            several = self.pairs.get(table, self.triples.get(table))
+            display = self.one_way[table[0]] if len(table) == 1 else several
             tables.append(None if display is None else measured.labelled(marginal, display))
         return tuple(tables)
 
@@ -108,22 +110,30 @@ def _combined(*answers: tuple[float, float]) -> float:
     return sum(number / variance for number, variance in answers) / precision
 
 
-class _Interaction:
-    """The interaction of two columns, and how it is shrunk."""
+class Interaction:
+    """How a table of several columns differs from what is expected, and how that is shrunk.
 
-    def __init__(self, table: Table, rows: Table, columns: Table, n: float, noise: float) -> None:
-        self.rows, self.columns, self.n = rows, columns, n
-        self.independent = np.outer(rows, columns) / n
-        self.moved = _centred(table) - _centred(self.independent)
+    Args:
+        table: The unbiased counts.
+        expected: A table of the same shape without this interaction.
+        margins: What the table is fitted to, by the axis that it is summed over.
+        n: What every table adds up to.
+        noise: The variance of the released residual of all its columns.
+    """
+
+    def __init__(
+        self, table: Table, expected: Table, margins: Mapping[int, Table], n: float, noise: float
+    ) -> None:
+        self.expected, self.margins, self.n = expected, margins, n
+        self.moved = _centred(table) - _centred(expected)
         self.squares = self.moved**2 / noise
-        self.share = (1 - 1 / rows.size) * (1 - 1 / columns.size)
+        self.share = math.prod(1 - 1 / side for side in expected.shape)
 
     def weights(self, power: int) -> Table:
         """g: the power of the expected counts, of mean 1."""
-        expected = np.maximum(self.independent, 1e-6 * self.n / self.independent.size)
-        powered = np.ones_like(expected)
-        for _ in range(power):
-            powered = powered * expected
+        expected = np.maximum(self.expected, 1e-6 * self.n / self.expected.size)
+        # Products in order: a power's last bit differs between processors.
+        powered = math.prod([expected] * power, start=np.ones_like(expected))
         return np.asarray(powered / powered.mean())
 
     @cached_property
@@ -134,33 +144,47 @@ class _Interaction:
         scores = []
         for power in _POWERS:
             g = self.weights(power)
-            score = (g * (self.squares - self.share)).sum()
-            scores.append(score / (self.share * np.sqrt(2 * (g * g).sum())))
+            noise = self.share * np.sqrt(2 * (g * g).sum())
+            scores.append((g * (self.squares - self.share)).sum() / noise)
         return 2.0 if max(scores) < _WEAK else 1.0
 
     def least_risk(self, power: int) -> tuple[float, float]:
         """The least estimated risk over all scales, and its scale."""
-        scaled = _SCALES[:, None, None] * self.weights(power)
+        axes = tuple(range(1, self.moved.ndim + 1))
+        scaled = np.expand_dims(_SCALES, axes) * self.weights(power)
         kept = scaled / (scaled + 1)
-        risks = ((1 - kept) ** 2 * self.squares).sum(axis=(1, 2))
-        risks = risks + 2 * self._factor * self.share * kept.sum(axis=(1, 2))
+        risks = ((1 - kept) ** 2 * self.squares).sum(axis=axes)
+        risks = risks + 2 * self._factor * self.share * kept.sum(axis=axes)
         best = int(np.argmin(risks))
         return float(risks[best]), float(_SCALES[best])
 
-    def fitted(self, power: int) -> Table:
-        """The shrunk table, not negative and with the one-way tables as its margins."""
-        scaled = self.least_risk(power)[1] * self.weights(power)
-        table = self.independent + _centred(scaled / (scaled + 1) * self.moved)
+    def fitted(self, power: int, scale: float) -> Table:
+        """The shrunk table, not negative and with these margins."""
+        scaled = scale * self.weights(power)
+        table = self.expected + _centred(scaled / (scaled + 1) * self.moved)
         table = np.maximum(table, _FLOOR * self.n)
         for _ in range(_SWEEPS):
-            table = table * (self.rows / table.sum(axis=1))[:, None]
-            table = np.maximum(table, _FLOOR * self.n)
-            table = table * (self.columns / table.sum(axis=0))
-            table = np.maximum(table, _FLOOR * self.n)
+            for axis, margin in self.margins.items():
+                table = table * np.expand_dims(margin / table.sum(axis=axis), axis)
+                table = np.maximum(table, _FLOOR * self.n)
         return table
 
 
+def fit_tables(
+    interactions: Mapping[tuple[int, ...], Interaction],
+) -> dict[tuple[int, ...], Table]:
+    """Every table shrunk and fitted, by the numbers of its columns."""
+    # One power for all tables: choosing it for each would add the noise of the choice.
+    risks = [[item.least_risk(power) for item in interactions.values()] for power in _POWERS]
+    power = int(np.argmin([sum(risk for risk, _ in items) for items in risks]))
+    return {
+        table: item.fitted(_POWERS[power], scale)
+        for (table, item), (_, scale) in zip(interactions.items(), risks[power], strict=True)
+    }
+
+
 def _centred(table: Table) -> Table:
-    """The residual of a two-way table: less its means by row and by column."""
-    table = table - table.mean(axis=0)
-    return np.asarray(table - table.mean(axis=1, keepdims=True))
+    """The residual of a table: less its means along every column."""
+    for axis in range(table.ndim):
+        table = table - table.mean(axis=axis, keepdims=True)
+    return table

@@ -197,9 +197,7 @@ class Marginals(Statistic):
         self, workload: Workload, weights: tuple[float, ...], n: float, public: Public
     ) -> int:
         """The weight of one-way tables for about n records, by the budget as far as it is known."""
-        people, factor = public.domain.people, 1.0 if public.domain.exact is None else _REPLACED
-        width = factor * (1 if people is None else people.records) / (public.mu or 1.0)
-        return best_choice(workload, weights, n, width)
+        return best_choice(workload, weights, n, noise_width(public))
 
     def asks_count(self, public: Public) -> bool:
         """Whether the number of records is asked for before the tables."""
@@ -240,8 +238,7 @@ class Marginals(Statistic):
         (answer,), public = state.answers, state.public
         n, spread = float(answer.value[0]), answer.spread
         weights = self._weights(self.marginals(public))
-        workload = self.measured(public).workload
-        choice = self._choice(workload, weights, n, public)
+        choice = self._choice(self.measured(public).workload, weights, n, public)
         width = math.inf if spread is None else spread.std
         return attrs.evolve(query, args={CHOICE: choice, "n": n, "width": width})
 
@@ -336,6 +333,12 @@ class Marginals(Statistic):
             f"{excess:.2g} % of the least of any Gaussian"
         )
         return tuple(lines)
+
+
+def noise_width(public: Public) -> float:
+    """About how wide the noise is on what a record moves by 1, as far as the budget is known."""
+    people = 1 if public.domain.people is None else public.domain.people.records
+    return (people if public.domain.exact is None else _REPLACED * people) / (public.mu or 1.0)
 
 
 def _names(sets: list[tuple[str, ...]]) -> list[str]:

@@ -4,14 +4,16 @@ With little budget a display is mostly one-way tables, and with much of it mostl
 n records, and noise of standard deviation :math:`s_A` on the residuals of columns A, the distance
 of displayed pairs to the exact ones is about
 
-.. math:: \tfrac1n\Big[.3s_\emptyset+\mathrm{mean}_{ij}\big(.4(n_i-1)\min(s_i,n/n_i)
-   +.4(n_j-1)\min(s_j,n/n_j)+.4(n_i-1)(n_j-1)s_{ij}\tau/\sqrt{\tau^2+s_{ij}^2}\big)\Big],
+.. math:: \tfrac1n\Big[.3s_\emptyset+\mathrm{mean}_{ij}\big(.4(n_i-1)s_ic_i/\sqrt{c_i^2+s_i^2}
+   +.4(n_j-1)s_jc_j/\sqrt{c_j^2+s_j^2}+.4(n_i-1)(n_j-1)s_{ij}\tau/\sqrt{\tau^2+s_{ij}^2}\big)\Big],
 
-:math:`\tau=n/2n_in_j`. Of a public list of weights, and of shares for the number of records, the
-one is taken for which that is least. n is public, a public guess, or a first answer, rounded to a
-power of :math:`\sqrt2`, so that noise in it seldom decides. A wrong n costs accuracy, never
-privacy. For every choice, what a record adds is at most 1 long, and what replacing one moves is at
-most the largest distance of all choices: no claim rests on n, nor on the budget that s_A follow.
+:math:`\tau=n/2n_in_j`, :math:`c_i=n/.4n_i`: however much noise a column has, its term is below 1,
+which no distance exceeds, and falls with the noise. Of a public list of weights, and of shares for
+the number of records, the one is taken for which that is least. n is public, a public guess, or a
+first answer, rounded to a power of :math:`\sqrt2`, so that noise in it seldom decides. A wrong n
+costs accuracy, never privacy. For every choice, what a record adds is at most 1 long, and what
+replacing one moves is at most the largest distance of all choices: no claim rests on n, nor on the
+budget that s_A follow.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ def _predicted_error(workload: Workload, noise: NDArray[np.float64], n: float) -
     tau, pair = n / (2 * left * right), noise[terms.places]
     interactions = (left - 1) * (right - 1) * pair * tau / np.sqrt(tau * tau + pair * pair)
     margins = sum(
-        (sizes - 1) * np.minimum(noise[singles], n / sizes)
+        (sizes - 1) * noise[singles] / np.sqrt(1 + (0.4 * noise[singles] * sizes / n) ** 2)
         for sizes, singles in zip(terms.sizes, terms.singles, strict=True)
     )
     return (error + 0.4 * float((interactions + margins).mean())) / n
