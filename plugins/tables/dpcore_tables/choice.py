@@ -1,6 +1,6 @@
 r"""Which terms a round fits, and how much each is trusted: from earlier answers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,15 +13,19 @@ from dpcore_tables.survey import Survey
 _PAIR = 0.3
 _SCREENED = 6
 _LEVELS, _CLASS_LEVELS = 8, 4
-_LOOKED, _FEW = 2, 60
+_LOOKED, _FEW, _BENT = 2, 60, 20
 _ABSENT, _KEPT = 0.05, 0.05
 _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 
 Weighed = Sequence[tuple[Term, float]]
 
 
-def first_terms(plan: Plan) -> Weighed:
-    """Every column's simplest functions, pairs if all of them fit, and further levels."""
+def first_terms(plan: Plan, strengths: Mapping[Term, float]) -> Weighed:
+    """Every column's simplest functions, pairs if all of them fit, and further levels.
+
+    Args:
+        strengths: Of the curves, of which the strongest come in, where they were looked at.
+    """
     layout, width = plan.layout, plan.rounds()[0].width
     terms = [(term, 1.0 / max(layout.levels[term.column] - 1, 1)) for term in layout.once()]
     # Higher cosines fill what the simplest functions leave of the width, low levels first.
@@ -30,6 +34,9 @@ def first_terms(plan: Plan) -> Weighed:
         for level in range(1, _SCREENED + 1)
         for column in layout.numeric
     ]
+    if plan.looked:
+        strongest = sorted(strengths, key=lambda term: -strengths[term])
+        higher = [(term, 1.0 / term.level**2) for term in strongest]
     pairs = [term for term, _ in layout.pairs(1)]
     terms += higher[: max(width - len(terms), 0)]
     # Pairs come all or not at all: a choice among them would need an answer that is not there.
@@ -105,7 +112,9 @@ def second_terms(
     terms += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
     # A pair inherits from its columns, and gets more where the screen or the survey saw it.
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
-    for term, divisor in layout.pairs(highest if layout.columns <= _FEW else 1):
+    # Of many columns those that explain most have products of higher levels, too.
+    bent = np.argsort(-shares, kind="stable")[: _BENT if plan.looked else 0].tolist()
+    for term, divisor in layout.pairs(highest, None if layout.columns <= _FEW else bent):
         i, j = term.column, term.second
         weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
         if of_pairs:

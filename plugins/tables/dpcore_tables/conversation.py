@@ -35,6 +35,8 @@ _LEAST = 0.25  # of a clip, in units of sigma
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
 
+_STEPLESS = ("look", "survey")
+
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
 
@@ -134,7 +136,7 @@ class State:
             return {
                 **self.fixed,
                 "label": self.offset,
-                "weights": self.survey.weights if stage == "survey" else self.descent.weights,
+                "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
             }
         return dict(self.fixed) if "." in name else {}
@@ -149,6 +151,8 @@ class State:
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
+        if stage == "look":
+            width = self.survey.dictionary.width
         return best_clip(self.residuals, noise, self.records, width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
@@ -230,6 +234,8 @@ class State:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if stage == "look":
+        return _with_curves(state)
     if stage == "survey":
         return _with_candidates(state)
     if kind == "metric":
@@ -249,7 +255,7 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
             return small.first_dictionary(layout, ranks, plan.signal)
-        return Dictionary.of(layout, ranks, first_terms(plan))
+        return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
         return small.second_dictionary(screened, weights, plan.round(stage).width)
@@ -355,6 +361,16 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent)
 
 
+def _with_curves(state: State) -> State:
+    """Of a look, at the constant."""
+    ranks = Ranks.of(state.means, state.variances, state.shares)
+    curves = [(term, 1.0) for term in state.plan.layout.curves()]
+    candidates = Dictionary.of(state.plan.layout, ranks, curves)
+    weights = np.zeros((candidates.width, state.plan.outputs))
+    survey = attrs.evolve(state.survey, dictionary=candidates, weights=weights)
+    return attrs.evolve(state, survey=survey, fixed=candidates.args())
+
+
 def _with_candidates(state: State) -> State:
     """Of the survey, at the weights that the screen ended with."""
     old, weights = state.descent.dictionary, state.descent.weights
@@ -379,8 +395,8 @@ def _profile(state: State, answer: Answer, stage: str) -> State:
 
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip, residuals = state.clip(stage), state.residuals
-    # The survey takes no step: it only tells how strong each candidate is.
-    if stage == "survey":
+    # A look and a survey take no step: they only tell how strong each candidate is.
+    if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / residuals.below(clip)
         strength_by_term = strengths_of(

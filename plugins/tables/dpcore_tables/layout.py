@@ -12,6 +12,7 @@ product of two of different columns.
 """
 
 import math
+from collections.abc import Container
 from typing import NamedTuple
 
 import attrs
@@ -95,6 +96,10 @@ class Layout:
         """The simplest functions of all columns."""
         return [term for column in range(self.columns) for term in self.simplest(column)]
 
+    def curves(self) -> list[Term]:
+        """Of every number the simplest functions that no straight line shows."""
+        return [Term(column, level) for level in (2, 3) for column in self.numeric]
+
     @property
     def simple(self) -> int:
         """How many functions `once` has."""
@@ -113,9 +118,16 @@ class Layout:
         """Whether two columns, in order, may have products."""
         return self.products is None or (first, second) in self.products
 
-    def pairs(self, highest: int) -> list[tuple[Term, float]]:
-        """Products of functions of different columns, with the product of their divisors."""
-        sides = [self.levelled(column, highest) for column in range(self.columns)]
+    def pairs(self, highest: int, bent: Container[int] | None = None) -> list[tuple[Term, float]]:
+        """Products of functions of different columns, with the product of their divisors.
+
+        Args:
+            highest: Level of numbers. bent: The columns of which it is above 1; all if None.
+        """
+        sides = [
+            self.levelled(column, highest if bent is None or column in bent else 1)
+            for column in range(self.columns)
+        ]
         return [
             (Term(i, k, j, level), first * second)
             for i in range(self.columns)
