@@ -20,11 +20,12 @@ _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 Weighed = Sequence[tuple[Term, float]]
 
 
-def first_terms(plan: Plan, strengths: Mapping[Term, float]) -> Weighed:
-    """Every column's simplest functions, pairs if all of them fit, and further levels.
+def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Term]) -> Weighed:
+    """Every column's simplest functions, pairs if all of them fit, further levels, and ramps.
 
     Args:
         strengths: Of the curves, of which the strongest come in, where they were looked at.
+        ramps: Of the tails that were released.
     """
     layout, width = plan.layout, plan.rounds()[0].width
     terms = [(term, 1.0 / max(layout.levels[term.column] - 1, 1)) for term in layout.once()]
@@ -42,7 +43,9 @@ def first_terms(plan: Plan, strengths: Mapping[Term, float]) -> Weighed:
     # Pairs come all or not at all: a choice among them would need an answer that is not there.
     if len(terms) + len(pairs) <= width:
         terms += [(term, _PAIR) for term in pairs]
-    return terms
+    # Ramps stand where there is room for them beside the simplest functions.
+    ramps = ramps[: max(width - layout.simple, 0)]
+    return terms[: width - len(ramps)] + [(ramp, 1.0) for ramp in ramps]
 
 
 def survey_terms(
@@ -81,7 +84,7 @@ def of_columns(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The share of every column in what the screen's functions of single columns explain."""
-    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     effect_sums = np.bincount(screened.terms[is_single, 0], effects[is_single], plan.layout.columns)
     total = float(effect_sums.sum())
@@ -110,6 +113,8 @@ def second_terms(
             divisor = max(levels - 1, 1) ** 0.5 if levels > 2 else 1.0
             terms += [(term, base / divisor) for term in layout.simplest(column)]
     terms += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+    # A ramp stays: it is of a tail that was released.
+    terms += [(Term(*term), 1.0) for term in screened.terms[screened.is_ramp].tolist()]
     # A pair inherits from its columns, and gets more where the screen or the survey saw it.
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
     # Of many columns those that explain most have products of higher levels, too.
@@ -131,7 +136,7 @@ def _of_pairs(
     screened: Dictionary, weights: NDArray[np.float64], survey: Survey
 ) -> tuple[dict[tuple[int, int], float], dict[Term, float]]:
     """By pair of columns and by surveyed term, what they explain, relative to single columns."""
-    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     total = float(effects[is_single].sum())
     total = total if total > 0 else 1.0

@@ -7,7 +7,9 @@ released standardised value, the functions of a column are
 * of two categories: one level, -1 and +1;
 * of L > 2 categories: level l is :math:`\sqrt L(1[x=l]-1/L)`.
 
-They have mean 0 and variance about 1, where ranks are spread evenly. A term is one function, or the
+They have mean 0 and variance about 1, where ranks are spread evenly. A number whose released shares
+have a tail beyond the cells of z has a ramp there, too: 0 at their end, 1 at that of the declared
+range. A term is one function, or the
 product of two of different columns.
 """
 
@@ -30,6 +32,9 @@ NONE = -1
 
 PARTS = 64
 """Ranks at which a step may stand: q/64; the step at q/64 is level HIGHEST + q."""
+
+RAMP = HIGHEST + PARTS
+"""The level of a ramp in the upper tail of a number; of the lower one it is the next."""
 
 
 class Term(NamedTuple):

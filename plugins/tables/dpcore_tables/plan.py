@@ -76,6 +76,7 @@ class Plan:
         mu: Of the whole release, for a single record: that of persons over their records.
         outputs: m: 1, or the number of classes above two.
         edition: Of the rules, as the learner says.
+        monotone: Places of columns whose shapes become monotone: they have no tails.
     """
 
     layout: Layout
@@ -85,6 +86,7 @@ class Plan:
     kind: Kind
     outputs: int
     edition: int
+    monotone: frozenset[int]
 
     @classmethod
     def of(
@@ -93,9 +95,10 @@ class Plan:
         expected_records: int | None,
         products: frozenset[tuple[int, int]] | None = None,
         edition: int = 2,
+        monotone: frozenset[int] = frozenset(),
     ) -> "Plan":
-        """From the domain, the budget, the learner's hint, the pairs that may have products, and
-        the edition of the rules."""
+        """From the domain, the budget, the learner's hint, the pairs that may have products, the
+        edition of the rules, and which columns are monotone."""
         domain = public.domain
         # Shares are of mu^2: without a Gaussian budget there is nothing to divide.
         if public.mu is None:
@@ -133,6 +136,7 @@ class Plan:
             kind=kind,
             outputs=domain.classes if kind == "several" else 1,
             edition=edition,
+            monotone=monotone,
         )
 
     @property
@@ -151,9 +155,15 @@ class Plan:
         return bool(self.layout.numeric) and not self.small and self.signal >= _WITH_BINS
 
     @property
+    def tailed(self) -> bool:
+        """Whether tails of numbers have functions of their own: for that their means must be true,
+        which in a long-tailed column are near an end of the declared range."""
+        return self.edition > 1 and self.kind == "number" and self.bins
+
+    @property
     def row(self) -> float:
         """c: rows of numbers are at most this long."""
-        return 0.5 * math.sqrt(len(self.layout.numeric))
+        return (1.0 if self.tailed else 0.5) * math.sqrt(len(self.layout.numeric))
 
     @property
     def square(self) -> float:

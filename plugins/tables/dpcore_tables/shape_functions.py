@@ -98,9 +98,9 @@ class ShapeFunctions(SummingLearner):
     edition: Literal[1, 2] = attrs.field(default=2, validator=attrs.validators.in_((1, 2)))
 
     def _plan(self, public: Public) -> Plan:
-        return Plan.of(
-            public, self.expected_records, self._products(public.domain), self.edition
-        )
+        products, names = self._products(public.domain), [*public.domain.columns]
+        monotone = frozenset(names.index(name) for name in self.monotone)
+        return Plan.of(public, self.expected_records, products, self.edition, monotone)
 
     def _products(self, domain: Domain) -> frozenset[tuple[int, int]] | None:
         """Which pairs of columns may have products, by their places; all of them if None.

@@ -96,7 +96,7 @@ def test_only_a_crowded_screen_of_enough_records_pays_for_a_look(columns, count,
 
 def test_the_strongest_curves_join_the_screen():
     plan = plan_of(120, 30_000)
-    strengths = {term: -1.0 for term in plan.layout.curves()}
+    strengths = dict.fromkeys(plan.layout.curves(), -1.0)
     strong = Term(77, 2)
     terms = [term for term, _ in first_terms(plan, strengths | {strong: 1.0})]
     assert {Term(column, 0) for column in range(120)} < {*terms}
