@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import HIGHEST, NONE, Layout, Term
+from dpcore_tables.layout import HIGHEST, NONE, RAMP, Layout, Term
 from dpcore_tables.plan import Plan
+from dpcore_tables.ranks import Ranks
 from dpcore_tables.survey import Survey
 
 _PAIR = 0.3
@@ -46,6 +47,13 @@ def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Ter
     # Ramps stand where there is room for them beside the simplest functions.
     ramps = ramps[: max(width - layout.simple, 0)]
     return terms[: width - len(ramps)] + [(ramp, 1.0) for ramp in ramps]
+
+
+def ramps_of(plan: Plan, ranks: Ranks, noise: float) -> list[Term]:
+    """One for each tail that released shares show beyond their noise, but of no monotone column."""
+    columns, tails = plan.layout.numeric, ranks.tails(noise)
+    ramps = [Term(columns[number], RAMP if above else RAMP + 1) for number, above in tails]
+    return [ramp for ramp in ramps if ramp.column not in plan.monotone]
 
 
 def survey_terms(

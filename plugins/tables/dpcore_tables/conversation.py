@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
-from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
+from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import PARTS, RAMP, Term
+from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import Metric, released_levels
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
@@ -255,24 +255,13 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
             return small.first_dictionary(layout, ranks, plan.signal)
-        return Dictionary.of(
-            layout, ranks, first_terms(plan, state.survey.strengths, _ramps(state, ranks))
-        )
+        ramps = ramps_of(plan, ranks, state.noises["bins"] / state.records) if plan.tailed else []
+        return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths, ramps))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
         return small.second_dictionary(screened, weights, plan.round(stage).width)
     weighed = second_terms(plan, screened, weights, state.survey)
     return Dictionary.of(layout, screened.ranks, weighed)
-
-
-def _ramps(state: State, ranks: Ranks) -> list[Term]:
-    """One for each tail that released shares show beyond their noise."""
-    plan = state.plan
-    if not plan.tailed:
-        return []
-    columns, tails = plan.layout.numeric, ranks.tails(state.noises["bins"] / state.records)
-    ramps = [Term(columns[number], RAMP if above else RAMP + 1) for number, above in tails]
-    return [ramp for ramp in ramps if ramp.column not in plan.monotone]
 
 
 def _with_dictionary(state: State, round_dictionary: Dictionary) -> State:

@@ -40,7 +40,7 @@ _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
-_JUMPING = 5000.0  # less signal does not show where a function jumps
+_JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -85,8 +85,8 @@ class Plan:
     mu: float
     kind: Kind
     outputs: int
-    edition: int
-    monotone: frozenset[int]
+    edition: int = 2
+    monotone: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -157,8 +157,9 @@ class Plan:
     @property
     def tailed(self) -> bool:
         """Whether tails of numbers have functions of their own: for that their means must be true,
-        which in a long-tailed column are near an end of the declared range."""
-        return self.edition > 1 and self.kind == "number" and self.bins
+        which in a long-tailed column are near an end of the declared range, and noise be small."""
+        numbers = bool(self.layout.numeric) and self.kind == "number"
+        return self.edition > 1 and numbers and self.signal >= _JUMPING
 
     @property
     def row(self) -> float:
