@@ -157,16 +157,14 @@ def ill(count, seed):
 
 
 def tails(count, seed):
-    """A column with a long tail, which the label follows, and four idle ones."""
+    """A column with a long tail, which the label follows to the end."""
     rng = np.random.default_rng(seed)
-    x = rng.lognormal(0, 1.5, count + 2000)
-    idle = rng.uniform(-1, 1, (len(x), 4))
-    table = {"x": np.minimum(x, 400), **{f"x{i}": column for i, column in enumerate(idle.T)}}
-    table["y"] = np.clip(x + rng.normal(size=len(x)), 0, 400)
-    columns = {"x": Range(0, 400), **{f"x{i}": Range(-1, 1) for i in range(4)}}
+    x = np.exp(1.5 * rng.standard_normal(count + 2000))
+    y = x + rng.standard_normal(len(x))
+    table = {"x": np.clip(x, 0, 200), "y": np.clip(y, -5, 200)}
     train = {name: values[:count] for name, values in table.items()}
     test = {name: values[count:] for name, values in table.items()}
-    return train, test, columns, "y", Range(0, 400)
+    return train, test, {"x": Range(0, 200)}, "y", Range(-5, 200)
 
 
 def drawn(kind, count, seed):
