@@ -128,7 +128,7 @@ class Ranks:
         return np.clip(z, -FARTHEST, FARTHEST)
 
 
-def likely_means(found: NDArray[np.float64], farthest: float) -> NDArray[np.float64]:
+def likely_means(found: NDArray[np.float64], farthest: float = 0.9) -> NDArray[np.float64]:
     """Noisy means of encoded numbers, kept inside."""
     return np.asarray(np.clip(found, -farthest, farthest))
 
