@@ -21,7 +21,7 @@ _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 Weighed = Sequence[tuple[Term, float]]
 
 
-def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Term]) -> Weighed:
+def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Term] = ()) -> Weighed:
     """Every column's simplest functions, pairs if all of them fit, further levels, and ramps.
 
     Args:
