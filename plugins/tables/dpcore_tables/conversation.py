@@ -31,6 +31,7 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
 _DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
+_LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _LEAST = 0.25  # of a clip, in units of sigma
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
@@ -255,7 +256,9 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
             return small.first_dictionary(layout, ranks, plan.signal)
-        ramps = ramps_of(plan, ranks, state.noises["bins"] / state.records) if plan.tailed else []
+        # A label whose range ends near its usual residuals cannot follow a tail far.
+        is_long = plan.tailed and state.residuals.sigma <= _LONG
+        ramps = ramps_of(plan, ranks, state.noises["bins"] / state.records) if is_long else []
         return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths, ramps))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
