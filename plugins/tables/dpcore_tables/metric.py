@@ -102,7 +102,8 @@ class Metric:
     ) -> NDArray[np.float64]:
         """The covariance of w that the data leave, shape (d, d); arguments of `posterior`."""
         damped = self._damped
-        return np.linalg.inv(self._matrix(damped**2 / (noise + spread * damped)) + prior)
+        precision = self._matrix(damped**2 / (noise + spread * damped)) + prior
+        return np.asarray(np.linalg.inv(precision))
 
     @property
     def _damped(self) -> NDArray[np.float64]:

@@ -96,7 +96,7 @@ class Ranks:
         """
         start, end = self.tail(number, above)
         distances = (encoded - self.means[number]) * (1.0 if above else -1.0)
-        return np.clip((distances - start) / (end - start), 0.0, 1.0)
+        return np.asarray(np.clip((distances - start) / (end - start), 0.0, 1.0))
 
     def ramp_square(self, number: int, above: bool) -> float:
         """The mean square of a ramp, were the released tail that of a Pareto law of index 2."""
