@@ -156,17 +156,31 @@ def ill(count, seed):
     return train, test, {f"x{i}": Range(-1, 1) for i in range(20)}, "y", Range(-4, 4)
 
 
-def drawn(kind, count, seed):
-    """Training and test records of a made-up truth on ten columns in [-1, 1], five of them idle."""
-    if kind == "ill":
-        return ill(count, seed)
+def tails(count, seed):
+    """A column with a long tail, which the label follows to the end."""
     rng = np.random.default_rng(seed)
-    x = rng.uniform(-1, 1, (count + 2000, 10))
+    x = np.exp(1.5 * rng.standard_normal(count + 2000))
+    y = x + rng.standard_normal(len(x))
+    table = {"x": np.clip(x, 0, 200), "y": np.clip(y, -5, 200)}
+    train = {name: values[:count] for name, values in table.items()}
+    test = {name: values[count:] for name, values in table.items()}
+    return train, test, {"x": Range(0, 200)}, "y", Range(-5, 200)
+
+
+def drawn(kind, count, seed):
+    """Training and test records of a made-up truth on ten columns in [-1, 1], five of them idle;
+    on 120 columns, where it is called `wide`."""
+    special = {"ill": ill, "tails": tails}
+    if kind in special:
+        return special[kind](count, seed)
+    rng = np.random.default_rng(seed)
+    width = 120 if kind == "wide" else 10
+    x = rng.uniform(-1, 1, (count + 2000, width))
     noise = rng.normal(size=len(x))
     if kind == "linear":
         slopes = np.random.default_rng(7).normal(size=10)
         y, labels = x @ slopes + 0.5 * np.linalg.norm(slopes) / np.sqrt(3) * noise, Range(-8, 8)
-    elif kind == "friedman":
+    elif kind in ("friedman", "wide"):
         u = (x + 1) / 2
         y = 10 * np.sin(np.pi * u[:, 0] * u[:, 1]) + 20 * (u[:, 2] - 0.5) ** 2
         y, labels = y + 10 * u[:, 3] + 5 * u[:, 4] + noise, Range(-5, 35)
@@ -179,7 +193,7 @@ def drawn(kind, count, seed):
     table = {**{f"x{i}": column for i, column in enumerate(x.T)}, "y": y}
     parts = (slice(None, count), slice(count, None))
     train, test = ({name: values[part] for name, values in table.items()} for part in parts)
-    return train, test, {f"x{i}": Range(-1, 1) for i in range(10)}, "y", labels
+    return train, test, {f"x{i}": Range(-1, 1) for i in range(width)}, "y", labels
 
 
 def losses(model, constant, test, target, labels):

@@ -1,27 +1,33 @@
 r"""Which terms a round fits, and how much each is trusted: from earlier answers alone."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import HIGHEST, NONE, Layout, Term
+from dpcore_tables.layout import HIGHEST, NONE, RAMP, Layout, Term
 from dpcore_tables.plan import Plan
+from dpcore_tables.ranks import Ranks
 from dpcore_tables.survey import Survey
 
 _PAIR = 0.3
 _SCREENED = 6
 _LEVELS, _CLASS_LEVELS = 8, 4
-_LOOKED, _FEW = 2, 60
+_LOOKED, _FEW, _BENT = 2, 60, 20
 _ABSENT, _KEPT = 0.05, 0.05
 _HEIRS, _UNSEEN_HEIRS = 0.35, 0.5
 
 Weighed = Sequence[tuple[Term, float]]
 
 
-def first_terms(plan: Plan) -> Weighed:
-    """Every column's simplest functions, pairs if all of them fit, and further levels."""
+def first_terms(plan: Plan, strengths: Mapping[Term, float], ramps: Sequence[Term] = ()) -> Weighed:
+    """Every column's simplest functions, pairs if all of them fit, further levels, and ramps.
+
+    Args:
+        strengths: Of the curves, of which the strongest come in, where they were looked at.
+        ramps: Of the tails that were released.
+    """
     layout, width = plan.layout, plan.rounds()[0].width
     terms = [(term, 1.0 / max(layout.levels[term.column] - 1, 1)) for term in layout.once()]
     # Higher cosines fill what the simplest functions leave of the width, low levels first.
@@ -30,12 +36,24 @@ def first_terms(plan: Plan) -> Weighed:
         for level in range(1, _SCREENED + 1)
         for column in layout.numeric
     ]
+    if plan.looked:
+        strongest = sorted(strengths, key=lambda term: -strengths[term])
+        higher = [(term, 1.0 / term.level**2) for term in strongest]
     pairs = [term for term, _ in layout.pairs(1)]
     terms += higher[: max(width - len(terms), 0)]
     # Pairs come all or not at all: a choice among them would need an answer that is not there.
     if len(terms) + len(pairs) <= width:
         terms += [(term, _PAIR) for term in pairs]
-    return terms
+    # Ramps stand where there is room for them beside the simplest functions.
+    ramps = ramps[: max(width - layout.simple, 0)]
+    return terms[: width - len(ramps)] + [(ramp, 1.0) for ramp in ramps]
+
+
+def ramps_of(plan: Plan, ranks: Ranks, noise: float) -> list[Term]:
+    """One for each tail that released shares show beyond their noise, but of no monotone column."""
+    columns, tails = plan.layout.numeric, ranks.tails(noise)
+    ramps = [Term(columns[number], RAMP if above else RAMP + 1) for number, above in tails]
+    return [ramp for ramp in ramps if ramp.column not in plan.monotone]
 
 
 def survey_terms(
@@ -74,7 +92,7 @@ def of_columns(
     plan: Plan, screened: Dictionary, weights: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """The share of every column in what the screen's functions of single columns explain."""
-    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     effect_sums = np.bincount(screened.terms[is_single, 0], effects[is_single], plan.layout.columns)
     total = float(effect_sums.sum())
@@ -103,9 +121,13 @@ def second_terms(
             divisor = max(levels - 1, 1) ** 0.5 if levels > 2 else 1.0
             terms += [(term, base / divisor) for term in layout.simplest(column)]
     terms += [(term, 2 * (shares[term.column] + 0.01)) for term in survey.jumps]
+    # A ramp stays: it is of a tail that was released.
+    terms += [(Term(*term), 1.0) for term in screened.terms[screened.is_ramp].tolist()]
     # A pair inherits from its columns, and gets more where the screen or the survey saw it.
     heirs = _HEIRS if survey.strengths else _UNSEEN_HEIRS
-    for term, divisor in layout.pairs(highest if layout.columns <= _FEW else 1):
+    # Of many columns those that explain most have products of higher levels, too.
+    bent = np.argsort(-shares, kind="stable")[: _BENT if plan.looked else 0].tolist()
+    for term, divisor in layout.pairs(highest, None if layout.columns <= _FEW else bent):
         i, j = term.column, term.second
         weight = 0.25 * (shares[i] + 0.01) * (shares[j] + 0.01)
         if of_pairs:
@@ -122,7 +144,7 @@ def _of_pairs(
     screened: Dictionary, weights: NDArray[np.float64], survey: Survey
 ) -> tuple[dict[tuple[int, int], float], dict[Term, float]]:
     """By pair of columns and by surveyed term, what they explain, relative to single columns."""
-    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2
+    effects = np.mean(weights[1:] ** 2, axis=1) * screened.sizes**2 * screened.squares
     is_single = screened.terms[:, 2] == NONE
     total = float(effects[is_single].sum())
     total = total if total > 0 else 1.0

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
-from dpcore_tables.choice import first_terms, kept, second_terms, survey_terms
+from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
@@ -31,9 +31,12 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
 _DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
+_LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _LEAST = 0.25  # of a clip, in units of sigma
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
+
+_STEPLESS = ("look", "survey")
 
 OF_A_STEP = ("label", "weights", "clip")
 """Arguments that change between the asks of a round."""
@@ -134,7 +137,7 @@ class State:
             return {
                 **self.fixed,
                 "label": self.offset,
-                "weights": self.survey.weights if stage == "survey" else self.descent.weights,
+                "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
             }
         return dict(self.fixed) if "." in name else {}
@@ -149,6 +152,8 @@ class State:
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
+        if stage == "look":
+            width = self.survey.dictionary.width
         return best_clip(self.residuals, noise, self.records, width, _LEAST)
 
     def after(self, answer: Answer) -> "State":
@@ -230,6 +235,8 @@ class State:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if stage == "look":
+        return _with_curves(state)
     if stage == "survey":
         return _with_candidates(state)
     if kind == "metric":
@@ -249,7 +256,10 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         ranks = Ranks.of(state.means, state.variances, state.shares)
         if plan.small:
             return small.first_dictionary(layout, ranks, plan.signal)
-        return Dictionary.of(layout, ranks, first_terms(plan))
+        # A label whose range ends near its usual residuals cannot follow a tail far.
+        is_long = plan.tailed and state.residuals.sigma <= _LONG
+        ramps = ramps_of(plan, ranks, state.noises["bins"] / state.records) if is_long else []
+        return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths, ramps))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
         return small.second_dictionary(screened, weights, plan.round(stage).width)
@@ -277,7 +287,8 @@ def _count(state: State, answer: Answer, stage: str) -> State:
 
 
 def _means(state: State, answer: Answer, stage: str) -> State:
-    return attrs.evolve(state, means=likely_means(answer.value / state.records))
+    farthest = 0.99 if state.plan.tailed else 0.9
+    return attrs.evolve(state, means=likely_means(answer.value / state.records, farthest))
 
 
 def _squares(state: State, answer: Answer, stage: str) -> State:
@@ -355,6 +366,16 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent)
 
 
+def _with_curves(state: State) -> State:
+    """Of a look, at the constant."""
+    ranks = Ranks.of(state.means, state.variances, state.shares)
+    curves = [(term, 1.0) for term in state.plan.layout.curves()]
+    candidates = Dictionary.of(state.plan.layout, ranks, curves)
+    weights = np.zeros((candidates.width, state.plan.outputs))
+    survey = attrs.evolve(state.survey, dictionary=candidates, weights=weights)
+    return attrs.evolve(state, survey=survey, fixed=candidates.args())
+
+
 def _with_candidates(state: State) -> State:
     """Of the survey, at the weights that the screen ended with."""
     old, weights = state.descent.dictionary, state.descent.weights
@@ -379,8 +400,8 @@ def _profile(state: State, answer: Answer, stage: str) -> State:
 
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip, residuals = state.clip(stage), state.residuals
-    # The survey takes no step: it only tells how strong each candidate is.
-    if stage == "survey":
+    # A look and a survey take no step: they only tell how strong each candidate is.
+    if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / residuals.below(clip)
         strength_by_term = strengths_of(

@@ -18,6 +18,7 @@ from dpcore_tables.metric import Metric
 from dpcore_tables.residuals import Clipped
 
 _INTERCEPT_PRIOR = 0.05
+_RAMP_PRIOR = 0.25
 _LEAST_KEPT = 0.05
 """Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
@@ -70,8 +71,10 @@ class Descent:
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
         # Scaled so that the prior's predictions have the stated variance altogether.
-        shape = dictionary.weights / dictionary.sizes**2
-        prior = variance * shape / float(np.sum(shape * dictionary.sizes**2))
+        shape, is_ramp = dictionary.weights / dictionary.sizes**2, dictionary.is_ramp
+        prior = variance * shape / float(np.sum((shape * dictionary.sizes**2)[~is_ramp]))
+        # A ramp reaches the ends of a declared range, and so may a label along it.
+        prior[is_ramp] = _RAMP_PRIOR
         return cls(
             dictionary=dictionary,
             metric=metric,
@@ -119,22 +122,38 @@ class Descent:
         variance = float(1 / amounts.sum())
 
         prior = self.prior
-        variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
-        mapping = metric.posterior(variance, sigma**2, variances)
+        precision = self._precision(prior)
+        mapping = metric.posterior(variance, sigma**2, precision)
         # The prior is learned from released answers only, once they are good enough: at the end.
         if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
-            credit = metric.credit(variance, sigma**2, variances)
+            remainder = metric.remainder(variance, sigma**2, precision)
             floor = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
-            prior = np.maximum(self._learned(mapping @ mean, credit[1:]), floor)
-            variances = np.concatenate([[_INTERCEPT_PRIOR], prior])
-            mapping = metric.posterior(variance, sigma**2, variances)
+            prior = np.maximum(self._learned(mapping @ mean, remainder), floor)
+            mapping = metric.posterior(variance, sigma**2, self._precision(prior))
         steps = (*self.steps, attrs.evolve(new_step, map=mapping))
         return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)
 
+    def _precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of the weights by these variances of the terms' deviations, shape (d, d)."""
+        precision = np.diag(1 / np.concatenate([[_INTERCEPT_PRIOR], prior]))
+        if not self.dictionary.is_ramp.any():
+            return precision
+        # A ramp goes on as its column's straight line does, until the data say otherwise.
+        deviations = self.dictionary.deviations()
+        return np.asarray(deviations.T @ precision @ deviations)
+
     def _learned(
-        self, weights: NDArray[np.float64], credit: NDArray[np.float64]
+        self, weights: NDArray[np.float64], remainder: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """Empirical Bayes: the prior of every column and pair by what was found there."""
+        """Empirical Bayes: the prior of every column and pair by what was found there.
+
+        Args:
+            weights: Shape (d, m). remainder: Their covariance given the data, shape (d, d).
+        """
+        if self.dictionary.is_ramp.any():
+            deviations = self.dictionary.deviations()
+            weights, remainder = deviations @ weights, deviations @ remainder @ deviations.T
+        credit = 1 - remainder.diagonal()[1:] / self.prior
         shape = self.dictionary.weights / self.dictionary.sizes**2
         groups = self.dictionary.groups()
         # What was found over what the data could tell: a group's variance in units of its shape.
@@ -160,7 +179,7 @@ class Descent:
         """
         generator = np.random.Generator(np.random.PCG64(0))
         # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
-        gap = self.metric.curvature * self.metric.damping * np.eye(self.dictionary.width)
+        gap = self.metric.damped - self.metric.undamped
         if curvature is not None:
             gap = self.metric.damped - curvature
         movements = np.zeros((self.dictionary.width, paths))

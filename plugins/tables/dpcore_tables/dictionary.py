@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
+from dpcore_tables.layout import HIGHEST, NONE, PARTS, RAMP, Layout, Term
 from dpcore_tables.ranks import Ranks, cells
 
 INTERCEPT = 0.5
@@ -43,9 +43,12 @@ class Dictionary:
     ) -> "Dictionary":
         """The terms with their weights, which are > 0."""
         weights = np.array([weight for _, weight in weighed])
-        # The lengths are chosen so that the row's planned length is 1 with the intercept.
-        amounts = weights**0.25 + _LEAST
+        # The lengths are chosen so that the row's planned length is 1 with the intercept. Ramps are
+        # small but for few records, whose rows are shortened.
+        is_ramp = np.array([term.level >= RAMP for term, _ in weighed], dtype=bool)
+        amounts = np.where(is_ramp, 0.0, weights**0.25 + _LEAST)
         sizes = amounts * math.sqrt((1 - INTERCEPT**2) / float(np.sum(amounts**2)))
+        sizes[is_ramp] = 1.0
         return cls(
             layout=layout,
             ranks=ranks,
@@ -71,6 +74,38 @@ class Dictionary:
         """The size of every function, [0.5, v], the intercept first; shape (d,)."""
         return np.concatenate([[INTERCEPT], self.sizes])
 
+    @property
+    def is_ramp(self) -> NDArray[np.bool_]:
+        """Which terms are ramps, shape (d - 1,)."""
+        return np.asarray(self.terms[:, 1] >= RAMP)
+
+    def ramps(self) -> Iterator[tuple[int, int, bool]]:
+        """Of every ramp its place among the terms, its number, and whether it is an upper one."""
+        for place in np.flatnonzero(self.is_ramp).tolist():
+            column, level = self.terms[place, :2].tolist()
+            yield place, self.layout.numeric.index(column), level == RAMP
+
+    @property
+    def squares(self) -> NDArray[np.float64]:
+        """About the mean squares of the terms, shape (d - 1,)."""
+        squares = np.ones(len(self.terms))
+        for place, number, above in self.ramps():
+            squares[place] = self.ranks.ramp_square(number, above)
+        return squares
+
+    def deviations(self) -> NDArray[np.float64]:
+        """Maps weights to themselves, but those of ramps to what they differ by from a column's
+        straight line, were it to go on beyond the cells; shape (d, d)."""
+        deviations = np.eye(self.width)
+        for ramp, number, above in self.ramps():
+            line = (self.layout.numeric[number], 0, NONE, NONE)
+            start, end = self.ranks.tail(number, above)
+            # Level 0 is 2 z, which rises by so much from the end of the cells to that of the range.
+            rise = 2 * (end - start) / float(self.ranks.widths[number]) * (1 if above else -1)
+            for place in np.flatnonzero((self.terms == line).all(axis=1)).tolist():
+                deviations[ramp + 1, place + 1] = -rise * self.sizes[place] / self.sizes[ramp]
+        return deviations
+
     def only(self, terms: NDArray[np.bool_]) -> "Dictionary":
         """The same with some of its terms alone, shape (d - 1,)."""
         return attrs.evolve(
@@ -78,8 +113,9 @@ class Dictionary:
         )
 
     def groups(self) -> NDArray[np.intp]:
-        """Which column or pair of columns every term belongs to, counted from 0; shape (d - 1,)."""
-        owners = self.terms[:, [0, 2]]
+        """Which column or pair of columns every term belongs to, counted from 0, ramps apart; shape
+        (d - 1,)."""
+        owners = np.column_stack([self.terms[:, [0, 2]], self.is_ramp])
         _, numbers = np.unique(owners, axis=0, return_inverse=True)
         return np.asarray(numbers, dtype=np.intp).reshape(-1)
 
@@ -136,9 +172,12 @@ class Dictionary:
             z = standard[place[column]]
             if column_levels[0] == 0:
                 functions[column, 0] = 2 * z
-            steps = [level for level in column_levels if level > HIGHEST]
+            number = encoded[:, [self.layout.starts[column]]]
+            for level in [level for level in column_levels if level >= RAMP]:
+                ramp = self.ranks.ramp(place[column], level == RAMP, number[:, 0])
+                functions[column, level] = ramp
+            steps = [level for level in column_levels if HIGHEST < level < RAMP]
             if steps:
-                number = encoded[:, [self.layout.starts[column]]]
                 parts = self.ranks.only(place[column]).parts(number, PARTS)[0]
                 functions |= {(column, level): _step(parts, level - HIGHEST) for level in steps}
             levels = [level for level in column_levels if level <= HIGHEST]

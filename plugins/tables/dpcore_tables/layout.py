@@ -7,11 +7,14 @@ released standardised value, the functions of a column are
 * of two categories: one level, -1 and +1;
 * of L > 2 categories: level l is :math:`\sqrt L(1[x=l]-1/L)`.
 
-They have mean 0 and variance about 1, where ranks are spread evenly. A term is one function, or the
+They have mean 0 and variance about 1, where ranks are spread evenly. A number whose released shares
+have a tail beyond the cells of z has a ramp there, too: 0 at their end, 1 at that of the declared
+range. A term is one function, or the
 product of two of different columns.
 """
 
 import math
+from collections.abc import Container
 from typing import NamedTuple
 
 import attrs
@@ -29,6 +32,9 @@ NONE = -1
 
 PARTS = 64
 """Ranks at which a step may stand: q/64; the step at q/64 is level HIGHEST + q."""
+
+RAMP = HIGHEST + PARTS
+"""The level of a ramp in the upper tail of a number; of the lower one it is the next."""
 
 
 class Term(NamedTuple):
@@ -95,6 +101,10 @@ class Layout:
         """The simplest functions of all columns."""
         return [term for column in range(self.columns) for term in self.simplest(column)]
 
+    def curves(self) -> list[Term]:
+        """Of every number the simplest functions that no straight line shows."""
+        return [Term(column, level) for level in (2, 3) for column in self.numeric]
+
     @property
     def simple(self) -> int:
         """How many functions `once` has."""
@@ -113,9 +123,16 @@ class Layout:
         """Whether two columns, in order, may have products."""
         return self.products is None or (first, second) in self.products
 
-    def pairs(self, highest: int) -> list[tuple[Term, float]]:
-        """Products of functions of different columns, with the product of their divisors."""
-        sides = [self.levelled(column, highest) for column in range(self.columns)]
+    def pairs(self, highest: int, bent: Container[int] | None = None) -> list[tuple[Term, float]]:
+        """Products of functions of different columns, with the product of their divisors.
+
+        Args:
+            highest: Level of numbers. bent: The columns of which it is above 1; all if None.
+        """
+        sides = [
+            self.levelled(column, highest if bent is None or column in bent else 1)
+            for column in range(self.columns)
+        ]
         return [
             (Term(i, k, j, level), first * second)
             for i in range(self.columns)

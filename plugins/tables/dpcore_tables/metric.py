@@ -31,7 +31,7 @@ class Metric:
 
     basis: NDArray[np.float64]
     known: NDArray[np.float64]
-    damping: float
+    damping: NDArray[np.float64]
     curvature: float
 
     @classmethod
@@ -47,28 +47,38 @@ class Metric:
     ) -> "Metric":
         """From the released vector, its planned width and the standard deviation of its noise."""
         width = dictionary.width
-        matrix = gram_of(answer, planned)[:width, :width]
-        diagonal = records * dictionary.scales**2
-        # The diagonal is nearly known: correct it by the answer as far as its noise allows.
-        trust = 1 / (1 + (noise / diagonal) ** 2)
-        diagonal = np.maximum(diagonal + trust * (matrix.diagonal() - diagonal), 0.1 * diagonal)
-        # Soft threshold: eigenvalues of the correction within the noise's norm become 0.
-        theta = math.sqrt(2 * width) * noise
-        values, vectors = np.linalg.eigh(matrix - np.diag(diagonal))
-        signals = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
-        values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * signals) @ vectors.T)
-        return cls(
-            basis=vectors,
-            known=np.maximum(values, 0.0),
+        gram_matrix = gram_of(answer, planned)[:width, :width]
+        likely = records * dictionary.scales**2
+        likely[1:] *= dictionary.squares
+        basis, eigenvalues, damped = np.zeros((width, width)), np.zeros(width), np.zeros(width)
+        # A Gram matrix is at most twice its blocks, of ramps and of what is no ramp, so that by
+        # those a descent contracts, too. Damped by the noise of both, ramps would hardly move.
+        is_ramp = np.append(False, dictionary.is_ramp)
+        for block in (np.flatnonzero(~is_ramp), np.flatnonzero(is_ramp)):
+            matrix, diagonal = gram_matrix[np.ix_(block, block)], likely[block]
+            # The diagonal is nearly known: correct it by the answer as far as its noise allows.
+            trust = 1 / (1 + (noise / diagonal) ** 2)
+            diagonal = np.maximum(diagonal + trust * (matrix.diagonal() - diagonal), 0.1 * diagonal)
+            # Soft threshold: eigenvalues of the correction within the noise's norm become 0.
+            theta = math.sqrt(2 * len(block)) * noise
+            values, vectors = np.linalg.eigh(matrix - np.diag(diagonal))
+            signals = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
+            values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * signals) @ vectors.T)
+            basis[np.ix_(block, block)] = vectors
+            eigenvalues[block] = np.maximum(values, 0.0)
             # Damping by a part of the noise's norm is what makes the descent contract.
-            damping=damping * theta,
-            curvature=curvature,
-        )
+            damped[block] = damping * theta
+        return cls(basis=basis, known=eigenvalues, damping=damped, curvature=curvature)
 
     @property
     def damped(self) -> NDArray[np.float64]:
         """H = c (G + damping), as symmetric as floats allow; shape (d, d)."""
         return self._matrix(self._damped)
+
+    @property
+    def undamped(self) -> NDArray[np.float64]:
+        """c G, shape (d, d)."""
+        return self._matrix(self.curvature * self.known)
 
     def _matrix(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.asarray((self.basis * values) @ self.basis.T)
@@ -79,21 +89,21 @@ class Metric:
         """What maps b = H w + N(0, noise + spread H) to the mean of w, shape (d, d).
 
         Args:
-            noise: R, a variance. spread: sigma^2. prior: tau, variances of w, shape (d,).
+            noise: R, a variance. spread: sigma^2. prior: The precision of w, shape (d, d).
         """
         damped = self._damped
         weight = damped / (noise + spread * damped)
         # Gaussian posterior of w, given b with variance noise + spread H.
-        precision = self._matrix(weight * damped) + np.diag(1 / prior)
+        precision = self._matrix(weight * damped) + prior
         return np.asarray(np.linalg.solve(precision, self._matrix(weight)))
 
-    def credit(
+    def remainder(
         self, noise: float, spread: float, prior: NDArray[np.float64]
     ) -> NDArray[np.float64]:
-        """The share of each prior variance that the data take away, shape (d,)."""
+        """The covariance of w that the data leave, shape (d, d); arguments of `posterior`."""
         damped = self._damped
-        precision = self._matrix(damped**2 / (noise + spread * damped)) + np.diag(1 / prior)
-        return np.asarray(1 - np.diag(np.linalg.inv(precision)) / prior)
+        precision = self._matrix(damped**2 / (noise + spread * damped)) + prior
+        return np.asarray(np.linalg.inv(precision))
 
     @property
     def _damped(self) -> NDArray[np.float64]:

@@ -29,6 +29,9 @@ WIDEST = 420
 MOST_STEPS = 40
 """Of a round whose directions a Gram matrix gives."""
 
+CURVES = 30
+"""Curves of numbers in a screen at least, where a look chose them."""
+
 _CLASSES = 50
 _WITH_BINS = 500.0
 _GRADIENTS = 800_000
@@ -36,7 +39,8 @@ _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
-_JUMPING = 5000.0  # less signal does not show where a function jumps
+_LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
+_JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -71,6 +75,8 @@ class Plan:
         records: N. known: Whether it is the exact number.
         mu: Of the whole release, for a single record: that of persons over their records.
         outputs: m: 1, or the number of classes above two.
+        edition: Of the rules, as the learner says.
+        monotone: Places of columns whose shapes become monotone: they have no tails.
     """
 
     layout: Layout
@@ -79,6 +85,8 @@ class Plan:
     mu: float
     kind: Kind
     outputs: int
+    edition: int = 2
+    monotone: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -86,8 +94,11 @@ class Plan:
         public: Public,
         expected_records: int | None,
         products: frozenset[tuple[int, int]] | None = None,
+        edition: int = 2,
+        monotone: frozenset[int] = frozenset(),
     ) -> "Plan":
-        """From the domain, the budget, the learner's hint and the pairs that may have products."""
+        """From the domain, the budget, the learner's hint, the pairs that may have products, the
+        edition of the rules, and which columns are monotone."""
         domain = public.domain
         # Shares are of mu^2: without a Gaussian budget there is nothing to divide.
         if public.mu is None:
@@ -124,6 +135,8 @@ class Plan:
             mu=public.mu / (1 if domain.people is None else domain.people.records),
             kind=kind,
             outputs=domain.classes if kind == "several" else 1,
+            edition=edition,
+            monotone=monotone,
         )
 
     @property
@@ -142,9 +155,16 @@ class Plan:
         return bool(self.layout.numeric) and not self.small and self.signal >= _WITH_BINS
 
     @property
+    def tailed(self) -> bool:
+        """Whether tails of numbers have functions of their own: for that their means must be true,
+        which in a long-tailed column are near an end of the declared range, and noise be small."""
+        numbers = bool(self.layout.numeric) and self.kind == "number"
+        return self.edition > 1 and numbers and self.signal >= _JUMPING
+
+    @property
     def row(self) -> float:
         """c: rows of numbers are at most this long."""
-        return 0.5 * math.sqrt(len(self.layout.numeric))
+        return (1.0 if self.tailed else 0.5) * math.sqrt(len(self.layout.numeric))
 
     @property
     def square(self) -> float:
@@ -166,6 +186,8 @@ class Plan:
         simple_count = self.layout.simple
         # More signal fits more functions; never fewer than the simplest ones of all columns.
         width = max(min(_USUAL[0], int(self.signal / 20)), simple_count)
+        if self.looked:
+            width = max(width, min(simple_count + CURVES, WIDEST))
         # Work is records times steps: large tables take fewer, but never too few to converge.
         steps = min(max(_GRADIENTS // self.records, 4 if name == "screen" else 6), MOST_STEPS)
         # Residuals are looked at early, for a clip, and again when they have become smaller.
@@ -180,6 +202,15 @@ class Plan:
             steps=steps,
             looks=tuple(sorted(looks)) if self.kind == "number" else (),
         )
+
+    @property
+    def looked(self) -> bool:
+        """Whether one gradient looks at curves of all numbers, as the screen has no room for them,
+        and there is enough signal for one among so many."""
+        curves, room = len(self.layout.curves()), min(_USUAL[0], int(self.signal / 20))
+        is_crowded = self.layout.simple + curves > room
+        clear = self.signal >= max(small.SIGNAL, _LOOKING * math.sqrt(curves))
+        return self.edition > 1 and self.kind == "number" and curves > 0 and is_crowded and clear
 
     @property
     def profiled(self) -> bool:
@@ -237,6 +268,8 @@ class Plan:
         shares_by_name |= {"screen.metric": metrics[0], "fit.metric": metrics[1]}
         if self.kind == "number":
             shares_by_name |= {"residuals": 0.01, "screen.residuals": 0.02, "fit.residuals": 0.04}
+        if self.looked:
+            shares_by_name["look.gradient"] = _LOOK
         if self.profiled:
             shares_by_name["screen.profile"] = _PROFILE
         if self.surveyed:
@@ -254,7 +287,7 @@ class Plan:
         names: list[str] = [
             name for name in ("count", "means", "squares", "bins") if name in shares
         ]
-        names += [name for name in ("label", "spread", "residuals") if name in shares]
+        names += [n for n in ("label", "spread", "residuals", "look.gradient") if n in shares]
         for round_ in self.rounds():
             if f"{round_.name}.metric" in shares:
                 names.append(f"{round_.name}.metric")
@@ -297,6 +330,10 @@ class Plan:
                 (width, self.outputs),
                 Sum(clip=1.0, exponent=GRADIENT_UNIT),
             )
+        entries["look.gradient"] = (
+            (1 + len(self.layout.curves()), self.outputs),
+            Sum(clip=1.0, exponent=GRADIENT_UNIT),
+        )
         entries["screen.profile"] = (
             (numbers, PARTS),
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),

@@ -44,6 +44,12 @@ def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> A
     z = np.clip(standard, -_FARTHEST, _FARTHEST)
     if level == 0:
         return 2 * z
+    ramp = level - _HIGHEST - _PARTS
+    if ramp >= 0:  # 0 for the upper tail, 1 for the lower one
+        mean, begin = values["means"][place], _FARTHEST * values["widths"][place]
+        distances = (rows[:, start] - mean) * (1.0 - 2.0 * ramp)
+        end = 1 + mean if ramp else 1 - mean
+        return np.clip((distances - begin) / (end - begin), 0.0, 1.0)
     if level > _HIGHEST:
         step = level - _HIGHEST
         above = 1 - step / _PARTS

@@ -19,7 +19,8 @@ FARTHEST = 1.5
 BINS = 24
 CELLS = 768
 _PSEUDO = 0.05
-_SPREAD = 2.0
+_HEAVY, _SURE, _FAR = 0.008, 3.0, 1.5
+SPREAD = 2.0
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -45,7 +46,7 @@ class Ranks:
         shares: NDArray[np.float64],
     ) -> "Ranks":
         """From released means, variances and shares of bins (rows that add up to 1)."""
-        widths = _SPREAD * np.sqrt(variances)
+        widths = SPREAD * np.sqrt(variances)
         return cls(means=means, widths=widths, waves=_waves(shares), shares=shares)
 
     @classmethod
@@ -81,15 +82,55 @@ class Ranks:
         places = np.minimum(np.floor(_places(self.shares) * count).astype(np.intp), count - 1)
         return np.take_along_axis(places, indices, axis=1)
 
+    def tail(self, number: int, above: bool) -> tuple[float, float]:
+        """Where a number's tail begins, at the end of the cells, and where its declared range ends:
+        distances of encoded numbers from the mean."""
+        mean = float(self.means[number])
+        return FARTHEST * float(self.widths[number]), 1 - mean if above else 1 + mean
+
+    def ramp(self, number: int, above: bool, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """0 within the cells, and from there in a straight line to 1 where the range ends.
+
+        Args:
+            encoded: Of this number, shape (n,).
+        """
+        start, end = self.tail(number, above)
+        distances = (encoded - self.means[number]) * (1.0 if above else -1.0)
+        return np.asarray(np.clip((distances - start) / (end - start), 0.0, 1.0))
+
+    def ramp_square(self, number: int, above: bool) -> float:
+        """The mean square of a ramp, were the released tail that of a Pareto law of index 2."""
+        start, end = self.tail(number, above)
+        part = start / end
+        # Of U uniform in (0, 1), a tail stands at start / sqrt(U).
+        rising = -2 * math.log(part) - 4 * (1 - part) + 1 - part**2
+        square = rising * (part / (1 - part)) ** 2 + part**2
+        return square * float(self.shares[number, -1 if above else 0])
+
+    def tails(self, noise: float) -> list[tuple[int, bool]]:
+        """Numbers of which many stand in an end cell, far from the end of the declared range, and
+        whether that is the upper one.
+
+        Args:
+            noise: Of the released shares.
+        """
+        tails = []
+        for number, shares in enumerate(self.shares):
+            for above, share in ((True, shares[-1]), (False, shares[0])):
+                start, end = self.tail(number, above)
+                if share >= _HEAVY + _SURE * noise and end >= _FAR * start:
+                    tails.append((number, above))
+        return tails
+
     def standard(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of encoded numbers; shape (n, K) to (K, n)."""
         z = (numbers.T - self.means[:, None]) / self.widths[:, None]
         return np.clip(z, -FARTHEST, FARTHEST)
 
 
-def likely_means(found: NDArray[np.float64]) -> NDArray[np.float64]:
+def likely_means(found: NDArray[np.float64], farthest: float = 0.9) -> NDArray[np.float64]:
     """Noisy means of encoded numbers, kept inside."""
-    return np.asarray(np.clip(found, -0.9, 0.9))
+    return np.asarray(np.clip(found, -farthest, farthest))
 
 
 def likely_variances(found: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
@@ -119,7 +160,7 @@ def cells(z: NDArray[np.float64], count: int = CELLS) -> NDArray[np.intp]:
 
 def usual_shares(columns: int) -> NDArray[np.float64]:
     """The shares of bins where nothing is released of them: a Gaussian's; shape (columns, 24)."""
-    ends = np.linspace(-FARTHEST, FARTHEST, BINS + 1) * _SPREAD
+    ends = np.linspace(-FARTHEST, FARTHEST, BINS + 1) * SPREAD
     below = gaussian_below(ends)
     below[0], below[-1] = 0.0, 1.0  # what is farther stands at the ends
     return _rounded_off(np.tile(np.diff(below), (columns, 1)))

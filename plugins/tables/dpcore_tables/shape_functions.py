@@ -36,7 +36,7 @@ from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
-from dpcore_tables.plan import MOST_STEPS, Kind, Plan, kind_of
+from dpcore_tables.plan import CURVES, MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.small import FARTHEST
@@ -81,6 +81,7 @@ class ShapeFunctions(SummingLearner):
             none. All pairs are looked at if None.
         monotone: `up` or `down` by the names of numbers: their shapes never fall, or never rise.
             They have no products. Several classes cannot have it.
+        edition: Of the rules by which it plans: 2, or 1 for those of before 0.2.0.
     """
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
@@ -90,11 +91,16 @@ class ShapeFunctions(SummingLearner):
         default=None, validator=attrs.validators.optional(positive_integer)
     )
 
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"edition": 1}}
+
     pairs: tuple[tuple[str, ...], ...] | None = None
     monotone: dict[str, Literal["up", "down"]] = attrs.field(factory=dict, hash=False)
+    edition: Literal[1, 2] = attrs.field(default=2, validator=attrs.validators.in_((1, 2)))
 
     def _plan(self, public: Public) -> Plan:
-        return Plan.of(public, self.expected_records, self._products(public.domain))
+        products, names = self._products(public.domain), [*public.domain.columns]
+        monotone = frozenset(names.index(name) for name in self.monotone)
+        return Plan.of(public, self.expected_records, products, self.edition, monotone)
 
     def _products(self, domain: Domain) -> frozenset[tuple[int, int]] | None:
         """Which pairs of columns may have products, by their places; all of them if None.
@@ -124,14 +130,15 @@ class ShapeFunctions(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
         gradients, and where labels are numbers histograms of residuals, sums of them over parts of
-        columns, and a survey of pairs."""
+        columns, a look at curves of many columns, and a survey of pairs."""
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
         """Rows of the widest round, which are kept between steps, its Gram matrix, and what every
         step was computed with."""
         records = self._records(domain)
-        width = max(220, Layout.of(domain).simple)
+        layout = Layout.of(domain)
+        width = max(220, layout.simple + CURVES, len(layout.curves()))
         # Kept rows in four bytes each, and one d x d map for every step of both rounds.
         memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
@@ -184,7 +191,8 @@ class ShapeFunctions(SummingLearner):
         labels = _labels(block, domain)
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
-        rows = self._rows(args, block, domain, is_repeated=query.name != "survey.gradient")
+        is_repeated = query.name not in ("look.gradient", "survey.gradient")
+        rows = self._rows(args, block, domain, is_repeated=is_repeated)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
@@ -200,8 +208,8 @@ class ShapeFunctions(SummingLearner):
     def _rows(
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
     ) -> Rows:
-        """PRIVATE: once for all steps of a round, where there is room for that; the survey has one
-        step."""
+        """PRIVATE: once for all steps of a round, where there is room for that; a look and a survey
+        have one step."""
         width = 1 + len(args["terms"])
         # Rows are kept between steps only where they fit in memory; the sums are the same.
         is_stored = is_repeated and self._records(domain) <= _kept_records(width)

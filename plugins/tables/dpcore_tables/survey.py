@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import HIGHEST, NONE, PARTS, Layout, Term
+from dpcore_tables.layout import HIGHEST, NONE, PARTS, RAMP, Layout, Term
 
 _SMOOTH, _JUMPS, _BARE = 4, 3, 0.3
 _SURE = 4.0  # of 630 jumps that are none, one is so many standard deviations in 25 tables
@@ -79,8 +79,8 @@ def fitted_profile(dictionary: Dictionary, weights: NDArray[np.float64]) -> NDAr
     for (column, level, second, _), amount in zip(
         dictionary.terms.tolist(), weights[1:, 0] * dictionary.sizes, strict=True
     ):
-        # Pairs and categories have no profile.
-        if second != NONE or column not in place:
+        # Pairs and categories have no profile; ramps are 0 in all parts but the ends of the last.
+        if second != NONE or column not in place or level >= RAMP:
             continue
         number = place[column]
         if level == 0:
