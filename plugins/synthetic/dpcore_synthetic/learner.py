@@ -131,8 +131,8 @@ class Rows(SummingLearner, Conversation):
             return learner
         learner = attrs.evolve(learner, triples=plan.tables)
         names = [table.name for table in learner.marginals(public)[-len(plan.tables) :]]
-        weights = plan.weights if pays else (OFF,) * len(names)
-        weights = {**learner.weights, **dict(zip(names, weights, strict=True))}
+        numbers = plan.weights if pays else (OFF,) * len(names)
+        weights = {**learner.weights, **dict(zip(names, numbers, strict=True))}
         return attrs.evolve(learner, weights=weights)
 
     def _triples(self, learner: Marginals, public: Public) -> TriplePlan:

@@ -70,7 +70,7 @@ def plan_triples(
     # In a column of one cell there is nothing that pairs do not say.
     varying = [place for place, size in enumerate(workload.sizes) if size > 1]
     triples = itertools.combinations([] if are_many(len(varying)) else varying, 3)
-    covered = [table for table in triples if _pairs_of(table) <= measured]
+    covered: list[Subset] = [table for table in triples if _pairs_of(table) <= measured]
     if names is not None:
         covered = [
             tuple(sorted(map(columns.index, table))) for table in names if {*table} <= {*columns}
@@ -124,7 +124,7 @@ def with_triples(display: Display, measured: Measured, answer: Answer) -> Displa
     estimates = residuals.estimates(released, measured.total, triples)
     variances = residuals.noise(math.ldexp(answer.spread.std, PLACES)).tolist()
     noise: Mapping[Subset, float] = dict(zip(measured.workload.subsets, variances, strict=True))
-    interactions = {}
+    interactions: dict[Subset, Interaction] = {}
     for triple, table in zip(triples, estimates, strict=True):
         a, b, c = triple
         pairs = {2: display.pairs[a, b], 1: display.pairs[a, c], 0: display.pairs[b, c]}

@@ -80,7 +80,7 @@ class Display:
         }
         pairs = tuple(table for table in workload.tables if len(table) == 2)
         estimates = residuals.estimates(released, total, pairs)
-        scaled = {
+        scaled: dict[tuple[int, ...], Interaction] = {
             pair: Interaction(
                 table,
                 np.outer(one_way[pair[0]], one_way[pair[1]]) / n,
