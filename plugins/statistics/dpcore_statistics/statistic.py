@@ -119,6 +119,11 @@ class Statistic(SummingLearner, Conversation):
         """What is counted; None where values are added up, or averaged."""
         return None
 
+    @property
+    def counting_words(self) -> str:
+        """Where a person counts, of those who are counted."""
+        return "in every number that any of their records is in"
+
     def unsampled(self, public: Public) -> str:
         """Why no interval about the population can be told of this statistic; empty if one can."""
         return "interval: noise (this statistic has no interval about the population)"
@@ -197,8 +202,42 @@ class Statistic(SummingLearner, Conversation):
         self.samples(public)  # and a wrong interval
         query = self.planned(public)
         if self.counted_unit == "persons":
-            return (_of_each_person(query, public.domain),)
+            return (self._of_each_person(query, public),)
         return (query if self.clip == "record" else self._of_persons(query, public),)
+
+    def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
+        """What one person with up to so many records moves counts by, each 1 or none: by default of
+        disjoint cells, in which they may all be; of two persons all may lie in different ones.
+        """
+        is_l1, numbers = query.distance is Distance.L1, query.real_size
+        cells = (float(min(most, numbers)) for most in (records, 2 * records))
+        lengths = [cell if is_l1 else rounded_root(cell) for cell in cells]
+        return ByRelation(add_remove=lengths[0], replace_one=lengths[1])
+
+    def _of_each_person(self, query: SumQuery, public: Public) -> SumQuery:
+        """The same, where a person counts once in every number; of one record they do anyhow.
+
+        Raises:
+            ParameterError: the domain does not say whose a record is.
+        """
+        people = public.domain.people
+        if people is None:
+            raise ParameterError(
+                query.name, "of: records, or a domain with people", "of", "persons"
+            )
+        if people.records == 1:
+            return query
+        moved = self.moved_by_person(query, people.records, public)
+        counts = attrs.evolve(query.sum, person=moved.add_remove)
+        query = attrs.evolve(query, norms=(query.distance,), sum=counts)
+        if not self.turns_persons:
+            # Numbers of records are cut off at 1 by the core, which then knows how far they move.
+            return attrs.evolve(query, sum=attrs.evolve(counts, each=1.0))
+        farthest = moved.replace_one
+        if query.values != "integers":
+            # As where a record is replaced: twice, for the roundings and for the arithmetic.
+            farthest = up(farthest + 2 * _rounding(query, query.real_size), roundings=8)
+        return attrs.evolve(query, sum=attrs.evolve(counts, farthest=farthest))
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
@@ -238,10 +277,7 @@ class Statistic(SummingLearner, Conversation):
         chosen = f"{people.records} of each person, by a secret choice"
         if unit == "records":
             return f"counts are of records, at most {chosen}"
-        return (
-            f"counts are of persons: each counts once in every number that any of their records is "
-            f"in (at most {chosen})"
-        )
+        return f"counts are of persons: each counts once {self.counting_words} (at most {chosen})"
 
     def _clipping(self) -> str:
         """What a bar says of persons."""
@@ -291,30 +327,6 @@ class Statistic(SummingLearner, Conversation):
         """How wide the bars will be, such as "count +- 21"."""
 
 
-def _of_each_person(query: SumQuery, domain: Domain) -> SumQuery:
-    """A query for counts in disjoint cells, in each of which a person counts once.
-
-    With at most k records a person is in at most k cells: that is how long what they add is in l1,
-    and the root of it in l2.
-
-    Raises:
-        ParameterError: the domain does not say whose a record is.
-    """
-    people = domain.people
-    if people is None:
-        raise ParameterError(query.name, "of: records, or a domain with people", "of", "persons")
-    # A person with one record is in one cell as it is.
-    if people.records == 1:
-        return query
-    cells = min(people.records, query.real_size)
-    length = float(cells) if query.distance is Distance.L1 else math.sqrt(cells)
-    # A root that is no whole number is rounded up.
-    person = length if length.is_integer() else up(length, roundings=1)
-    return attrs.evolve(
-        query, norms=(query.distance,), sum=attrs.evolve(query.sum, person=person, each=1.0)
-    )
-
-
 @attrs.frozen
 class StatisticBound(SensitivityBound):
     """The learner's own theorem (`moved`), and what rounding contributions to the unit adds.
@@ -352,6 +364,12 @@ class StatisticBound(SensitivityBound):
             adjacency=claim,
             source=f"{type(learner).__name__.lower()} of bounded contributions ({claim})",
         )
+
+
+def rounded_root(number: float) -> float:
+    """A square root, rounded up where it is no whole number."""
+    root = math.sqrt(number)
+    return root if root.is_integer() else up(root, roundings=1)
 
 
 def _rounding(query: SumQuery, entries: int) -> float:
