@@ -22,7 +22,6 @@ from dpcore_statistics.population.sampling import (
     check_guess,
     expected_share,
     population_bars,
-    sampling_of,
     stacked_ends,
 )
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
@@ -55,6 +54,10 @@ class Count(ByRanges):
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted: records, or persons."""
         return self.of
+
+    def takes_laplace(self, public: Public) -> bool:
+        """Counts have such intervals of any noise."""
+        return True
 
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no count but the one it has."""
@@ -126,7 +129,7 @@ class Count(ByRanges):
         # Beside the rest, or out of a public number, a count is a share too.
         out_of, n, bars = None if domain.exact is None else float(domain.exact), 1.0, None
         if self.samples(public):
-            law = sampling_of(spread, self.miss, domain)
+            law = self.sampling(spread, self.miss, public)
             wider = [counts_in(domain, estimate, law, out_of=out_of)]
             if rest:
                 n, ends = estimate + rest[0], share(estimate, rest[0], (1, 1), spread, self.miss)
@@ -187,6 +190,10 @@ class Share(ByRanges):
         """Records are counted, in one cell or in two."""
         return "records"
 
+    def takes_laplace(self, public: Public) -> bool:
+        """Counts have such intervals of any noise."""
+        return True
+
     def unsampled(self, public: Public) -> str:
         """Nothing: every share has an interval about the population."""
         return ""
@@ -223,7 +230,7 @@ class Share(ByRanges):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table with one row: the share and its interval, between 0 and 1."""
         spread, n, bars = answer.spread, self._out_of(public), None
-        law = sampling_of(spread, self.miss, public.domain)
+        law = self.sampling(spread, self.miss, public)
         top, *others = (float(number) for number in answer.value)
         if n is None:
             estimate = top / max(1.0, top + others[0])

@@ -39,7 +39,12 @@ from dpcore_statistics.histogram import (
     public_total,
 )
 from dpcore_statistics.mean import column_ends, in_units, with_count
-from dpcore_statistics.population.moments import MORE, free_terms, mean_interval, moments_of
+from dpcore_statistics.population.moments import (
+    free_terms,
+    mean_interval,
+    moments_of,
+    numbers_of_moments,
+)
 from dpcore_statistics.population.pairs import (
     EQUALITY,
     INDEPENDENCE,
@@ -51,7 +56,6 @@ from dpcore_statistics.population.sampling import (
     NOTHING,
     expected_width,
     population_bars,
-    sampling_of,
     spread_over,
 )
 from dpcore_statistics.population.shares import counts_in
@@ -177,6 +181,10 @@ class GroupBy(Paired):
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
 
+    def takes_laplace(self, public: Public) -> bool:
+        """Counts, means and what compares two of them; tests simulate normal noise."""
+        return self.compare not in (EQUALITY, INDEPENDENCE)
+
     def unsampled(self, public: Public) -> str:
         """Means have one; counts of a sample of a finite population do not."""
         fits = self.column is not None or public.domain.sampled == "independent"
@@ -204,7 +212,7 @@ class GroupBy(Paired):
         if self.compare is not None:
             require_comparable(self.compare, number_column(public.domain, self.column), size)
         # By the lemma of moments they lengthen nothing.
-        shape = (size, 2 + MORE if self.samples(public) else 2)
+        shape = (size, 2 + numbers_of_moments(norm) if self.samples(public) else 2)
         return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
@@ -243,7 +251,7 @@ class GroupBy(Paired):
 
     def _terms(self, public: Public, position: Any) -> tuple[Any, ...]:
         """(w, t), and moments where there are intervals about the population."""
-        moments = free_terms(position) if self.samples(public) else ()
+        moments = free_terms(position, self.norm(public)) if self.samples(public) else ()
         return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
@@ -275,7 +283,7 @@ class GroupBy(Paired):
             return figures
         domain, unbiased = public.domain, figures.unbiased
         counts = figures.estimate if unbiased is None else unbiased
-        law = sampling_of(spread, apart(self.miss, counts.size), domain)
+        law = self.sampling(spread, apart(self.miss, counts.size), public)
         out_of = None if domain.exact is None else float(domain.exact)
         ends = spread_over(counts_in(domain, counts, law, out_of=out_of), counts.shape)
         bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
@@ -311,8 +319,8 @@ class GroupBy(Paired):
         bars = None
         # Every group's share of the miss is what its interval about the noise has.
         if self.samples(public):
-            law = sampling_of(answer.spread, miss, public.domain)
-            moments = moments_of(answer.value, law.width if law else 0.0, w, None)
+            law, norm = self.sampling(answer.spread, miss, public), self.norm(public)
+            moments = moments_of(answer.value, law.width if law else 0.0, w, None, norm)
             wider = mean_interval(moments, law) if law else NOTHING
             wider = column_ends(column, spread_over(wider, moments.n.shape))
             what = f"the mean of {self.column} in each group of the population, each value clipped"

@@ -27,7 +27,6 @@ from dpcore_statistics.population.sampling import (
     check_guess,
     expected_share,
     population_bars,
-    sampling_of,
     spread_over,
 )
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
@@ -175,6 +174,10 @@ class Histogram(ByCategories):
         need(is_fit, "histogram", "of: records, whose cells are disjoint", "shares", self.shares)
         check_guess("histogram", self.guess, ("records", "share"))
 
+    def takes_laplace(self, public: Public) -> bool:
+        """Counts have such intervals of any noise."""
+        return True
+
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no counts but those it has."""
         fits = public.domain.sampled == "independent" or self.shares
@@ -239,7 +242,7 @@ class Histogram(ByCategories):
         # Least squares estimates have no more noise than the cells, whose law is taken for them.
         value = value if figures.unbiased is None else figures.unbiased
         # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
-        law = sampling_of(spread, apart(self.miss, value.size), domain)
+        law = self.sampling(spread, apart(self.miss, value.size), public)
         if law is None or not self.shares:
             out_of = None if domain.exact is None else float(domain.exact)
             ends = counts_in(domain, value, law, out_of=out_of)

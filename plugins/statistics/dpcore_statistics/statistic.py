@@ -35,7 +35,7 @@ from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import Marginal, conditions, require_conditions, selected
-from dpcore_statistics.population.sampling import obstacle
+from dpcore_statistics.population.sampling import Sampling, obstacle, sampling_of
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
 ROWS = 1 << 16
@@ -76,7 +76,7 @@ class Statistic(SummingLearner, Conversation):
             spec of before 0.2.0 means false: `clip: person` then counts neither.
         interval: What bars cover: the `noise` alone, or sampling error too (`population`, `both`),
             for which the domain says how records were `sampled`. By default both where it does, and
-            where that costs neither epsilon nor noise.
+            where that costs neither epsilon nor noise; of Laplace noise on request.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
@@ -132,6 +132,14 @@ class Statistic(SummingLearner, Conversation):
         """Whether a person with several records is one draw to intervals about the population."""
         return self.counted_unit == "persons"
 
+    def takes_laplace(self, public: Public) -> bool:
+        """Whether intervals about the population are told of Laplace noise in l1, too."""
+        return False
+
+    def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
+        """The law of an interval about the population; None where the noise has none."""
+        return sampling_of(spread, miss, public.domain, self.norm(public))
+
     def pays_for_population(self, public: Public) -> bool:
         """Whether an interval about the population would cost epsilon, or noise on a number."""
         return False
@@ -144,12 +152,15 @@ class Statistic(SummingLearner, Conversation):
         """
         if self.interval == NOISE:
             return False
+        norm, any_noise = self.norm(public), self.takes_laplace(public)
         draws_persons = self.draws_persons(public)
-        reason = obstacle(public.domain, self.norm(public), draws_persons) or self.unsampled(public)
+        reason = obstacle(public.domain, norm, draws_persons, any_noise=any_noise)
+        reason = reason or self.unsampled(public)
         # A person that is clipped is scaled: what is left of their values is no independent draw.
         reason = "clip: record" if self.clip == "person" and not reason else reason
         if self.interval is None:
-            return not reason and not self.pays_for_population(public)
+            is_free = norm is Distance.L2 and not self.pays_for_population(public)
+            return not reason and is_free
         need(not reason, type(self).__name__.lower(), reason, "interval", self.interval)
         return True
 

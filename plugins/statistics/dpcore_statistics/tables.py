@@ -32,7 +32,7 @@ from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, conditions
 from dpcore_statistics.histogram import counted, counts_moved, least_squares, shown_counts
 from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
-from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
+from dpcore_statistics.population.sampling import population_bars, spread_over
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -99,6 +99,10 @@ class Table(Statistic):
         """PRIVATE: every table's weight, in the cells that any of a person's records is in."""
         weights = np.concatenate([np.full(t.size, t.weight) for t in self.tables_of(public)])
         return np.where(sums > 0, weights, 0.0)
+
+    def takes_laplace(self, public: Public) -> bool:
+        """Counts have such intervals of any noise."""
+        return True
 
     def unsampled(self, public: Public) -> str:
         """Expected counts of a stream, or out of a public number of records."""
@@ -287,7 +291,7 @@ class Table(Statistic):
         scales = [1 / table.weight for table in tables]
         if measured is not None:
             scales = measured.plan.deviations(1.0).tolist()
-        law = sampling_of(answer.spread, apart(self.miss, sum(t.size for t in tables)), domain)
+        law = self.sampling(answer.spread, apart(self.miss, sum(t.size for t in tables)), public)
         out_of, sampled = None if domain.exact is None else float(domain.exact), {}
         for table, scale in zip(tables, scales, strict=True):
             figures = statistics.tables[table.name]
