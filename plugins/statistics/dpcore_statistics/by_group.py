@@ -17,7 +17,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import attrs
 import numpy as np
@@ -263,6 +263,8 @@ class ByFirstCell(ByCategories):
             `people`.
     """
 
+    counting_words: ClassVar[str] = "from the first cell on that any of their records is in"
+
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
@@ -276,11 +278,6 @@ class ByFirstCell(ByCategories):
     def turns_persons(self) -> bool:
         """Whether of a person's records the first cell alone counts: of persons."""
         return self.of == "persons"
-
-    @property
-    def counting_words(self) -> str:
-        """Where a person counts."""
-        return "from the first cell on that any of their records is in"
 
     @abstractmethod
     def measured_cells(self, public: Public) -> NDArray[Any]:

@@ -1,6 +1,6 @@
 """Count: how many records meet a condition, and which share of the others' number they are."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -40,6 +40,8 @@ class Count(ByRanges):
             `records`, the number of all, and `share`.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
     )
@@ -54,10 +56,6 @@ class Count(ByRanges):
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted: records, or persons."""
         return self.of
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Counts have such intervals of any noise."""
-        return True
 
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no count but the one it has."""
@@ -183,16 +181,14 @@ class Share(ByRanges):
         meets: The condition, as `where`: by column, values or `{from: low, below: high}`.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     meets: dict[str, Any]
 
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """Records are counted, in one cell or in two."""
         return "records"
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Counts have such intervals of any noise."""
-        return True
 
     def unsampled(self, public: Public) -> str:
         """Nothing: every share has an interval about the population."""

@@ -43,7 +43,6 @@ from dpcore_statistics.population.moments import (
     free_terms,
     mean_interval,
     moments_of,
-    numbers_of_moments,
 )
 from dpcore_statistics.population.pairs import (
     EQUALITY,
@@ -53,6 +52,7 @@ from dpcore_statistics.population.pairs import (
     tested,
 )
 from dpcore_statistics.population.sampling import (
+    GAUSSIAN,
     NOTHING,
     expected_width,
     population_bars,
@@ -141,6 +141,8 @@ class GroupBy(Paired):
             records, they add up to it; `cells` each noisy count as it is.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str | None = None
@@ -181,12 +183,10 @@ class GroupBy(Paired):
             raise ParameterError("group_by", "different columns", "by", self.by)
         return super().groups(public)
 
-    def takes_laplace(self, public: Public) -> bool:
-        """Counts, means and what compares two of them; tests simulate normal noise."""
-        return self.compare not in (EQUALITY, INDEPENDENCE)
-
     def unsampled(self, public: Public) -> str:
         """Means have one; counts of a sample of a finite population do not."""
+        if self.compare in (EQUALITY, INDEPENDENCE) and self.norm(public) is Distance.L1:
+            return GAUSSIAN
         fits = self.column is not None or public.domain.sampled == "independent"
         return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
 
@@ -212,7 +212,7 @@ class GroupBy(Paired):
         if self.compare is not None:
             require_comparable(self.compare, number_column(public.domain, self.column), size)
         # By the lemma of moments they lengthen nothing.
-        shape = (size, 2 + numbers_of_moments(norm) if self.samples(public) else 2)
+        shape = (size, 2 + len(free_terms(0.0, norm)) if self.samples(public) else 2)
         return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:

@@ -154,6 +154,8 @@ class Histogram(ByCategories):
             up to it; `cells` each noisy count as it is.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     edges: tuple[Any, ...] | None = None
@@ -173,10 +175,6 @@ class Histogram(ByCategories):
         is_fit = self.of == "records" or not self.shares
         need(is_fit, "histogram", "of: records, whose cells are disjoint", "shares", self.shares)
         check_guess("histogram", self.guess, ("records", "share"))
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Counts have such intervals of any noise."""
-        return True
 
     def unsampled(self, public: Public) -> str:
         """A sample of a finite population has shares, and no counts but those it has."""

@@ -16,7 +16,7 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
-from typing import Any, Self, cast
+from typing import Any, ClassVar, Self, cast
 
 import attrs
 import numpy as np
@@ -38,7 +38,6 @@ from dpcore_statistics.population.moments import (
     free_terms,
     mean_interval,
     moments_of,
-    numbers_of_moments,
 )
 from dpcore_statistics.population.persons import (
     FREE,
@@ -128,6 +127,8 @@ class Mean(Averaged):
     Total: as every statistic.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     def query(self, public: Public) -> SumQuery:
         """The sum of t, after w times the number of values where that is private; then moments."""
         # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
@@ -143,7 +144,7 @@ class Mean(Averaged):
 
     def _free_numbers(self, public: Public) -> int:
         """How many numbers there are beside the sum and the count."""
-        return numbers_of_moments(self.norm(public)) if self.samples(public) else 0
+        return len(free_terms(0.0, self.norm(public))) if self.samples(public) else 0
 
     def _records_of_each(self, public: Public) -> int:
         """k, where persons are the draws and have several records; else 1."""
@@ -162,10 +163,6 @@ class Mean(Averaged):
     def free(self, public: Public) -> float:
         """c of the lemma of persons."""
         return FREE
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Means of records have such an interval of any noise; of persons of normal noise alone."""
-        return public.domain.people is None or public.domain.people.records == 1
 
     def pays_for_population(self, public: Public) -> bool:
         """Where persons are replaced: two clipped vectors may be farther apart than k records."""

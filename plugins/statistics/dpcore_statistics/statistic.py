@@ -83,6 +83,12 @@ class Statistic(SummingLearner, Conversation):
     total: ClassVar[bool] = True
     publishes: ClassVar[type[Any]] = Published
 
+    tells_laplace: ClassVar[bool] = False
+    """Whether intervals about the population are told of Laplace noise in l1, too."""
+
+    counting_words: ClassVar[str] = "in every number that any of their records is in"
+    """Where a person counts, of those who are counted."""
+
     rows_at_once: ClassVar[int] = ROWS
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"states_unit": False}}
 
@@ -119,11 +125,6 @@ class Statistic(SummingLearner, Conversation):
         """What is counted; None where values are added up, or averaged."""
         return None
 
-    @property
-    def counting_words(self) -> str:
-        """Where a person counts, of those who are counted."""
-        return "in every number that any of their records is in"
-
     def unsampled(self, public: Public) -> str:
         """Why no interval about the population can be told of this statistic; empty if one can."""
         return "interval: noise (this statistic has no interval about the population)"
@@ -131,10 +132,6 @@ class Statistic(SummingLearner, Conversation):
     def draws_persons(self, public: Public) -> bool:
         """Whether a person with several records is one draw to intervals about the population."""
         return self.counted_unit == "persons"
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Whether intervals about the population are told of Laplace noise in l1, too."""
-        return False
 
     def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
         """The law of an interval about the population; None where the noise has none."""
@@ -152,7 +149,10 @@ class Statistic(SummingLearner, Conversation):
         """
         if self.interval == NOISE:
             return False
-        norm, any_noise = self.norm(public), self.takes_laplace(public)
+        norm, people = self.norm(public), public.domain.people
+        # Second moments of persons' sums are free in l2 alone.
+        of_persons = people is not None and people.records > 1 and self.counted_unit is None
+        any_noise = self.tells_laplace and not of_persons
         draws_persons = self.draws_persons(public)
         reason = obstacle(public.domain, norm, draws_persons, any_noise=any_noise)
         reason = reason or self.unsampled(public)

@@ -58,6 +58,8 @@ class Table(Statistic):
             no table's bars wider: tables then agree with one another. `cells` measures cells.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     marginals: dict[str, tuple[str, ...]]
@@ -99,10 +101,6 @@ class Table(Statistic):
         """PRIVATE: every table's weight, in the cells that any of a person's records is in."""
         weights = np.concatenate([np.full(t.size, t.weight) for t in self.tables_of(public)])
         return np.where(sums > 0, weights, 0.0)
-
-    def takes_laplace(self, public: Public) -> bool:
-        """Counts have such intervals of any noise."""
-        return True
 
     def unsampled(self, public: Public) -> str:
         """Expected counts of a stream, or out of a public number of records."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -38,9 +38,7 @@ class Total(OfValues):
         column: A declared range.
     """
 
-    def takes_laplace(self, public: Public) -> bool:
-        """Sums have such an interval of any noise."""
-        return True
+    tells_laplace: ClassVar[bool] = True
 
     def unsampled(self, public: Public) -> str:
         """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""

@@ -46,11 +46,6 @@ FREE_SQUARE = 3.3301
 _CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
 
 
-def numbers_of_moments(norm: Distance) -> int:
-    """How many numbers are free beside the sum of x."""
-    return 1 if norm is Distance.L1 else MORE
-
-
 def free_square(norm: Distance) -> float:
     """c, of y (1 - y) beside y."""
     return 1.0 if norm is Distance.L1 else FREE_SQUARE
@@ -171,7 +166,11 @@ def moments_of(
         norm: In which they were bounded.
     """
     columns = np.moveaxis(np.asarray(value, dtype=np.float64), -1, 0)
-    n, of_count, more = np.full(columns[0].shape, float(exact or 0)), 0.0, numbers_of_moments(norm)
+    n, of_count, more = (
+        np.full(columns[0].shape, float(exact or 0)),
+        0.0,
+        len(free_terms(0.0, norm)),
+    )
     if len(columns) > 1 + more:
         n, of_count, columns = columns[0] / weight, weight**-2.0, columns[1:]
     scale = HALF if norm is Distance.L1 else 1.0

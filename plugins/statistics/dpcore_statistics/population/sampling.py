@@ -37,6 +37,9 @@ Ends = tuple[Numbers, Numbers]
 NOTHING: Ends = (np.array(-np.inf), np.array(np.inf))
 """The ends of an interval that tells nothing."""
 
+GAUSSIAN = "Gaussian noise: a budget with a delta, and distance: l2"
+"""What tests and other moments than the second need, in words."""
+
 _FEWEST = 3.0  # degrees of freedom
 _FEWEST_LAPLACE = 2.0  # the same of a variance whose noise has longer tails
 _STEPS = 50  # of a bisection
@@ -151,9 +154,7 @@ def obstacle(
             "one record a person, of: persons, or statistics.mean (records of one person are not "
             "independent)"
         )
-    if norm is not Distance.L2 and not any_noise:
-        return "Gaussian noise: a budget with a delta, and distance: l2"
-    return ""
+    return "" if any_noise or norm is Distance.L2 else GAUSSIAN
 
 
 def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) -> None:
