@@ -102,8 +102,10 @@ def sampling_of(
     Args:
         norm: That is in use: Laplace noise has a law where it is l1.
     """
-    is_laplace = isinstance(spread, LaplaceSpread) and norm is Distance.L1
-    if not isinstance(spread, NormalSpread) and not is_laplace:
+    is_laplace = isinstance(spread, LaplaceSpread)
+    if not isinstance(spread, NormalSpread | LaplaceSpread) or (
+        is_laplace and norm is not Distance.L1
+    ):
         return None
     of = None if isinstance(domain.sampled, str) else domain.sampled
     growth = 2.0**0.5 * spread.rounding / spread.std
