@@ -242,13 +242,13 @@ def of_clipped_persons(
 
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
-    if turns_sums(learner) and query.sum.each is not None:
+    if learner.turns_persons and query.sum.each is not None:
         return Refused(f"{query.name!r} cuts off numbers of sums that are turned into others")
     # The bound's own path gives premises and solver error; its value is replaced below.
     path = of_persons(query, ADD_REMOVE.of_persons(adjacency.records), claim)
     if not isinstance(path, Sensitivity):
         return path
-    value, origin = _bound_length(query.sum, adjacency.records, turns_sums(learner))
+    value, origin = _bound_length(query.sum, adjacency.records, learner.turns_persons)
     # L is for one who comes or goes. A replacement is one of each.
     if not adjacency.membership:
         value = _bound_replacement(value, query)
@@ -263,23 +263,16 @@ def of_clipped_persons(
     )
 
 
-def turns_sums(learner: AnyLearner) -> bool:
-    """Whether what a person adds is another vector than what their records add."""
-    return (
-        isinstance(learner, SummingLearner)
-        and type(learner).of_persons is not SummingLearner.of_persons
-    )
-
-
-def _premises(learner: AnyLearner, path: Sensitivity) -> tuple[str, ...]:
+def _premises(learner: SummingLearner, path: Sensitivity) -> tuple[str, ...]:
     """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
     from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
 
-    is_row_wise = (
-        isinstance(learner, SummingLearner) and not learner.isolate and proves_partial(learner)
+    is_row_wise = not learner.isolate and proves_partial(learner)
+    return tuple(
+        dict.fromkeys(
+            [*path.premises, *[ROW_WISE] * is_row_wise, *[PERSON_WISE] * learner.turns_persons]
+        )
     )
-    added = ((ROW_WISE,) if is_row_wise else ()) + ((PERSON_WISE,) if turns_sums(learner) else ())
-    return tuple(dict.fromkeys((*path.premises, *added)))
 
 
 def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[float, str]:
@@ -309,4 +302,5 @@ def _bound_replacement(longest: float, query: SumQuery) -> float:
     if query.sum.sign == "non_negative" and query.sum.each is not None:
         entries = query.real_size ** (1.0 if query.distance is Distance.L1 else 0.5)
         longest = min(longest, up(query.sum.each * entries, roundings=3))
-    return longest
+    # The learner's own theorem, where it proves one about any two persons.
+    return min(longest, query.sum.farthest or longest)

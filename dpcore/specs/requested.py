@@ -158,15 +158,17 @@ def _scores(
         score: The share of the budget.
 
     Raises:
-        SpecError: there is no model, or there is a sweep.
+        SpecError: there is no model, or every point of a sweep has the whole budget.
         RegistryError: dpcore-statistics is missing.
     """
     models = [r for r in plain_releases if r.of is None and promises(r.learner, Model)]
     with below("evaluate", "score"):
         need(
-            models and said.text.sweep is None,
+            # With `each` the releases of a point are composed by themselves; a score is of none.
+            models and (said.text.sweep is None or said.text.sweep.budget == "divided"),
             SpecError,
-            "needs a release that predicts the target, and no sweep",
+            "needs a release that predicts the target, and of a sweep budget: divided (with each, "
+            "no part of the budget is left for scores)",
         )
         learner = registry.component(LEARNER, "statistics.group_errors")
     # Shares are relative to each other: those of the scores are `score` of all.
@@ -178,6 +180,7 @@ def _scores(
             name=f"{model.name}-score",
             share=share,
             of=model.name,
+            point=model.point,
         )
         for model in models
     )

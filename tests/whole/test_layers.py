@@ -110,7 +110,9 @@ BUDGETS = {
     "report": 1_660,  # 40 for rows as files and how near rows are
     "shifted-interpolation": 265,  # a learner with noise inside, and its mechanism
     "sgd": 985,  # the lemmas of its paper; gradient steps with correlated noise
-    "statistics": 6_100,  # 125 for covariance; running totals; metrics beside means; 340 for
+    # 195 for persons in tables, prefixes and running totals, and for populations of Laplace noise
+    # and of persons by group
+    "statistics": 6_295,  # 125 for covariance; running totals; metrics beside means; 340 for
     # statistics by group, counts of persons, and the values that a bound clips; 285 for quantiles
     # from counts of ranks, by group, and for strategies with joint bars; 495 for marginals, their
     # display, and least squares of tables, measured cells, histograms and groups; 285 for `init`;

@@ -12,13 +12,14 @@ call. Whoever writes `partial` too proves that one record's partial is at most `
 Where a query clips persons (`Sum.person`), `contributions` of all records of one person are added
 and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says. In between,
 `of_persons` may make another vector of each sum: that it does so person by person is a premise.
+A learner says whether it does (`turns_persons`); where it says no, `of_persons` is never called.
 """
 
 from abc import abstractmethod
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, final
 
 import attrs
 import numpy as np
@@ -87,6 +88,11 @@ class SummingLearner(Learner):
         """
         return sums
 
+    @property
+    def turns_persons(self) -> bool:
+        """Whether what a person adds is another vector than the sum of what their records add."""
+        return type(self).of_persons is not SummingLearner.of_persons
+
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE, pure: the sum of the block's contributions in the query's unit.
 
@@ -146,7 +152,7 @@ class SummingLearner(Learner):
         # Clipping a person needs each record's integers, which the sum of a block would hide.
         if query.sum.person is not None:
             integers_of_block = partial(self._own, query, public)
-            of_persons = partial(self._persons, query, public)
+            of_persons = partial(self._persons, query, public) if self.turns_persons else None
             from dpcore.learning.learners.by_person import total_of_persons
 
             return total_of_persons(
@@ -247,7 +253,7 @@ def require_sum(query: Query, learner: object) -> SumQuery:
     return query
 
 
-def sums_exactly(learner: object) -> bool:
+def sums_exactly(learner: object) -> TypeGuard[SummingLearner]:
     """Whether a learner's statistics are the core's exact sums, and nothing else."""
     # A subclass that overrides one of these may add something that the bound does not cover.
     core = SummingLearner

@@ -17,13 +17,14 @@ import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, SumQuery
+from dpcore.checks import one_of
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -146,14 +147,19 @@ class ByGroup(Statistic):
 
     def movement(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The question's own theorem, or by group the one above."""
+        within = self._moved_inside(query, public)
+        if not self.by or isinstance(within, Refused):
+            return within
+        count, norm = query.shape[0], query.distance
+        return groups_moved(within.add_remove, within.replace_one, count, norm)
+
+    def _moved_inside(self, query: SumQuery, public: Public) -> ByRelation | Refused:
+        """The question's own theorem, in one group where there are some."""
         if not self.by:
             return self.moved(query, public)
         norm = query.distance
         inner = attrs.evolve(self._inner(public), distance=norm, norms=(norm,))
-        within = self.one_group(public).moved(inner, inside(public))
-        if isinstance(within, Refused):
-            return within
-        return groups_moved(within.add_remove, within.replace_one, query.shape[0], norm)
+        return self.one_group(public).moved(inner, inside(public))
 
     def contributions(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: what each record adds, by group in its own group's block alone."""
@@ -240,6 +246,78 @@ class ByCategories(ByGroup):
                 needed = "categories beside the column (of ranges statistics.table counts)"
                 raise ParameterError(type(self).__name__.lower(), needed, "by", name)
         return super().groups(public)
+
+
+@attrs.frozen(kw_only=True)
+class ByFirstCell(ByCategories):
+    r"""Cells in their order, of which a person counts in the first that any of their records is in.
+
+    Theorem: what a person adds is then what one record adds, or without one nothing, by group in as
+    many blocks as they have records. Let A be the longest of these, and R >= A the farthest that
+    two, or one and nothing, are apart. So a person adds at most :math:`\sqrt mA` in l2 and m A in
+    l1, m the smaller of their records and the groups. Two who are in s blocks, o of them the same,
+    differ by :math:`\sqrt{(s-2o)A^2+oR^2}` at most, with :math:`s\le\min(2m,G+o)` of G groups.
+
+    Args:
+        of: What is counted: records, or persons, each of whom counts once. For domains with
+            `people`.
+    """
+
+    counting_words: ClassVar[str] = "from the first cell on that any of their records is in"
+
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
+
+    @property
+    def counted_unit(self) -> Literal["records", "persons"] | None:
+        """What is counted: records, or persons."""
+        return self.of
+
+    @property
+    def turns_persons(self) -> bool:
+        """Whether of a person's records the first cell alone counts: of persons."""
+        return self.of == "persons"
+
+    @abstractmethod
+    def measured_cells(self, public: Public) -> NDArray[Any]:
+        """What a record of each cell adds: shape (numbers, cells), at least as many numbers."""
+
+    def marks_cells(self, public: Public) -> bool:
+        """Whether a record says its cell, in the first numbers, as the first of a person's counts:
+        of persons with several records."""
+        people = public.domain.people
+        return self.turns_persons and people is not None and people.records > 1
+
+    def of_persons(
+        self, query: SumQuery, sums: NDArray[np.float64], public: Public
+    ) -> NDArray[np.float64]:
+        """PRIVATE: what a record in the first of a person's cells adds, by group."""
+        measured = self.measured_cells(public)
+        is_in = sums.reshape(-1, len(measured))[:, : measured.shape[1]] > 0
+        # The row of zeros at the end is what index -1 picks: no cell, no contribution.
+        rows = np.vstack([measured.T, np.zeros((1, len(measured)))])
+        first = np.where(is_in.any(axis=1), is_in.argmax(axis=1), -1)
+        return np.asarray(rows[first].reshape(sums.shape), dtype=np.float64)
+
+    def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
+        """The theorem above, where o is 0, as few as there can be in so many groups, or m."""
+        within = self._moved_inside(query, public)
+        assert isinstance(within, ByRelation), "counts are never refused"
+        longest, farthest, count = within.add_remove, within.replace_one, self.groups(public).size
+        power = 1 if query.distance is Distance.L1 else 2
+        most = min(records, count)
+        # Linear in o on either side of where two persons with all their blocks fill all groups.
+        far = max(
+            (min(2 * most, count + o) - 2 * o) * longest**power + o * farthest**power
+            for o in (0, max(0, 2 * most - count), most)
+        )
+        if not self.by:
+            return within
+        return ByRelation(
+            add_remove=up(most ** (1 / power) * longest, roundings=8),
+            replace_one=up(far ** (1 / power), roundings=16),
+        )
 
 
 @attrs.frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """Count: how many records meet a condition, and which share of the others' number they are."""
 
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -22,7 +22,6 @@ from dpcore_statistics.population.sampling import (
     check_guess,
     expected_share,
     population_bars,
-    sampling_of,
     stacked_ends,
 )
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
@@ -40,6 +39,8 @@ class Count(ByRanges):
         guess: Public guesses, for what `check` expects of a share of the population alone:
             `records`, the number of all, and `share`.
     """
+
+    tells_laplace: ClassVar[bool] = True
 
     of: Literal["records", "persons"] = attrs.field(
         default="records", validator=one_of("records", "persons")
@@ -126,7 +127,7 @@ class Count(ByRanges):
         # Beside the rest, or out of a public number, a count is a share too.
         out_of, n, bars = None if domain.exact is None else float(domain.exact), 1.0, None
         if self.samples(public):
-            law = sampling_of(spread, self.miss, domain)
+            law = self.sampling(spread, self.miss, public)
             wider = [counts_in(domain, estimate, law, out_of=out_of)]
             if rest:
                 n, ends = estimate + rest[0], share(estimate, rest[0], (1, 1), spread, self.miss)
@@ -180,6 +181,8 @@ class Share(ByRanges):
         meets: The condition, as `where`: by column, values or `{from: low, below: high}`.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     meets: dict[str, Any]
 
     @property
@@ -223,7 +226,7 @@ class Share(ByRanges):
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One table with one row: the share and its interval, between 0 and 1."""
         spread, n, bars = answer.spread, self._out_of(public), None
-        law = sampling_of(spread, self.miss, public.domain)
+        law = self.sampling(spread, self.miss, public)
         top, *others = (float(number) for number in answer.value)
         if n is None:
             estimate = top / max(1.0, top + others[0])

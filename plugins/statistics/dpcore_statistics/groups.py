@@ -39,7 +39,11 @@ from dpcore_statistics.histogram import (
     public_total,
 )
 from dpcore_statistics.mean import column_ends, in_units, with_count
-from dpcore_statistics.population.moments import MORE, free_terms, mean_interval, moments_of
+from dpcore_statistics.population.moments import (
+    free_terms,
+    mean_interval,
+    moments_of,
+)
 from dpcore_statistics.population.pairs import (
     EQUALITY,
     INDEPENDENCE,
@@ -48,10 +52,10 @@ from dpcore_statistics.population.pairs import (
     tested,
 )
 from dpcore_statistics.population.sampling import (
+    GAUSSIAN,
     NOTHING,
     expected_width,
     population_bars,
-    sampling_of,
     spread_over,
 )
 from dpcore_statistics.population.shares import counts_in
@@ -137,6 +141,8 @@ class GroupBy(Paired):
             records, they add up to it; `cells` each noisy count as it is.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     column: str | None = None
@@ -179,6 +185,8 @@ class GroupBy(Paired):
 
     def unsampled(self, public: Public) -> str:
         """Means have one; counts of a sample of a finite population do not."""
+        if self.compare in (EQUALITY, INDEPENDENCE) and self.norm(public) is Distance.L1:
+            return GAUSSIAN
         fits = self.column is not None or public.domain.sampled == "independent"
         return "" if fits else "sampled: independent (shares: true of a histogram tells shares)"
 
@@ -204,7 +212,7 @@ class GroupBy(Paired):
         if self.compare is not None:
             require_comparable(self.compare, number_column(public.domain, self.column), size)
         # By the lemma of moments they lengthen nothing.
-        shape = (size, 2 + MORE if self.samples(public) else 2)
+        shape = (size, 2 + len(free_terms(0.0, norm)) if self.samples(public) else 2)
         return SumQuery(name="groups", shape=shape, distance=norm, sum=Sum(clip=clip))
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
@@ -243,7 +251,7 @@ class GroupBy(Paired):
 
     def _terms(self, public: Public, position: Any) -> tuple[Any, ...]:
         """(w, t), and moments where there are intervals about the population."""
-        moments = free_terms(position) if self.samples(public) else ()
+        moments = free_terms(position, self.norm(public)) if self.samples(public) else ()
         return self.count_weight(public), position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
@@ -275,7 +283,7 @@ class GroupBy(Paired):
             return figures
         domain, unbiased = public.domain, figures.unbiased
         counts = figures.estimate if unbiased is None else unbiased
-        law = sampling_of(spread, apart(self.miss, counts.size), domain)
+        law = self.sampling(spread, apart(self.miss, counts.size), public)
         out_of = None if domain.exact is None else float(domain.exact)
         ends = spread_over(counts_in(domain, counts, law, out_of=out_of), counts.shape)
         bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
@@ -311,8 +319,8 @@ class GroupBy(Paired):
         bars = None
         # Every group's share of the miss is what its interval about the noise has.
         if self.samples(public):
-            law = sampling_of(answer.spread, miss, public.domain)
-            moments = moments_of(answer.value, law.width if law else 0.0, w, None)
+            law, norm = self.sampling(answer.spread, miss, public), self.norm(public)
+            moments = moments_of(answer.value, law.width if law else 0.0, w, None, norm)
             wider = mean_interval(moments, law) if law else NOTHING
             wider = column_ends(column, spread_over(wider, moments.n.shape))
             what = f"the mean of {self.column} in each group of the population, each value clipped"

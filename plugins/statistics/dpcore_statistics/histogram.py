@@ -27,7 +27,6 @@ from dpcore_statistics.population.sampling import (
     check_guess,
     expected_share,
     population_bars,
-    sampling_of,
     spread_over,
 )
 from dpcore_statistics.population.shares import counts_in, noisy_share, public_share
@@ -155,6 +154,8 @@ class Histogram(ByCategories):
             up to it; `cells` each noisy count as it is.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     edges: tuple[Any, ...] | None = None
@@ -239,7 +240,7 @@ class Histogram(ByCategories):
         # Least squares estimates have no more noise than the cells, whose law is taken for them.
         value = value if figures.unbiased is None else figures.unbiased
         # Šidák's share of the miss for each cell: it holds for normal laws of any correlation.
-        law = sampling_of(spread, apart(self.miss, value.size), domain)
+        law = self.sampling(spread, apart(self.miss, value.size), public)
         if law is None or not self.shares:
             out_of = None if domain.exact is None else float(domain.exact)
             ends = counts_in(domain, value, law, out_of=out_of)

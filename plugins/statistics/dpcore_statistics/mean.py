@@ -16,7 +16,7 @@ n public (replacement, and every record counts): the sum of t moves by at most 2
 from __future__ import annotations
 
 import math
-from typing import Any, Self
+from typing import Any, ClassVar, Self, cast
 
 import attrs
 import numpy as np
@@ -30,17 +30,21 @@ from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut, cut_count, ratio
-from dpcore_statistics.by_group import OfValues, group_weight
+from dpcore_statistics.by_group import OfValues, group_weight, inside
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.population.moments import (
-    MORE,
     Moments,
     SampledMean,
     free_terms,
     mean_interval,
     moments_of,
 )
-from dpcore_statistics.population.persons import PersonMoments, person_vectors
+from dpcore_statistics.population.persons import (
+    FREE,
+    PersonMoments,
+    free_in_groups,
+    person_vectors,
+)
 from dpcore_statistics.population.sampling import (
     NOTHING,
     Ends,
@@ -49,7 +53,6 @@ from dpcore_statistics.population.sampling import (
     expected_width,
     nothing_unless,
     population_bars,
-    sampling_of,
     stacked_ends,
 )
 from dpcore_statistics.population.shares import counts_in
@@ -102,9 +105,13 @@ class Averaged(OfValues):
 
     def moments(self, answer: Answer, public: Public) -> tuple[Moments, Sampling | None]:
         """The sums of one answer with their law; None where the noise is not normal."""
-        law = sampling_of(answer.spread, self.miss, public.domain)
-        width = 0.0 if law is None else law.width
-        return moments_of(answer.value, width, self.count_weight(public), public.domain.exact), law
+        law, weight = self.sampling(answer.spread, self.miss, public), self.count_weight(public)
+        width, exact, norm = (
+            0.0 if law is None else law.width,
+            public.domain.exact,
+            self.norm(public),
+        )
+        return moments_of(answer.value, width, weight, exact, norm), law
 
     def count_weight(self, public: Public) -> float:
         """w, the weight of the count beside the sums; a larger one means a better count."""
@@ -120,28 +127,42 @@ class Mean(Averaged):
     Total: as every statistic.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     def query(self, public: Public) -> SumQuery:
         """The sum of t, after w times the number of values where that is private; then moments."""
         # (w, t) has length sqrt(1 + w^2) in l2; t alone is at most 1.
         norm, counted = self.norm(public), self.counted(public)
         clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
         # By the lemma of moments they lengthen nothing.
-        size = (2 if counted else 1) + (MORE if self.samples(public) else 0)
+        size = (2 if counted else 1) + self._free_numbers(public)
         total = Sum(clip=clip)
         if (k := self._records_of_each(public)) > 1:
             # As long as k records: by the lemma of persons their moments lengthen nothing.
             total = Sum(clip=clip, person=k * clip)
         return SumQuery(name="mean", shape=(size,), distance=norm, sum=total)
 
+    def _free_numbers(self, public: Public) -> int:
+        """How many numbers there are beside the sum and the count."""
+        return len(free_terms(0.0, self.norm(public))) if self.samples(public) else 0
+
     def _records_of_each(self, public: Public) -> int:
         """k, where persons are the draws and have several records; else 1."""
         people = public.domain.people
-        is_sampled = people is not None and not self.by and self.samples(public)
-        return people.records if people is not None and is_sampled else 1
+        return people.records if people is not None and self.samples(public) else 1
 
     def draws_persons(self, public: Public) -> bool:
-        """Means of all records are ratios of persons' sums; those of groups are not."""
-        return not self.by
+        """Means are ratios of persons' sums, of all records or in every group."""
+        return True
+
+    def one_group(self, public: Public) -> Self:
+        """The same, in one of the groups that a person's records lie in."""
+        fields = attrs.asdict(super().one_group(public), recurse=False)
+        return cast(Self, MeanOfGroup(**fields))
+
+    def free(self, public: Public) -> float:
+        """c of the lemma of persons."""
+        return FREE
 
     def pays_for_population(self, public: Public) -> bool:
         """Where persons are replaced: two clipped vectors may be farther apart than k records."""
@@ -152,12 +173,17 @@ class Mean(Averaged):
         self, query: SumQuery, sums: NDArray[np.float64], public: Public
     ) -> NDArray[np.float64]:
         """PRIVATE: the sums of each person, and second moments of these."""
-        k = self._records_of_each(public)
-        return person_vectors(sums, k, self.count_weight(public)) if k > 1 else sums
+        learner, facts = (self.one_group(public), inside(public)) if self.by else (self, public)
+        if (k := learner._records_of_each(facts)) == 1:
+            return sums
+        # A person is in several groups at once: each has its own vector.
+        of_groups = sums.reshape(-1, query.shape[-1])
+        vectors = person_vectors(of_groups, k, learner.count_weight(facts), learner.free(facts))
+        return vectors.reshape(sums.shape)
 
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; refused where n is private and no count is released."""
-        sum_only = query.real_size in (1, 1 + MORE)
+        sum_only = query.real_size == 1 + self._free_numbers(public)
         # Without a count the mean is a sum over n, which must then be public.
         if sum_only and public.domain.exact is None:
             return Refused("a mean without a count needs a public number of records")
@@ -168,19 +194,20 @@ class Mean(Averaged):
     def terms(self, query: SumQuery, public: Public, *positions: Any) -> tuple[Any, ...]:
         """t, after w where the number of values is private; and moments."""
         (position,) = positions
-        moments = free_terms(position) if query.real_size > MORE else ()
+        free = self._free_numbers(public)
+        moments = free_terms(position, self.norm(public)) if free else ()
         if self._records_of_each(public) > 1:
             # Of persons they follow from the sums of their records.
             moments = tuple(0.0 * moment for moment in moments)
         # With a public n every record counts: `counted` would be true otherwise.
-        weight = () if query.real_size in (1, 1 + MORE) else (self.count_weight(public),)
+        weight = () if query.real_size == 1 + free else (self.count_weight(public),)
         return *weight, position, *moments
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """The mean, and the number of values where it is private."""
         column = number_column(public.domain, self.column)
         name = f"mean of {self.column}"
-        if answer.query.real_size in (1, 1 + MORE):
+        if answer.query.real_size == 1 + self._free_numbers(public):
             # n is public: an interval of the sum over n is exact, and no count is published.
             count = float(public.domain.records)
             total = float(answer.value[0])
@@ -225,7 +252,7 @@ class Mean(Averaged):
         count, units = count_ends(moments, domain, law), "records"
         if (k := self._records_of_each(public)) > 1:
             width, weight = 0.0 if law is None else law.width, self.count_weight(public)
-            mean = persons = PersonMoments.of(answer.value, width, weight, k)
+            mean = persons = PersonMoments.of(answer.value, width, weight, k, self.free(public))
             count, units = persons.count_ends(domain, law), "persons"
             what = f"{what}, over at most {k} records of each person"
         wider = [NOTHING if law is None else column_ends(column, mean_interval(mean, law))]
@@ -235,6 +262,18 @@ class Mean(Averaged):
     def expected(self, public: Public, spread: NoiseLaw) -> tuple[str, ...]:
         """Known with a public n; else about so much for n values near the middle of the range."""
         return expected_mean(self, public, spread)
+
+
+@attrs.frozen(kw_only=True)
+class MeanOfGroup(Mean):
+    """The mean in one of several groups, which a person's records may all lie in.
+
+    Total: as every statistic.
+    """
+
+    def free(self, public: Public) -> float:
+        """c of the lemma of groups."""
+        return free_in_groups(self.count_weight(public))
 
 
 def expected_mean(learner: Averaged, public: Public, spread: NoiseLaw) -> tuple[str, ...]:

@@ -32,8 +32,8 @@ from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.by_group import ByCategories
-from dpcore_statistics.columns import Cells, number_column
+from dpcore_statistics.by_group import ByFirstCell
+from dpcore_statistics.columns import Cells, number_column, one_hot
 from dpcore_statistics.total import CLIPPED
 
 MOST_PERIODS = 1 << 10
@@ -43,8 +43,11 @@ _STEPS = {"day": 1, "week": 7}
 
 
 @attrs.frozen(kw_only=True)
-class Running(ByCategories):
+class Running(ByFirstCell):
     """Counts or sums of every period of a date, and of all periods up to each.
+
+    Of persons, a period's number is of those whose first record is in it: a total counts each once.
+    `statistics.histogram` counts the persons in each period.
 
     Intervals of both tables hold together (Šidák 1967 for Gaussian noise of any correlation).
 
@@ -66,10 +69,15 @@ class Running(ByCategories):
         default=None, validator=attrs.validators.optional(positive_integer)
     )
 
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        needed = "records (clip: person adds up persons)"
+        need(self.of == "records" or self.amount is None, "running", needed, "of", self.of)
+
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
-        return "records" if self.amount is None else None
+        """What is counted: records, or persons; None where values are added up."""
+        return self.of if self.amount is None else None
 
     def periods(self, public: Public) -> Cells:
         """The periods, as cells of the column.
@@ -107,7 +115,7 @@ class Running(ByCategories):
     def query(self, public: Public) -> SumQuery:
         """One query for all of y, clipped to the longest column of K."""
         is_count = self.amount is None
-        matrix = _matrix(self.weights(public), len(self.periods(public).labels))
+        matrix = self.measured_cells(public)
         return SumQuery(
             name="measured",
             shape=(len(matrix),),
@@ -142,12 +150,18 @@ class Running(ByCategories):
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the value times the column of the record's period."""
         cells, integers = self._values(block, public)
-        matrix = _matrix(self.weights(public), query.real_size)
+        if self.marks_cells(public):
+            return one_hot(cells, query.real_size)
+        matrix = self.measured_cells(public)
         # The row of zeros at the end is what index -1 picks: no period, no contribution.
         columns = np.vstack([matrix.T, np.zeros((1, query.real_size), dtype=np.int64)])
         # In the values' own unit: where persons are clipped, the query's is a finer one.
         rows = (columns[cells] * integers[:, None]).astype(np.float64)
         return np.ldexp(rows, 0 if self.amount is None else _UNIT)
+
+    def measured_cells(self, public: Public) -> NDArray[Any]:
+        """K: a column is what a record of its period adds."""
+        return _matrix(self.weights(public), len(self.periods(public).labels))
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum, period by period before it is multiplied: exact integers."""

@@ -35,7 +35,7 @@ from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import Marginal, conditions, require_conditions, selected
-from dpcore_statistics.population.sampling import obstacle
+from dpcore_statistics.population.sampling import Sampling, obstacle, sampling_of
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
 ROWS = 1 << 16
@@ -76,12 +76,18 @@ class Statistic(SummingLearner, Conversation):
             spec of before 0.2.0 means false: `clip: person` then counts neither.
         interval: What bars cover: the `noise` alone, or sampling error too (`population`, `both`),
             for which the domain says how records were `sampled`. By default both where it does, and
-            where that costs neither epsilon nor noise.
+            where that costs neither epsilon nor noise; of Laplace noise on request.
     """
 
     bounds: ClassVar[tuple[str, ...]] = ("statistics.sums",)
     total: ClassVar[bool] = True
     publishes: ClassVar[type[Any]] = Published
+
+    tells_laplace: ClassVar[bool] = False
+    """Whether intervals about the population are told of Laplace noise in l1, too."""
+
+    counting_words: ClassVar[str] = "in every number that any of their records is in"
+    """Where a person counts, of those who are counted."""
 
     rows_at_once: ClassVar[int] = ROWS
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"states_unit": False}}
@@ -127,6 +133,10 @@ class Statistic(SummingLearner, Conversation):
         """Whether a person with several records is one draw to intervals about the population."""
         return self.counted_unit == "persons"
 
+    def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
+        """The law of an interval about the population; None where the noise has none."""
+        return sampling_of(spread, miss, public.domain, self.norm(public))
+
     def pays_for_population(self, public: Public) -> bool:
         """Whether an interval about the population would cost epsilon, or noise on a number."""
         return False
@@ -139,12 +149,18 @@ class Statistic(SummingLearner, Conversation):
         """
         if self.interval == NOISE:
             return False
+        norm, people = self.norm(public), public.domain.people
+        # Second moments of persons' sums are free in l2 alone.
+        of_persons = people is not None and people.records > 1 and self.counted_unit is None
+        any_noise = self.tells_laplace and not of_persons
         draws_persons = self.draws_persons(public)
-        reason = obstacle(public.domain, self.norm(public), draws_persons) or self.unsampled(public)
+        reason = obstacle(public.domain, norm, draws_persons, any_noise=any_noise)
+        reason = reason or self.unsampled(public)
         # A person that is clipped is scaled: what is left of their values is no independent draw.
         reason = "clip: record" if self.clip == "person" and not reason else reason
         if self.interval is None:
-            return not reason and not self.pays_for_population(public)
+            is_free = norm is Distance.L2 and not self.pays_for_population(public)
+            return not reason and is_free
         need(not reason, type(self).__name__.lower(), reason, "interval", self.interval)
         return True
 
@@ -197,8 +213,42 @@ class Statistic(SummingLearner, Conversation):
         self.samples(public)  # and a wrong interval
         query = self.planned(public)
         if self.counted_unit == "persons":
-            return (_of_each_person(query, public.domain),)
+            return (self._of_each_person(query, public),)
         return (query if self.clip == "record" else self._of_persons(query, public),)
+
+    def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
+        """What one person with up to so many records moves counts by, each 1 or none: by default of
+        disjoint cells, in which they may all be; of two persons all may lie in different ones.
+        """
+        is_l1, numbers = query.distance is Distance.L1, query.real_size
+        cells = (float(min(most, numbers)) for most in (records, 2 * records))
+        lengths = [cell if is_l1 else rounded_root(cell) for cell in cells]
+        return ByRelation(add_remove=lengths[0], replace_one=lengths[1])
+
+    def _of_each_person(self, query: SumQuery, public: Public) -> SumQuery:
+        """The same, where a person counts once in every number; of one record they do anyhow.
+
+        Raises:
+            ParameterError: the domain does not say whose a record is.
+        """
+        people = public.domain.people
+        if people is None:
+            raise ParameterError(
+                query.name, "of: records, or a domain with people", "of", "persons"
+            )
+        if people.records == 1:
+            return query
+        moved = self.moved_by_person(query, people.records, public)
+        counts = attrs.evolve(query.sum, person=moved.add_remove)
+        query = attrs.evolve(query, norms=(query.distance,), sum=counts)
+        if not self.turns_persons:
+            # Numbers of records are cut off at 1 by the core, which then knows how far they move.
+            return attrs.evolve(query, sum=attrs.evolve(counts, each=1.0))
+        farthest = moved.replace_one
+        if query.values != "integers":
+            # As where a record is replaced: twice, for the roundings and for the arithmetic.
+            farthest = up(farthest + 2 * _rounding(query, query.real_size), roundings=8)
+        return attrs.evolve(query, sum=attrs.evolve(counts, farthest=farthest))
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
@@ -238,10 +288,7 @@ class Statistic(SummingLearner, Conversation):
         chosen = f"{people.records} of each person, by a secret choice"
         if unit == "records":
             return f"counts are of records, at most {chosen}"
-        return (
-            f"counts are of persons: each counts once in every number that any of their records is "
-            f"in (at most {chosen})"
-        )
+        return f"counts are of persons: each counts once {self.counting_words} (at most {chosen})"
 
     def _clipping(self) -> str:
         """What a bar says of persons."""
@@ -291,30 +338,6 @@ class Statistic(SummingLearner, Conversation):
         """How wide the bars will be, such as "count +- 21"."""
 
 
-def _of_each_person(query: SumQuery, domain: Domain) -> SumQuery:
-    """A query for counts in disjoint cells, in each of which a person counts once.
-
-    With at most k records a person is in at most k cells: that is how long what they add is in l1,
-    and the root of it in l2.
-
-    Raises:
-        ParameterError: the domain does not say whose a record is.
-    """
-    people = domain.people
-    if people is None:
-        raise ParameterError(query.name, "of: records, or a domain with people", "of", "persons")
-    # A person with one record is in one cell as it is.
-    if people.records == 1:
-        return query
-    cells = min(people.records, query.real_size)
-    length = float(cells) if query.distance is Distance.L1 else math.sqrt(cells)
-    # A root that is no whole number is rounded up.
-    person = length if length.is_integer() else up(length, roundings=1)
-    return attrs.evolve(
-        query, norms=(query.distance,), sum=attrs.evolve(query.sum, person=person, each=1.0)
-    )
-
-
 @attrs.frozen
 class StatisticBound(SensitivityBound):
     """The learner's own theorem (`moved`), and what rounding contributions to the unit adds.
@@ -352,6 +375,12 @@ class StatisticBound(SensitivityBound):
             adjacency=claim,
             source=f"{type(learner).__name__.lower()} of bounded contributions ({claim})",
         )
+
+
+def rounded_root(number: float) -> float:
+    """A square root, rounded up where it is no whole number."""
+    root = math.sqrt(number)
+    return root if root.is_integer() else up(root, roundings=1)
 
 
 def _rounding(query: SumQuery, entries: int) -> float:

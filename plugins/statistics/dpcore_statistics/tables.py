@@ -25,14 +25,14 @@ from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
-from dpcore.rounding import down
+from dpcore.rounding import down, up
 from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, conditions
-from dpcore_statistics.histogram import counted, counts_moved
+from dpcore_statistics.histogram import counted, counts_moved, least_squares, shown_counts
 from dpcore_statistics.marginals.by_cells import ByCells
 from dpcore_statistics.marginals.measured import SUM, Measured
-from dpcore_statistics.population.sampling import population_bars, sampling_of, spread_over
+from dpcore_statistics.population.sampling import population_bars, spread_over
 from dpcore_statistics.population.shares import counts_in
 from dpcore_statistics.statistic import ROOT_TWO, Statistic
 
@@ -49,17 +49,25 @@ class Table(Statistic):
         marginals: The columns of each table, by its name.
         edges: Of the cells of a range, by column: increasing.
         bins: In place of edges, by column: so many equal parts of the range.
+        of: What is counted: records, or persons, each of whom counts once in every cell that any of
+            their records is in. For domains with `people`; cells are then measured themselves, as
+            cells of persons do not add up to other tables.
         weights: Of the tables, by name: a table with more weight gets less noise; if left out, the
             total squared error is least.
         strategy: `basis` measures residuals in l2, as `statistics.marginals` does, where that makes
             no table's bars wider: tables then agree with one another. `cells` measures cells.
     """
 
+    tells_laplace: ClassVar[bool] = True
+
     earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"strategy": "cells"}}
 
     marginals: dict[str, tuple[str, ...]]
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
+    of: Literal["records", "persons"] = attrs.field(
+        default="records", validator=one_of("records", "persons")
+    )
     weights: dict[str, float] = attrs.field(factory=dict)
     strategy: Literal["basis", "cells"] = attrs.field(
         default="basis", validator=one_of("basis", "cells")
@@ -68,7 +76,31 @@ class Table(Statistic):
     @property
     def counted_unit(self) -> Literal["records", "persons"] | None:
         """What is counted: records, or persons."""
-        return "records"
+        return self.of
+
+    @property
+    def turns_persons(self) -> bool:
+        """Whether numbers of a person's records become 1: of persons."""
+        return self.of == "persons"
+
+    def moved_by_person(self, query: SumQuery, records: int, public: Public) -> ByRelation:
+        """In every table its weight, in as many cells as a person has records; or two persons."""
+        tables, lengths = self.tables_of(public), []
+        for most in (records, 2 * records):
+            cells = [min(most, table.size) for table in tables]
+            # Weights are multiples of 2^-30, so that these sums are exact, but for the squares.
+            in_l1 = math.fsum(n * t.weight for n, t in zip(cells, tables, strict=True))
+            squares = math.fsum(n * t.weight * t.weight for n, t in zip(cells, tables, strict=True))
+            is_l1 = query.distance is Distance.L1
+            lengths.append(up(in_l1 if is_l1 else math.sqrt(squares), roundings=16))
+        return ByRelation(add_remove=lengths[0], replace_one=lengths[1])
+
+    def of_persons(
+        self, query: SumQuery, sums: NDArray[np.float64], public: Public
+    ) -> NDArray[np.float64]:
+        """PRIVATE: every table's weight, in the cells that any of a person's records is in."""
+        weights = np.concatenate([np.full(t.size, t.weight) for t in self.tables_of(public)])
+        return np.where(sums > 0, weights, 0.0)
 
     def unsampled(self, public: Public) -> str:
         """Expected counts of a stream, or out of a public number of records."""
@@ -138,7 +170,8 @@ class Table(Statistic):
         That is so in l1, without a delta, and where a bar of the basis would be wider.
         """
         is_normal = self.norm(public) is Distance.L2 and public.mu is not None
-        if self.strategy == "cells" or not is_normal:
+        # Of persons the cells of one table do not add up to those of another.
+        if self.strategy == "cells" or not is_normal or self.of == "persons":
             return None
         tables = self.tables_of(public)
         # Of one table the basis says what its cells say.
@@ -256,14 +289,16 @@ class Table(Statistic):
         scales = [1 / table.weight for table in tables]
         if measured is not None:
             scales = measured.plan.deviations(1.0).tolist()
-        law = sampling_of(answer.spread, apart(self.miss, sum(t.size for t in tables)), domain)
+        law = self.sampling(answer.spread, apart(self.miss, sum(t.size for t in tables)), public)
         out_of, sampled = None if domain.exact is None else float(domain.exact), {}
         for table, scale in zip(tables, scales, strict=True):
             figures = statistics.tables[table.name]
             counts = figures.estimate if figures.unbiased is None else figures.unbiased
             wider = law and attrs.evolve(law, width=scale * law.width)
             ends = spread_over(counts_in(domain, counts, wider, out_of=out_of), counts.shape)
-            bars = population_bars(ends, self.level, "expected counts", domain, law, joint=True)
+            bars = population_bars(
+                ends, self.level, "expected counts", domain, law, joint=True, units=self.of
+            )
             sampled[table.name] = attrs.evolve(figures, population=bars)
         return Statistics(tables=sampled)
 
@@ -277,6 +312,8 @@ class Table(Statistic):
             # Back to records.
             counts.append(value[start : start + table.size] / table.weight)
             start += table.size
+        if self.of == "persons":
+            return self._of_each_cell(counts, answer.spread, public)
         if self.strategy == "basis":
             by_cells = self._by_cells(public)
             return by_cells.figures(counts, answer.spread, self.level, public.domain)
@@ -287,6 +324,24 @@ class Table(Statistic):
             figures = counted(table.about, cells, None, self.level, public.domain)
             figures_by_name[table.name] = attrs.evolve(figures, low=low, high=high)
         return Statistics(tables=figures_by_name)
+
+    def _of_each_cell(
+        self, counts: Sequence[NDArray[np.float64]], spread: NoiseLaw | None, public: Public
+    ) -> Statistics:
+        """Every cell by itself; the intervals of all hold together."""
+        tables = self.tables_of(public)
+        half = math.inf
+        if spread is not None:
+            half = spread.within(apart(self.miss, sum(table.size for table in tables)))
+        return Statistics(
+            tables={
+                table.name: least_squares(
+                    table.about, cells, half / table.weight, self.level, public.domain,
+                    shown_counts(cells, None),
+                )
+                for table, cells in zip(tables, counts, strict=True)
+            }
+        )  # fmt: skip
 
     def _by_cells(self, public: Public) -> ByCells:
         """Cells that are measured themselves, and what all tables together say of each."""
@@ -300,7 +355,7 @@ class Table(Statistic):
         widths = [half / table.weight for table in tables]
         if measured := self.measured(public):
             widths = measured.half_widths(spread, self.miss).tolist()
-        elif self.strategy == "basis":
+        elif self.strategy == "basis" and self.of == "records":
             widths = self._by_cells(public).half_widths(spread, self.miss)[1].tolist()
         return tuple(
             f"each of {table.size} counts of {table.name} +- {width:.4g}, all together"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
@@ -15,8 +15,8 @@ from dpcore.notebook_view import in_digits
 from dpcore_statistics.bars import around
 from dpcore_statistics.by_group import OfValues
 from dpcore_statistics.columns import NumberColumn, number_column
-from dpcore_statistics.population.moments import FREE_SQUARE, stream_sum
-from dpcore_statistics.population.sampling import NOTHING, population_bars, sampling_of
+from dpcore_statistics.population.moments import free_square, stream_sum
+from dpcore_statistics.population.sampling import NOTHING, population_bars
 
 CLIPPED = (
     "noise only: where the sum of the values lies, each clipped to its declared range; missing "
@@ -37,6 +37,8 @@ class Total(OfValues):
     Args:
         column: A declared range.
     """
+
+    tells_laplace: ClassVar[bool] = True
 
     def unsampled(self, public: Public) -> str:
         """A sum of a stream has an interval, of values of one sign: the sum of squares is free."""
@@ -76,17 +78,18 @@ class Total(OfValues):
         number = (value / self._unit(column)).clip(-1.0, 1.0)
         # By the lemma of a sum it lengthens nothing.
         size = abs(number)
-        return (number, FREE_SQUARE * size * (1 - size))[: query.real_size]
+        return (number, free_square(self.norm(public)) * size * (1 - size))[: query.real_size]
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row, in the file's units."""
         unit = self._unit(number_column(public.domain, self.column))
         estimate, bars = answer.value[0], None
         if self.samples(public):
-            law = sampling_of(answer.spread, self.miss, public.domain)
+            law = self.sampling(answer.spread, self.miss, public)
             # Of values below 0 all stand for their sizes.
             sign = -1.0 if number_column(public.domain, self.column).column.high <= 0 else 1.0
-            ends = NOTHING if law is None else stream_sum(sign * estimate, answer.value[1], law)
+            free, top = free_square(self.norm(public)), sign * estimate
+            ends = NOTHING if law is None else stream_sum(top, answer.value[1], law, free)
             ends = ends if sign > 0 else (-ends[1], -ends[0])
             what = "the expected sum of such a stream, each value clipped to its declared range"
             ends = (unit * ends[0], unit * ends[1])

@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import cut_count
-from dpcore_statistics.by_group import ByCategories
-from dpcore_statistics.columns import Cells
+from dpcore_statistics.by_group import ByFirstCell
+from dpcore_statistics.columns import Cells, one_hot
 from dpcore_statistics.strategies import (
     LARGEST_OPTIMISED,
     Strategy,
@@ -34,7 +34,7 @@ MOST_PREFIXES = 2048
 
 
 @attrs.frozen(kw_only=True)
-class Workload(ByCategories):
+class Workload(ByFirstCell):
     r"""Prefix sums, ranges or any sums of cells: measured by the strategy with the least error.
 
     Theorem: a record in cell i moves the measured sums A h by the length of column i of A, and a
@@ -67,6 +67,13 @@ class Workload(ByCategories):
         default="joint", validator=one_of("joint", "single")
     )
 
+    def __attrs_post_init__(self) -> None:
+        super().__attrs_post_init__()
+        # A person in two cells counts once in a prefix: no other sum of cells is one of persons.
+        is_linear = self.ask_for == "prefixes" and self.matrix is None
+        needed = "records, or ask_for: prefixes (statistics.histogram counts persons in cells)"
+        need(self.of == "records" or is_linear, "workload", needed, "of", self.of)
+
     def cells(self, public: Public) -> Cells:
         """The cells of the column; raises `ParameterError` as `Cells.of` does."""
         return Cells.of(public.domain, self.column, self.edges, self.bins)
@@ -96,11 +103,6 @@ class Workload(ByCategories):
         if self.ask_for != "cells":
             raise ParameterError("workload", "prefixes, ranges or cells", "ask_for", self.ask_for)
         return np.vstack([np.eye(cells), np.ones((1, cells))])
-
-    @property
-    def counted_unit(self) -> Literal["records", "persons"] | None:
-        """What is counted: records, or persons."""
-        return "records"
 
     def strategy(self, public: Public) -> Strategy:
         """What is measured: the optimum in l2; in l1 a tree, or the cells themselves."""
@@ -140,9 +142,15 @@ class Workload(ByCategories):
     def rows(self, query: SumQuery, block: Records, public: Public) -> NDArray[np.float64]:
         """PRIVATE: the column of the record's cell."""
         cell = np.where(self.chosen(block, public), self.cells(public).index(block), -1)
+        if self.marks_cells(public):
+            return one_hot(cell, query.real_size)
         # The row of zeros at the end is what index -1 picks: no cell, no contribution.
         columns = np.vstack([self.strategy(public).measured.T, np.zeros(query.real_size)])
         return np.asarray(columns[cell])
+
+    def measured_cells(self, public: Public) -> NDArray[Any]:
+        """A: a column is what a record of its cell adds."""
+        return self.strategy(public).measured
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: the same sum from counts: entries of A are whole numbers of units."""

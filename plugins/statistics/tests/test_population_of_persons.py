@@ -32,9 +32,14 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.person_sums import person_sum_verdicts
+from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.population.moments import mean_interval
-from dpcore_statistics.population.persons import PersonMoments, person_vectors
+from dpcore_statistics.population.persons import (
+    PersonMoments,
+    free_in_groups,
+    person_vectors,
+)
 from dpcore_statistics.population.sampling import Sampling
 from dpcore_statistics.statistic import StatisticBound
 
@@ -124,6 +129,82 @@ def test_second_moments_of_persons_lengthen_nothing(records):
         assert lengths.max() <= records * math.sqrt(1 + weight * weight) * (1 + 1e-12)
 
 
+def in_groups(records, groups, steps=5):
+    """Every person with up to k values at some places, each in any group: its sums by group."""
+    places = [*itertools.product(range(groups), np.linspace(-1, 1, steps))]
+    persons = [
+        values
+        for j in range(records + 1)
+        for values in itertools.combinations_with_replacement(places, j)
+    ]
+    sums = np.zeros((len(persons), groups, 5))
+    for person, values in enumerate(persons):
+        for group, t in values:
+            sums[person, group, :2] += (W, t)
+    return sums
+
+
+@pytest.mark.parametrize(("records", "groups"), [(1, 3), (2, 2), (3, 3), (4, 2)])
+def test_second_moments_lengthen_nothing_in_groups(records, groups):
+    """By all persons of a grid, whose records lie in any groups."""
+    sums = in_groups(records, groups, steps=5 if records < 4 else 3)
+    limit = records * math.sqrt(1 + W * W)
+    lengths = []
+    for free in (free_in_groups(W), 2.35):
+        vectors = person_vectors(sums.reshape(-1, 5), records, W, free)
+        lengths.append(np.linalg.norm(vectors.reshape(len(sums), -1), axis=1).max())
+    assert lengths[0] <= limit * (1 + 1e-12)
+    assert lengths[0] == pytest.approx(limit)
+    # What is free of all records is not free in groups: two halves are longer together.
+    assert (lengths[1] > 1.1 * limit) == (records > 1)
+
+
+@pytest.mark.parametrize("records", [1, 2, 3])
+def test_no_person_moves_the_means_of_groups_farther_than_is_claimed(records):
+    """By all persons with values at the ends and in the middle, in two groups."""
+    domain, learner = facts(records), attrs.evolve(BOTH, by=("g",), distance="l2")
+    places = [*itertools.product((0.0, 5.0, 10.0), "ab")]
+    persons = [
+        values
+        for j in range(1, records + 1)
+        for values in itertools.combinations_with_replacement(places, j)
+    ]
+    known = public(domain)
+    (query,) = learner.queries(known)
+    rows = [np.zeros(query.real_size)]
+    for values in persons:
+        made = domain.project({"x": [x for x, _ in values], "g": [g for _, g in values]})
+        made = attrs.evolve(made, persons=np.zeros(len(values), dtype=np.int32))
+        rows.append(learner.total_of(query, made, known).floats().ravel())
+    vectors = np.array(rows)
+    for relation in (ADD_REMOVE, REPLACE_ONE):
+        case = Case(
+            learner=learner, bound=StatisticBound(), domain=domain,
+            adjacency=domain.relation(relation),
+        )  # fmt: skip
+        claim = next(claim.value for _, claim in case.claims())
+        others = vectors[:1] if relation is ADD_REMOVE else vectors
+        far = max(np.linalg.norm(vectors - row, axis=1).max() for row in others)
+        # Replaced, what two persons add is taken for opposite, and their counts never are.
+        assert (0.8 if relation is REPLACE_ONE else 1 - 1e-9) * claim <= far <= claim
+
+
+def test_a_session_tells_means_of_persons_by_group():
+    rng = np.random.default_rng(1)
+    table = people_table(4000, rng)
+    session = Session(PrivacyBudget(epsilon=8.0, delta=1e-6), facts(), table)
+    figures = session.mean("x", epsilon=2.0, by=("g",), interval="both")
+    bars = figures.population
+    assert "persons that are independent draws" in bars.covers
+    assert "at most 3 records of each person" in bars.covers
+    assert (bars.low <= figures.estimate).all()
+    assert (figures.estimate <= bars.high).all()
+    in_a = np.array(table["g"]) == "a"
+    assert figures.estimate[0] == pytest.approx(table["x"][in_a].mean(), abs=0.3)
+    # Without it nothing is paid, and nothing told: the noise, the numbers and the words stay.
+    assert session.mean("x", epsilon=2.0, by=("g",)).population is None
+
+
 def test_sums_give_back_what_they_were_made_of():
     """Without noise the sampling variance is that of the definition."""
     rng = np.random.default_rng(0)
@@ -199,7 +280,7 @@ def test_a_session_tells_means_of_persons():
 @pytest.mark.parametrize(
     ("learner", "domain", "words"),
     [
-        (Mean(column="x", by=("g",), interval="both"), facts(), "a mean of all"),
+        (GroupBy(by=("g",), column="x", interval="both"), facts(), r"or statistics\.mean"),
         (Mean(column="x", clip="person", interval="both"), facts(), "clip: record"),
         (BOTH, facts(sampled="census"), "census"),
         (BOTH, facts(sampled=None), "sampled"),
@@ -262,6 +343,46 @@ def test_coverage_of_means_of_persons(persons, epsilon):
             variance = (p / p.sum()) @ np.square(j * (t - truth))
             plain = 2 * 1.96 * math.sqrt(variance / persons) / ((p / p.sum()) @ j)
             assert np.median(high - low) <= 1.06 * plain
+
+
+def coverage_in_groups(persons, epsilon, draws, kind, most=3):
+    """Of two groups: how often each holds, of records that are in the first with .3."""
+    rng = np.random.default_rng([23, persons, int(10 * epsilon), most])
+    j, t, p = np.array(KINDS[kind](most)).T
+    # Every person's records are split between the groups by chance: as many types as splits.
+    types = [
+        (i, n - i, place, chance * stats.binom.pmf(i, n, 0.3))
+        for n, place, chance in zip(j.astype(int), t, p, strict=True)
+        for i in range(n + 1)
+    ]
+    first, second, place, chance = np.array(types).T
+    width, free = most * math.sqrt(1 + W * W) / MU[epsilon], free_in_groups(W)
+    counts, shares = rng.multinomial(persons, chance / chance.sum(), draws), []
+    for records in (first, second):
+        sums = np.zeros((records.size, 5))
+        sums[:, 0], sums[:, 1] = W * records, records * place
+        value = counts @ person_vectors(sums, most, W, free)
+        value = value + width * rng.standard_normal((draws, 5))
+        moments = PersonMoments.of(value, width, W, most, free)
+        ends = mean_interval(moments, Sampling(width=moments.width, miss=0.05))
+        truth = float((records * place) @ chance / (records @ chance))
+        shares.append((covered(ends, truth), float(np.mean(np.isfinite(ends[0])))))
+    return shares
+
+
+def test_coverage_of_means_of_persons_in_two_groups():
+    for kind in ("agreeing", "tied"):
+        for share, _ in coverage_in_groups(3000, 1.0, 500, kind):
+            assert share >= 0.95 - 4 * math.sqrt(0.95 * 0.05 / 500)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 4.0])
+@pytest.mark.parametrize("persons", [100, 1000, 20_000])
+def test_coverage_of_means_of_persons_in_groups(persons, epsilon):
+    for kind, most in itertools.product(KINDS, (2, 5)):
+        for share, says in coverage_in_groups(persons, epsilon, 2000, kind, most):
+            assert says < 0.5 or share >= 0.928, (kind, most)
 
 
 @pytest.mark.slow

@@ -277,7 +277,7 @@ def test_a_finite_population_narrows_the_bars():
         (Mean(column="x"), facts(sampled=None), "data.domain.sampled"),
         (Mean(column="x"), facts(sampled="census"), "a census has no sampling error"),
         (Variance(column="x"), facts(people=People(column="id", records=2)), "one record a person"),
-        (Mean(column="x", distance="l1"), facts(), "Gaussian noise"),
+        (Variance(column="x", distance="l1"), facts(), "Gaussian noise"),
         (
             Mean(column="x", clip="person"),
             facts(people=People(column="id", records=1)),

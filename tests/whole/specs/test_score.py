@@ -167,11 +167,32 @@ def test_an_impossible_score_is_refused_where_it_stands(wrong):
     assert WRONG[wrong] in str(error.value)
 
 
-def test_a_score_of_no_model_or_of_a_sweep_is_refused():
+def test_every_point_of_a_sweep_has_its_score():
+    """Of the same hold-out, by definition; all scores together cost their share of the budget."""
+    grid = "{releases.0.learner.total_regularization: [1.0, 5000.0]}"
+    tail = f"sweep: {{grid: {grid}, budget: divided}}\nevaluate: {{score: .02}}\n"
+    plan = plan_of("add_remove", tail=tail)
+    shares = {entry.name: entry.release.share for entry in plan.schedule.releases}
+    scores = [share for name, share in shares.items() if name.endswith("-score")]
+    assert len(scores) == 2
+    assert sum(scores) == pytest.approx(0.02 * sum(shares.values()))
+    secret = SecretCoins.rehearsal(4)
+    outcome = plan.run(people(None), secret=secret, door=wide_open, replaying=HERE)
+    opened = open_records(plan.schedule, people(None), SecretCoins.rehearsal(4))
+    exact = []
+    for number in (1, 2):
+        predicted = outcome.models[f"model-{number}"].predict(opened.holdout)
+        exact.append(np.abs(predicted - opened.holdout["pay"]).mean())
+        error = outcome.models[f"model-{number}-score"].tables["error"]
+        assert error.estimate[0] == pytest.approx(exact[-1], abs=1e-6)
+    assert exact[0] != exact[1]
+
+
+def test_a_score_of_no_model_or_of_a_sweep_with_whole_budgets_is_refused():
     text = spec_text("replace_one", tail="")
     counted = text[: text.index("  - name: model")] + "  - {learner: statistics.histogram}\n"
     counted = counted.replace("statistics.histogram", "{name: statistics.mean, column: age}")
-    sweep = "sweep: {grid: {releases.0.share: [1, 2]}, budget: divided}\n"
+    sweep = "sweep: {grid: {releases.0.share: [1, 2]}, budget: each}\n"
     for wrong in (counted, text + sweep):
         with pytest.raises(SpecError, match=r"evaluate.score: needs a release that predicts"):
             spec_of_text(f"{wrong}evaluate: {{score: .02}}\n", "spec.yaml")

@@ -66,6 +66,8 @@ def mean_ratio(first: Moments, second: Moments, floor: float, law: Sampling) -> 
     # The variance of u_1 - r u_2, and its own, at the estimated ratio.
     weight1, weight2 = first.number**-4.0, r**4 * second.number**-4.0
     q = law.quantile(v1 + r * r * v2, weight1 * of1 + weight2 * of2)
+    squares = weight1 * first.noise_squares + weight2 * second.noise_squares
+    q = q * law.tail(v1 + r * r * v2, squares)
     told = (u2 > 0) & (np.asarray(first.n) > 0) & (np.asarray(second.n) > 0)
     return roots(u2 * u2 - q * q * v2, u1 * u2, u1 * u1 - q * q * v1, 0.0, np.inf, told)
 

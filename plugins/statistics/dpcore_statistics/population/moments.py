@@ -12,6 +12,10 @@ With :math:`d_k=\sum x^k(1-u)`: :math:`\sum x^2=n-d_0`, :math:`\sum x^3=\sum x-d
 Lemma of a sum. For y in [0, 1], :math:`(y,cy(1-y))` is at most 1 long iff
 :math:`c^2\le(1+y)/(y^2(1-y))`, whose least value is :math:`\varphi^5`, at
 :math:`y=(\sqrt5-1)/2`. Then :math:`\sum y^2=\sum y-d/c`.
+
+In l1, for Laplace noise, :math:`(x,(1-u)/2)` is at most 1 long, as
+:math:`1-|x|-(1-u)/2=(1-|x|)^2/2`: one moment is free, and the fourth is bounded by the second,
+:math:`(x-m)^4\le(1+|m|)^2(x-m)^2`. And :math:`(y,y(1-y))` is at most 1 long, as y (2 - y) is.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from typing import Any
 import attrs
 import numpy as np
 
+from dpcore import Distance
 from dpcore_statistics.population.sampling import (
     Ends,
     Numbers,
@@ -32,15 +37,25 @@ from dpcore_statistics.population.sampling import (
 MORE = 3
 """Numbers beside the sum of x: d_0, d_1 and d_2."""
 
+HALF = 0.5
+"""What d_0 is multiplied by in l1."""
+
 FREE_SQUARE = 3.3301
 """c of the second lemma, just below phi^(5/2)."""
 
 _CERTAIN = 5.0  # widths of the noise of n below which a variance says nothing
 
 
-def free_terms(x: Any) -> tuple[Any, ...]:
-    """What a record adds beside x: (1 - u) (1, x, x^2), one after the other."""
+def free_square(norm: Distance) -> float:
+    """c, of y (1 - y) beside y."""
+    return 1.0 if norm is Distance.L1 else FREE_SQUARE
+
+
+def free_terms(x: Any, norm: Distance = Distance.L2) -> tuple[Any, ...]:
+    """What a record adds beside x: (1 - u) (1, x, x^2), one after the other; in l1 (1 - u)/2."""
     complement = 1 - x * x
+    if norm is Distance.L1:
+        return (HALF * complement,)
     return complement, complement * x, complement * (x * x)
 
 
@@ -78,6 +93,11 @@ class SampledMean:
         return np.asarray(np.clip(self.total / self.number, -1.0, 1.0))
 
     @property
+    def noise_squares(self) -> Numbers:
+        """The sum of the squared variances of both noises on the sum about n times the mean."""
+        return np.asarray(self.width**4 * (1 + self.mean**4 * self.of_count**2))
+
+    @property
     @abstractmethod
     def sampled(self) -> Numbers:
         """The sampling variance of the sum about n times the mean, as an estimate."""
@@ -90,7 +110,14 @@ class SampledMean:
 
 @attrs.frozen(kw_only=True, eq=False)
 class Moments(SampledMean):
-    """Released sums of one column, or of one in every group or draw; d_0, d_1 and d_2 are lost."""
+    """Released sums of one column, or of one in every group or draw; d_0, d_1 and d_2 are lost.
+
+    Args:
+        of_lost: Variance of the noise on each of these, in units of s^2; in l1, where there is d_0
+            alone, it is 4.
+    """
+
+    of_lost: float = 1.0
 
     @property
     def squares(self) -> Numbers:
@@ -112,34 +139,45 @@ class Moments(SampledMean):
     def fourth(self) -> Numbers:
         """The fourth central moment, no smaller than V^2 and no larger than its range allows."""
         m, n, variance = self.mean, self.number, self.spread / self.number
-        third, fourth = self.total - self.lost[1], self.n - self.lost[0] - self.lost[2]
-        raw = fourth / n - 4 * m * third / n + 6 * m * m * self.squares / n - 3 * m**4
         # (x - m)^4 <= (1 + |m|)^2 (x - m)^2.
         largest = np.maximum((1 + abs(m)) ** 2 * variance, variance**2)
+        if len(self.lost) < MORE:
+            return np.asarray(largest)
+        third, fourth = self.total - self.lost[1], self.n - self.lost[0] - self.lost[2]
+        raw = fourth / n - 4 * m * third / n + 6 * m * m * self.squares / n - 3 * m**4
         return np.asarray(np.clip(raw, variance**2, largest))
 
     @property
     def variance_of_sampled(self) -> Numbers:
         """Of `sampled`: its noise, and what the draw of the records puts there."""
         m, n, variance = self.mean, self.number, self.spread / self.number
-        noise = self.width**2 * (1 + self.of_count + 4 * m * m)
+        noise = self.width**2 * (self.of_lost + self.of_count + 4 * m * m)
         return np.asarray(noise + n * (self.fourth - variance**2))
 
 
-def moments_of(value: Any, width: float, weight: float, exact: int | None) -> Moments:
+def moments_of(
+    value: Any, width: float, weight: float, exact: int | None, norm: Distance = Distance.L2
+) -> Moments:
     """From released numbers: (w n, sum of x, d), or (sum of x, d) where n is public.
 
     Args:
         value: Numbers along the last axis; one more than those of a public n where n is private.
         weight: w. exact: n, where that is public and every record counts.
+        norm: In which they were bounded.
     """
     columns = np.moveaxis(np.asarray(value, dtype=np.float64), -1, 0)
-    if len(columns) == 1 + MORE:
-        n = np.full(columns[0].shape, float(exact or 0))
-        return Moments(n=n, total=columns[0], lost=columns[1:], width=width, of_count=0.0)
-    of_count = weight**-2.0
-    n = columns[0] / weight
-    return Moments(n=n, total=columns[1], lost=columns[2:], width=width, of_count=of_count)
+    n, of_count, more = (
+        np.full(columns[0].shape, float(exact or 0)),
+        0.0,
+        len(free_terms(0.0, norm)),
+    )
+    if len(columns) > 1 + more:
+        n, of_count, columns = columns[0] / weight, weight**-2.0, columns[1:]
+    scale = HALF if norm is Distance.L1 else 1.0
+    return Moments(
+        n=n, total=columns[0], lost=columns[1:] / scale, width=width, of_count=of_count,
+        of_lost=scale**-2.0,
+    )  # fmt: skip
 
 
 def total_variance(moments: SampledMean, law: Sampling) -> tuple[Numbers, Numbers]:
@@ -156,7 +194,8 @@ def mean_interval(moments: SampledMean, law: Sampling, reach: float = 1.0) -> En
     Args:
         reach: Where ends are cut; infinite ones are for comparisons.
     """
-    q = law.quantile(*total_variance(moments, law))
+    total, variance = total_variance(moments, law)
+    q = law.quantile(total, variance) * law.tail(total, moments.noise_squares)
     squared = np.square(q * moments.width)
     sampled = q * q * moments.sampled * law.fraction(moments.number)
     a = np.square(moments.n) - squared * moments.of_count
@@ -184,17 +223,21 @@ def variance_interval(moments: Moments, law: Sampling) -> tuple[Numbers, Numbers
     return estimate, np.minimum(low, variance), np.maximum(high, variance)
 
 
-def stream_sum(total: Any, lost: Any, law: Sampling) -> Ends:
+def stream_sum(total: Any, lost: Any, law: Sampling, free: float = FREE_SQUARE) -> Ends:
     """The expected sum r of y of a stream, of y in [0, 1], whose variance is r times the mean of
     y^2 over that of y: all r with (T - r)^2 <= z^2 (s^2 + r sum y^2/sum y).
 
     Args:
-        lost: The sum of c y (1 - y), with c = `FREE_SQUARE`.
+        lost: The sum of c y (1 - y). free: c.
     """
-    top, z = np.asarray(total, dtype=np.float64), law.z
-    squares = np.maximum(0.0, top - np.asarray(lost) / FREE_SQUARE)
+    top = np.asarray(total, dtype=np.float64)
+    squares = np.maximum(0.0, top - np.asarray(lost) / free)
+    # Of a sum near its noise of long tails, the share is near the largest that it can be.
+    doubt = 2 * law.width if law.is_laplace else 0.0
+    squares, positive = squares + doubt, np.maximum(top, 0.0) + doubt
     # y^2 is no larger than y.
-    share = np.where(top > 0, np.clip(squares / np.maximum(top, 1e-9), 0.0, 1.0), 1.0)
+    share = np.where(top > 0, np.clip(squares / np.maximum(positive, 1e-9), 0.0, 1.0), 1.0)
+    z = law.z * law.tail(np.maximum(top, 0.0) * share + law.width**2, law.width**4)
     c = top * top - (z * law.width) ** 2
     low, high = roots(np.ones_like(top), top + z * z * share / 2, c, -np.inf, np.inf)
     # Beyond 0 the variance is that of the noise alone; the estimate lies in its interval.

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Public
+from dpcore import Answer, Distance, Public
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.models.figures import Figures
@@ -30,8 +30,8 @@ from dpcore_statistics.population.independence import DRAWS, independence
 from dpcore_statistics.population.moments import Moments, moments_of
 from dpcore_statistics.population.sampling import (
     NOTHING,
+    Sampling,
     population_bars,
-    sampling_of,
     stacked_ends,
 )
 
@@ -69,6 +69,12 @@ class Compared(Protocol):
     def count_weight(self, public: Public) -> float:
         """w, the weight of a count beside sums."""
 
+    def norm(self, public: Public) -> Distance:
+        """The norm in which sums are bounded."""
+
+    def sampling(self, spread: NoiseLaw | None, miss: float, public: Public) -> Sampling | None:
+        """The law of an interval about the population."""
+
 
 def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public) -> Figures:
     """All pairs, the first with the second; their intervals hold together."""
@@ -80,9 +86,9 @@ def compared(learner: Compared, groups: Marginal, answer: Answer, public: Public
     figures = _of_records(learner.compare, column, groups, answer, w, learner.level)
     bars = None
     if learner.samples(public):
-        law = sampling_of(answer.spread, apart(miss, len(pairs)), public.domain)
-        wider = [NOTHING] * len(pairs)
-        moments = [moments_of(row, law.width if law else 0.0, w, None) for row in value]
+        law = learner.sampling(answer.spread, apart(miss, len(pairs)), public)
+        wider, norm = [NOTHING] * len(pairs), learner.norm(public)
+        moments = [moments_of(row, law.width if law else 0.0, w, None, norm) for row in value]
         if law is not None:
             wider = [
                 _population(learner.compare, column, moments[a], moments[b], law) for a, b in pairs

@@ -6,6 +6,11 @@ where a delta method loses it.
 
 The variance is itself estimated from noisy sums. With T the estimate and V its own variance, the
 test takes the quantile of Student's law with :math:`\max(3,2T^2/V)` degrees of freedom.
+
+Laplace noise has longer tails. The sum of a normal number and of Laplace ones with the variances
+:math:`v_i` is taken for one with a single Laplace number of variance :math:`(\sum v_i^2)^{1/2}`,
+with the same variance and fourth moment as all, and a sixth that is no smaller. Quantiles are of
+that law, whose tail is known, over those of the normal one; where that is less, they stay.
 """
 
 from __future__ import annotations
@@ -22,7 +27,7 @@ from numpy.typing import NDArray
 from dpcore import Distance, Domain
 from dpcore.checks import is_finite
 from dpcore.errors import need
-from dpcore.interval import NoiseLaw, NormalSpread
+from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import PopulationBars
 from dpcore.notebook_view import in_digits
 
@@ -32,7 +37,12 @@ Ends = tuple[Numbers, Numbers]
 NOTHING: Ends = (np.array(-np.inf), np.array(np.inf))
 """The ends of an interval that tells nothing."""
 
+GAUSSIAN = "Gaussian noise: a budget with a delta, and distance: l2"
+"""What tests and other moments than the second need, in words."""
+
 _FEWEST = 3.0  # degrees of freedom
+_FEWEST_LAPLACE = 2.0  # the same of a variance whose noise has longer tails
+_STEPS = 50  # of a bisection
 
 
 @attrs.frozen(kw_only=True)
@@ -44,12 +54,14 @@ class Sampling:
         miss: With what probability an interval may fail; an array, where several are of means.
         of: The size of the population, where that is public and finite.
         growth: What rounding to a grid adds to a quantile.
+        is_laplace: Whether the noise is Laplace noise, and not normal.
     """
 
     width: float
     miss: Any
     of: int | None = None
     growth: float = 0.0
+    is_laplace: bool = False
 
     @property
     def z(self) -> float:
@@ -60,27 +72,79 @@ class Sampling:
         """The quantile for a variance that is estimated: T, with a variance V of its own."""
         from scipy.special import stdtrit  # no work on import: a check needs none of it
 
-        freedom = np.maximum(_FEWEST, 2 * np.square(total) / np.maximum(variance, 1e-300))
+        fewest = _FEWEST_LAPLACE if self.is_laplace else _FEWEST
+        freedom = np.maximum(fewest, 2 * np.square(total) / np.maximum(variance, 1e-300))
         return np.asarray(stdtrit(freedom, 1 - self.miss / 2) + self.growth)
+
+    def tail(self, total: Any, squares: Any) -> Any:
+        """What a normal quantile is multiplied by, where the noise has longer tails; at least 1.
+
+        Args:
+            total: The variance of sampling and noise together.
+            squares: The sum of the squared variances of all noises that are part of it.
+        """
+        if not self.is_laplace:
+            return 1.0
+        share = np.clip(np.sqrt(squares) / np.maximum(total, 1e-300), 0.0, 1.0)
+        normal = -NormalDist().inv_cdf(self.miss / 2)
+        return np.maximum(1.0, _mixed_quantile(share, self.miss) / normal)
 
     def fraction(self, n: Any) -> Numbers:
         """What part of the sampling variance stays: less of a finite population."""
         return np.asarray(1.0 if self.of is None else np.clip(1 - np.asarray(n) / self.of, 0, 1))
 
 
-def sampling_of(spread: NoiseLaw | None, miss: float, domain: Domain) -> Sampling | None:
-    """The law for one answer; None where its noise is not normal, so that no formula here holds."""
-    if not isinstance(spread, NormalSpread):
+def sampling_of(
+    spread: NoiseLaw | None, miss: float, domain: Domain, norm: Distance = Distance.L2
+) -> Sampling | None:
+    """The law for one answer; None where no formula here holds for its noise.
+
+    Args:
+        norm: That is in use: Laplace noise has a law where it is l1.
+    """
+    is_laplace = isinstance(spread, LaplaceSpread)
+    if not isinstance(spread, NormalSpread | LaplaceSpread) or (
+        is_laplace and norm is not Distance.L1
+    ):
         return None
     of = None if isinstance(domain.sampled, str) else domain.sampled
-    growth = 2.0**0.5 * spread.rounding / spread.width
+    growth = 2.0**0.5 * spread.rounding / spread.std
     # A third of a squared step: integers take the normal law's level in steps, and not below it.
-    width = math.hypot(spread.width, spread.step / math.sqrt(3.0))
-    return Sampling(width=width, miss=miss, of=of, growth=growth)
+    width = math.hypot(spread.std, spread.step / math.sqrt(3.0))
+    return Sampling(width=width, miss=miss, of=of, growth=growth, is_laplace=is_laplace)
 
 
-def obstacle(domain: Domain, norm: Distance, draws_persons: bool) -> str:
-    """What a domain lacks for an interval about the population, as a need; empty if nothing."""
+def _mixed_quantile(share: Numbers, miss: Any) -> Numbers:
+    """The quantile of a normal and a Laplace number whose variances are 1 - share and share."""
+    from scipy.special import log_ndtr
+
+    # A Laplace number of less than a millionth of the variance moves no digit that is printed.
+    scale = np.sqrt(np.maximum(share, 1e-6) / 2)
+    ratio = np.sqrt(np.maximum(1 - share, 1e-12)) / scale
+    low, high = np.zeros_like(scale), np.full_like(scale, 8 - math.log(np.min(miss)))
+    for _ in range(_STEPS):
+        # P(N + L > t), by parts: the normal tail, and what either side of the Laplace law adds.
+        t = (low + high) / 2 / scale
+        sides = [
+            sign * np.exp(ratio * ratio / 2 - sign * t + log_ndtr(sign * t / ratio - ratio))
+            for sign in (1, -1)
+        ]
+        tail = np.exp(log_ndtr(-t / ratio)) + sum(sides) / 2
+        low, high = (
+            np.where(tail > miss / 2, (low + high) / 2, low),
+            np.where(tail > miss / 2, high, (low + high) / 2),
+        )
+    return high
+
+
+def obstacle(
+    domain: Domain, norm: Distance, draws_persons: bool, *, any_noise: bool = False
+) -> str:
+    """What a domain lacks for an interval about the population, as a need; empty if nothing.
+
+    Args:
+        any_noise: Whether the statistic has one of Laplace noise too.
+    """
     if domain.sampled is None:
         return "data.domain.sampled: independent or {of: N}, which says how records were drawn"
     if domain.sampled == "census":
@@ -89,12 +153,10 @@ def obstacle(domain: Domain, norm: Distance, draws_persons: bool) -> str:
     people = domain.people
     if people is not None and people.records > 1 and not draws_persons:
         return (
-            "one record a person, of: persons, or a mean of all (records of one person are not "
+            "one record a person, of: persons, or statistics.mean (records of one person are not "
             "independent)"
         )
-    if norm is not Distance.L2:
-        return "Gaussian noise: a budget with a delta, and distance: l2"
-    return ""
+    return "" if any_noise or norm is Distance.L2 else GAUSSIAN
 
 
 def check_guess(owner: str, guess: Mapping[str, float], names: tuple[str, ...]) -> None:

@@ -20,7 +20,8 @@ from dpcore_statistics.population.sampling import NOTHING, Ends, Sampling, roots
 
 def stream_count(count: Any, law: Sampling) -> Ends:
     """The expected count of a stream whose number of records is a Poisson number."""
-    z = law.z
+    noise = law.width**2
+    z = law.z * law.tail(np.maximum(count, 0.0) + noise, noise**2)
     middle = np.asarray(count) + z * z / 2
     half = z * np.sqrt(np.maximum(0.0, np.asarray(count) + z * z / 4 + law.width**2))
     return np.maximum(0.0, middle - half), np.maximum(0.0, middle + half)
@@ -50,8 +51,12 @@ def noisy_share(
     """
     n = np.asarray(top) + np.asarray(rest)
     of_top, of_rest = cells
-    squared = (law.z * law.width) ** 2
-    sampled = law.z**2 * np.maximum(n, 0.0) * law.fraction(n)
+    p, noise = np.clip(top / np.maximum(n, 1.0), 0.0, 1.0), law.width**2
+    total = np.maximum(n, 0.0) * p * (1 - p) * law.fraction(n)
+    total = total + noise * (of_top * (1 - p) ** 2 + of_rest * p**2)
+    z = law.z * law.tail(total, noise**2 * (of_top * (1 - p) ** 4 + of_rest * p**4))
+    squared = (z * law.width) ** 2
+    sampled = z**2 * np.maximum(n, 0.0) * law.fraction(n)
     a = n * n + sampled - squared * (of_top + of_rest)
     b = top * n + sampled / 2 - squared * of_top
     ends = (0.0, 1.0) if cut else (-np.inf, np.inf)
@@ -60,6 +65,9 @@ def noisy_share(
 
 def public_share(top: Any, n: float, law: Sampling, cells: int = 1) -> Ends:
     """p of a public number of records."""
-    sampled = law.z**2 * n * law.fraction(n)
-    c = np.square(top) - cells * (law.z * law.width) ** 2
+    p, noise = np.clip(np.asarray(top) / max(n, 1.0), 0.0, 1.0), law.width**2
+    total = n * p * (1 - p) * law.fraction(n) + cells * noise
+    z = law.z * law.tail(total, cells * noise**2)
+    sampled = z**2 * n * law.fraction(n)
+    c = np.square(top) - cells * (z * law.width) ** 2
     return roots(n * n + sampled, np.asarray(top) * n + sampled / 2, c, 0.0, 1.0)
