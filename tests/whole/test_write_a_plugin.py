@@ -81,7 +81,7 @@ def test_every_step_of_the_page_works(workplace):
     with np.load(workplace / "runs" / "both-0001" / "public" / "model.npz") as model:
         assert {"ridge.coefficients", "sums.coefficients"} <= {*model.files}
     counted = command(run_counts)
-    assert "Published an object of its own kind (Counts)." in counted
+    assert "Published statistics (BinCounts)." in counted
     assert " (95 %: " in counted
     assert "identical bytes" in command(replay_counts)
     with (workplace / "runs" / "counts-0001" / "public" / "release.csv").open() as table:
