@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from itertools import pairwise
+from typing import Any
 
 from dpcore.errors import MisfitError, ReleaseError, RequestError, SourceError, need
 from dpcore.records.source import Part
@@ -49,9 +50,7 @@ def distributions() -> tuple[str, ...]:
     return tuple(sorted({*_ALWAYS, *plugins}))
 
 
-def require_same_versions(
-    own_versions: Mapping[str, str], replies: Sequence[Mapping[str, str] | BaseException]
-) -> None:
+def require_same_versions(own_versions: Mapping[str, str], replies: Sequence[Any]) -> None:
     """Compare what workers answer with this process's own versions.
 
     Raises:

@@ -95,8 +95,7 @@ class Spark(Engine):
             f"Spark would write blocks of records to files: start its session with {ENCRYPTION}",
         )
         with reword_errors(_SILENT, RequestError):
-            names = distributions()
-            rows = self._collect(self._map(_FEW, partial(tell_versions, names), ANSWERS))
+            rows = self._collect(self._map(_FEW, partial(tell_versions, distributions()), ANSWERS))
         require_same_versions(own_versions, [_loaded(row) for row in rows])
 
     def accept(self, workload: Callable[[], Workload]) -> None:

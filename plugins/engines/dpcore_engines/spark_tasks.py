@@ -129,7 +129,8 @@ def merge(answers: Sequence[Total | Failure]) -> Total | Failure:
 def _read_bundle(pickled: bytes, number: int) -> Iterator[Any]:
     recipes: Recipes = pickle.loads(pickled)  # noqa: S301  # the operator's own process's
     _require_versions(recipes.versions)
-    reading, counts = Reading.of(recipes.encode, recipes.key), []
+    reading = Reading.of(recipes.encode, recipes.key)
+    counts: list[int] = []
     parts: Sequence[Part] = pickle.loads(recipes.shares[number])  # noqa: S301
     for part_number, part in enumerate(parts):
         # Every part counts its rows from 0, as the caller's own part does.
@@ -178,8 +179,12 @@ def _require_unchanged(condition: bool) -> None:
 
 
 def _require_versions(expected: Mapping[str, str]) -> None:
-    names = [name for name in expected if name not in ("Python", "cryptography")]
-    need(versions(names) == expected, OtherVersionsError, "other versions")
+    # Python and cryptography are compared whatever the names are.
+    need(
+        versions([*(expected.keys() - {"Python", "cryptography"})]) == expected,
+        OtherVersionsError,
+        "other versions",
+    )
 
 
 _BLOCK_COLUMNS = ("bundle", "place", "width", "cells", "answer")
