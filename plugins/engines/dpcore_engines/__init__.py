@@ -14,6 +14,7 @@ def dpcore_engines() -> Mapping[str, type[EngineChoice]]:
     return LazyMapping(
         {
             "dask": ("dpcore_engines.dask_cluster", "DaskCluster"),
+            "spark": ("dpcore_engines.spark_choice", "SparkChoice"),
             "sql": ("dpcore_engines.sql.choice", "SqlChoice"),
         }
     )

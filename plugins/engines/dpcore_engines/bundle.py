@@ -72,7 +72,7 @@ class _MisfitAtError(Exception):
 
 
 @attrs.define(eq=False, repr=False)
-class _Reading:
+class Reading:
     """Encodes batches, counts them, and adds them to a digest: rows alone, however they are cut."""
 
     encode: Encode
@@ -82,7 +82,7 @@ class _Reading:
     row: int = 0
 
     @classmethod
-    def of(cls, encode: Encode, key: bytes) -> _Reading:
+    def of(cls, encode: Encode, key: bytes) -> Reading:
         return cls(encode, hashlib.blake2b(key=key), hashlib.blake2b(key=key))
 
     def __call__(self, batch: Columns) -> Records:
@@ -110,7 +110,7 @@ class _Numbered(Part):
 
     part: Part
     number: int
-    reading: _Reading
+    reading: Reading
 
     def batches(self) -> Iterator[Columns]:
         # Every part counts its rows from 0, as the caller's own part does.
@@ -192,7 +192,7 @@ class Bundle:
     def _load(self, engine: LocalEngine) -> Contents:
         recipe: Recipe = pickle.loads(self._recipe)  # noqa: S301  # the operator's own process's
         # The key of the digests is the run's own: equal records of two runs cannot be linked.
-        reading = _Reading.of(recipe.encode, recipe.key)
+        reading = Reading.of(recipe.encode, recipe.key)
         parts = [_Numbered(part, number, reading) for number, part in enumerate(recipe.parts)]
         return Contents(engine.load(parts, reading), reading.mark())
 
@@ -207,7 +207,7 @@ def read(recipe: bytes, room: Callable[[], Room]) -> Bundle:
 
 def contents_of(bundle: Bundle) -> Contents | Failure:
     """A task: what a bundle holds."""
-    return _catch_failure(bundle.contents)
+    return catch_failure(bundle.contents)
 
 
 def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Folded | Failure:
@@ -217,7 +217,7 @@ def total_of(bundle: Bundle, task: bytes, first: int, expected: Contents) -> Fol
         loaded_task: Task = pickle.loads(task)  # noqa: S301  # the operator's own process's
         return bundle.total(loaded_task, first, expected)
 
-    return _catch_failure(total)
+    return catch_failure(total)
 
 
 def hand_on(task: bytes) -> bytes:
@@ -229,7 +229,7 @@ def add(*totals: Folded | Failure) -> Folded | Failure:
     """A task: the sum of totals, or the first failure among them."""
     failures = [total for total in totals if isinstance(total, Failure)]
     sums = [total for total in totals if not isinstance(total, Failure)]
-    return failures[0] if failures else _catch_failure(lambda: functools.reduce(added, sums))
+    return failures[0] if failures else catch_failure(lambda: functools.reduce(added, sums))
 
 
 def join(*answers: Any) -> list[Any]:
@@ -238,7 +238,8 @@ def join(*answers: Any) -> list[Any]:
     return [*itertools.chain.from_iterable(lists)]
 
 
-def _catch_failure(work: Callable[[], Made]) -> Made | Failure:
+def catch_failure(work: Callable[[], Made]) -> Made | Failure:
+    """What `work` returns, or its error as a `Failure`."""
     try:
         return work()
     except _MisfitAtError as error:

@@ -12,10 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from importlib import metadata
-from itertools import pairwise
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -23,7 +20,7 @@ import attrs
 
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, MisfitError, ReleaseError, RequestError, SourceError, need
+from dpcore.errors import ContractError, ReleaseError, RequestError, need
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines import dask_workers
@@ -39,34 +36,19 @@ from dpcore_engines.bundle import (
     read,
     total_of,
 )
+from dpcore_engines.cluster import (
+    STAYED,
+    cut_shares,
+    distributions,
+    read_error,
+    require_same_versions,
+    reword_errors,
+    versions,
+)
 from dpcore_engines.dask_workers import answers
 
-PLUGINS = "dpcore.plugins"
-_ALWAYS = ("dpcore", "numpy")
 _ADDED = 8  # totals that one task adds: a worker holds no more of others' at a time
 _SERVED = 32  # workers that get a task from one that has it
-_HERE = (
-    "the source is read once, is grouped by persons, or lies in this process's memory: its records "
-    "stayed in this process and were not sent to the cluster"
-)
-
-
-def versions(names: Sequence[str]) -> dict[str, str]:
-    """What a process would compute with: Python, and distributions; "" where one is missing."""
-    by_name = {"Python": ".".join(map(str, sys.version_info[:2]))}
-    for name in names:
-        try:
-            by_name[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            by_name[name] = ""
-    try:
-        # Whether it is there counts, and not which version.
-        from cryptography.hazmat.primitives.ciphers import Cipher  # noqa: F401
-
-        by_name["cryptography"] = "there"  # its words are the same in every version
-    except ImportError:
-        by_name["cryptography"] = ""
-    return by_name
 
 
 def room_of_worker() -> Room:
@@ -75,16 +57,6 @@ def room_of_worker() -> Room:
 
     worker = get_worker()
     return Room(Path(worker.local_directory), worker.state.nthreads)
-
-
-def _list_plugins() -> tuple[str, ...]:
-    """Distributions of plugins whose modules this process has imported."""
-    names = {
-        point.dist.name
-        for point in metadata.entry_points(group=PLUGINS)
-        if point.dist is not None and point.module in sys.modules
-    }
-    return tuple(sorted(names))
 
 
 @attrs.frozen(eq=False, repr=False)
@@ -131,7 +103,7 @@ class Dask(Engine):
     @property
     def note(self) -> str:
         """Whether the records stayed in this process."""
-        return _HERE if self._local_engines else ""
+        return STAYED if self._local_engines else ""
 
     @property
     def tells(self) -> bool:
@@ -152,7 +124,7 @@ class Dask(Engine):
             return self._local_engines[0].load(parts, encode)
         # The key is fresh for each run and is sent only inside the recipe.
         workers, key, run = self._workers(), secrets.token_bytes(32), secrets.token_hex(8)
-        shares = [share for share in _shares(parts, len(workers)) if share]
+        shares = [share for share in cut_shares(parts, len(workers)) if share]
         # One bundle for each worker, on neighbouring parts, so that places in the source add up.
         self._futures[:] = [
             self.client.submit(
@@ -172,7 +144,7 @@ class Dask(Engine):
         # In the order of the parts: the first misfit in the source is the one that is told.
         for share, future, result in zip(shares, self._futures, contents, strict=True):
             if isinstance(result, Failure):
-                raise _read_error(result, parts_read)
+                raise read_error(result, parts_read)
             self._bundles.append(_RemoteBundle(future, result, sum(counts)))
             counts += result.counts
             parts_read += len(share)
@@ -199,31 +171,13 @@ class Dask(Engine):
 
     def _workers(self) -> list[str]:
         """Addresses of all workers, which all have this process's versions."""
-        names = tuple(sorted({*_ALWAYS, *_list_plugins()}))
         # Other versions might encode or add otherwise, and the totals would not replay.
-        own_versions = versions(names)
-        need(
-            own_versions["cryptography"],
-            RequestError,
-            "workers need cryptography, by which secret words travel: pip install cryptography",
-        )
-        with _reword_errors("no answer from the scheduler, so no record was opened", RequestError):
-            worker_versions = answers(self.client, versions, names)
+        own_versions = versions(distributions())
+        require_same_versions(own_versions, ())
+        with reword_errors("no answer from the scheduler, so no record was opened", RequestError):
+            worker_versions = answers(self.client, versions, distributions())
         need(worker_versions, RequestError, "the cluster has no workers, so no record was opened")
-        for reply in worker_versions.values():
-            # A worker's error comes back in the place of its answer.
-            need(
-                isinstance(reply, dict),
-                RequestError,
-                "a worker cannot import dpcore_engines: install what is installed here there",
-            )
-            for name, version in own_versions.items():
-                need(
-                    reply.get(name) == version,
-                    RequestError,
-                    f"{name} is {version} here and {reply.get(name) or 'missing'} on a worker: "
-                    "install the same there; no record was opened",
-                )
+        require_same_versions(own_versions, [*worker_versions.values()])
         return sorted(worker_versions)
 
     def _ask(
@@ -239,7 +193,7 @@ class Dask(Engine):
     def _totals(self, task: bytes) -> list[Any]:
         """A request to every bundle, in their order."""
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
-        with _reword_errors("the cluster failed after records were opened", ReleaseError):
+        with reword_errors("the cluster failed after records were opened", ReleaseError):
             holders = self.client.who_has(self._futures)
         requests, sent = [], self._ask(hand_on, task)
         for first in range(0, len(self._bundles), _SERVED):
@@ -267,7 +221,7 @@ class Dask(Engine):
             starts = range(0, len(level), _ADDED)
             level = [self._ask(merge, *level[first : first + _ADDED]) for first in starts]
         try:
-            with _reword_errors("the cluster failed after records were opened", ReleaseError):
+            with reword_errors("the cluster failed after records were opened", ReleaseError):
                 self._wait(watched, self.progress)
                 self._wait(level)
                 return merge(*(future.result() for future in level))
@@ -297,9 +251,9 @@ class Dask(Engine):
                 timeouts = 0 if doing else timeouts + 1
                 idle_looks = idle_looks + 1 if doing and not any(doing.values()) else 0
                 if timeouts == dask_workers.LOOKS:
-                    raise _NoWorkerLeftError from None
+                    raise NoWorkerLeftError from None
                 if idle_looks == dask_workers.LOOKS:
-                    raise _IdleError from None
+                    raise IdleError from None
                 continue
             timeouts = idle_looks = 0
             if progress is not None:
@@ -312,38 +266,12 @@ class Dask(Engine):
                 future.release()
 
 
-class _NoWorkerLeftError(Exception):
+class NoWorkerLeftError(Exception):
     """Workers were there, and are not any more."""
 
 
-class _IdleError(Exception):
+class IdleError(Exception):
     """Workers are there, and do nothing."""
-
-
-# By the names of errors, Dask's own among them, in words that an operator can act on.
-_REASONS = {
-    "KilledWorker": "workers were lost again and again: they may need more memory",
-    "_NoWorkerLeftError": "no worker is left",
-    "_IdleError": "workers were lost or are out of memory, and no other takes their work",
-    "NoAnswerError": "a worker does not answer, or dies whenever it is asked",
-}
-
-
-@contextlib.contextmanager
-def _reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
-    """Errors of Dask hold keys and arguments: their types alone are told."""
-    try:
-        yield
-        return
-    except Exception as error:
-        reason = type(error).__name__
-    raise kind(f"{action} ({_REASONS.get(reason, reason)})")
-
-
-def _shares(parts: Sequence[Part], workers: int) -> list[tuple[Part, ...]]:
-    """Parts in their order, cut into so many pieces of nearly equal length."""
-    cuts = [len(parts) * number // workers for number in range(workers + 1)]
-    return [tuple(parts[a:b]) for a, b in pairwise(cuts)]
 
 
 def _pickle(value: object) -> bytes:
@@ -351,15 +279,3 @@ def _pickle(value: object) -> bytes:
     import cloudpickle
 
     return cast(bytes, cloudpickle.dumps(value))
-
-
-def _read_error(failure: Failure, before: int) -> SourceError:
-    """What a worker could not read, as the local engine says it."""
-    if failure.misfit is None:
-        return SourceError(
-            f"a worker cannot read its parts ({failure.told}): it needs the same files, under the "
-            "same names"
-        )
-    column, rule, part, row = failure.misfit
-    # The part's number within the bundle, plus all parts before it.
-    return MisfitError(column, row, rule).after(0, before + part)

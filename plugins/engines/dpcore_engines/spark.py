@@ -1,0 +1,224 @@
+"""Spark: the records of a run in a DataFrame of blocks, which Spark's workers read and add.
+
+Out go the places of parts, pickled tasks and keyed words that select records; back come counts and
+exact totals. Workers read the parts themselves, so that every worker needs the files under the same
+names. All of that is private: whoever sees the cluster's messages is left of the door.
+
+Only DataFrames and Arrow batches are used, so that a session of Spark Connect serves as well.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import pickle
+import secrets
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+
+from dpcore.engines.base import BlockError, Encode, Engine, Task, Workload
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import ContractError, ReleaseError, RequestError, need
+from dpcore.records.records import Folded
+from dpcore.records.source import Part
+from dpcore_engines.bundle import Contents, Failure
+from dpcore_engines.cluster import (
+    STAYED,
+    cut_shares,
+    distributions,
+    read_error,
+    require_same_versions,
+    reword_errors,
+    versions,
+)
+from dpcore_engines.spark_tasks import (
+    ANSWERS,
+    BLOCKS,
+    Ask,
+    Recipes,
+    Total,
+    add_blocks,
+    add_totals,
+    merge,
+    read_blocks,
+    tell_versions,
+)
+
+ENCRYPTION = "spark.io.encryption.enabled"
+_MOST = 2000  # partitions: a task of Spark costs some milliseconds
+_FEW = 8  # totals that come here one by one, and workers that are asked for versions
+_OPENED = "the cluster failed after records were opened"
+_SILENT = (
+    "Spark does not answer, or a worker cannot import dpcore_engines: install what is installed "
+    "here there; no record was opened"
+)
+
+
+@attrs.frozen(eq=False, repr=False, slots=False)
+class Spark(Engine):
+    """Records in a DataFrame that Spark's workers keep, in memory and in encrypted files.
+
+    A worker that is lost takes its blocks along: another one reads the parts again, and totals have
+    the same bits. Parts that are read once, or lie in this process's memory, stay here, in a
+    `LocalEngine`. A sealed run is refused.
+
+    Args:
+        session: A `SparkSession`, of Spark Connect too. It is the caller's to stop.
+        spool: Where records that stay here are kept; the system's own folder if None.
+        is_local: Whether the workers keep theirs on this machine's disk.
+    """
+
+    session: Any
+    spool: Path | None = None
+    is_local: bool = False
+    _frames: list[Any] = attrs.field(factory=list, init=False)
+    _contents: list[Contents] = attrs.field(factory=list, init=False)
+    _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
+
+    def ready(self) -> None:
+        """Compare versions with those of some workers; every task compares them again.
+
+        Raises:
+            RequestError: no worker answers, one has other versions, or files are not encrypted.
+        """
+        own_versions = versions(distributions())
+        require_same_versions(own_versions, ())
+        with reword_errors(_SILENT, RequestError):
+            encryption = self.session.conf.get(ENCRYPTION, "false")
+        need(
+            encryption == "true",
+            RequestError,
+            f"Spark would write blocks of records to files: start its session with {ENCRYPTION}",
+        )
+        with reword_errors(_SILENT, RequestError):
+            rows = self._collect(self._map(_FEW, partial(tell_versions, distributions()), ANSWERS))
+        require_same_versions(own_versions, [_loaded(row) for row in rows])
+
+    def accept(self, workload: Callable[[], Workload]) -> None:
+        """Refuse a sealed run.
+
+        Raises:
+            RequestError: it is sealed: Spark logs what it does, and its bars show how far it is.
+        """
+        need(
+            not workload().sealed,
+            RequestError,
+            "a sealed run is silent, and Spark logs and shows its tasks: use the local engine",
+        )
+
+    @property
+    def note(self) -> str:
+        """Whether the records stayed in this process."""
+        return STAYED if self._local_engines else ""
+
+    def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
+        """Every partition reads neighbouring parts, one where there are at most 2,000."""
+        # An engine belongs to one run: another run's records would be added to the same totals.
+        need(
+            not (self._frames or self._local_engines),
+            ContractError,
+            "an engine holds the records of one run: make another",
+        )
+        # What can be read only once cannot be read again elsewhere, so it never leaves.
+        if any(part.stays for part in parts):
+            self._local_engines.append(LocalEngine(spool=self.spool))
+            return self._local_engines[0].load(parts, encode)
+        shares = cut_shares(parts, max(1, min(len(parts), _MOST)))
+        # The key is fresh for each run.
+        key, own_versions = secrets.token_bytes(32), versions(distributions())
+        pickled = [_pickle(share) for share in shares]
+        recipes = Recipes(shares=pickled, encode=encode, key=key, versions=own_versions)
+        with reword_errors(_OPENED, ReleaseError):
+            blocks = self._map(len(shares), partial(read_blocks, _pickle(recipes)), BLOCKS)
+            self._frames.append(blocks.persist())
+            rows = self._collect(blocks.filter("answer is not null").select("bundle", "answer"))
+        answers = {row["bundle"]: _loaded(row) for row in rows}
+        need(
+            sorted(row["bundle"] for row in rows) == [*range(len(shares))],
+            ReleaseError,
+            "Spark did not give every partition once",
+        )
+        counts: list[int] = []
+        parts_read = 0
+        # In the order of the parts: the first misfit in the source is the one that is told.
+        for number, share in enumerate(shares):
+            contents: Contents | Failure = answers[number]
+            if isinstance(contents, Failure):
+                raise read_error(contents, parts_read)
+            self._contents.append(contents)
+            counts += contents.counts
+            parts_read += len(share)
+        return tuple(counts)
+
+    def total(self, task: Task) -> Folded:
+        """Every partition adds its own, and workers add these, some forty at a time of 2,000."""
+        if self._local_engines:
+            return self._local_engines[0].total(task)
+        need(self._frames and self._contents, ContractError, "the engine holds no records")
+        ask = Ask(
+            task=task,
+            counts=[sum(contents.counts) for contents in self._contents],
+            marks=[contents.mark for contents in self._contents],
+            versions=versions(distributions()),
+        )
+        with reword_errors(_OPENED, ReleaseError):
+            totals = self._frames[0].mapInArrow(partial(add_blocks, _pickle(ask)), ANSWERS)
+            if len(self._contents) > _FEW:
+                # By number: a stage that runs again sends every total to the same task.
+                totals = totals.repartition(math.isqrt(len(self._contents)), "bundle")
+                totals = totals.mapInArrow(add_totals, ANSWERS)
+            answers: list[Total | Failure] = [_loaded(row) for row in self._collect(totals)]
+        answer = merge(answers)
+        if isinstance(answer, Failure):
+            raise BlockError(answer.told)
+        # Whatever ran again or twice: no bundle is missing, and none is added twice.
+        need(
+            answer.bundles == tuple(range(len(self._contents))),
+            ReleaseError,
+            "Spark did not add every partition once",
+        )
+        return answer.sums
+
+    def close(self) -> None:
+        """Remove the blocks from Spark's workers."""
+        for frame in self._frames:
+            with contextlib.suppress(Exception):  # Spark is gone, and all it held with it
+                frame.unpersist(blocking=True)
+        for engine in self._local_engines:
+            engine.close()
+        self._frames.clear()
+        self._contents.clear()
+        self._local_engines.clear()
+
+    def _map(self, count: int, work: Callable[..., Any], columns: str) -> Any:
+        """A DataFrame of so many partitions, each from its own number."""
+        return self.session.range(0, count, 1, count).mapInArrow(work, columns)
+
+    def _collect(self, frame: Any) -> Sequence[Any]:
+        """All rows; of whatever ends the wait, no task stays behind, for it holds secret words."""
+        tag = f"dpcore-{secrets.token_hex(8)}"
+        self.session.addTag(tag)
+        try:
+            return cast(Sequence[Any], frame.collect())
+        except BaseException:
+            with contextlib.suppress(Exception):
+                self.session.interruptTag(tag)
+            raise
+        finally:
+            self.session.removeTag(tag)
+
+
+def _pickle(value: object) -> bytes:
+    """As bytes: what cannot be read on a worker fails inside a task, which tells its type alone."""
+    from pyspark import cloudpickle
+
+    return cast(bytes, cloudpickle.dumps(value))
+
+
+def _loaded(row: Any) -> Any:
+    """A worker's answer."""
+    return pickle.loads(row["answer"])  # noqa: S301  # the operator's own process's
