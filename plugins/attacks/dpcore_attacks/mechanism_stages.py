@@ -23,8 +23,8 @@ from dpcore_attacks.laws.accountants import (
 from dpcore_attacks.laws.accountants.accountants import accountant_verdicts
 from dpcore_attacks.laws.accountants.compositions import certified_verdicts
 from dpcore_attacks.laws.accountants.core_events import core_events
-from dpcore_attacks.laws.accountants.events import event_verdicts, stored_verdict
-from dpcore_attacks.laws.law import Verdict
+from dpcore_attacks.laws.accountants.events import COMPARED, event_verdicts, stored_verdict
+from dpcore_attacks.laws.law import Outcome, Verdict
 from dpcore_attacks.laws.mechanisms import (
     laboratory as laboratory_laws,
     mechanisms as mechanism_laws,
@@ -105,6 +105,12 @@ class MechanismStages:
                 ):
                     cases = built or [e for e in core_events() if type(e) is events[name]]
                     yield from _events(name, cases, self.catalogue) if cases else [unmade(name)]
+                    # The core's are statements and conversions, which its accountants compare.
+                    is_plugins = events[name].__module__.partition(".")[0] != "dpcore"
+                    # A mechanism that was left out may be the one that states it.
+                    if is_plugins and not self.selection.components:
+                        reason = "no mechanism of its plugin states it in an example or by default"
+                        yield Verdict(COMPARED, name, Outcome.NOT_TESTED, reason)
 
         yield Stage(work=Work.CALLS, laws=(*event_laws.LAWS, TESTABLE), verdicts=lone_events())
 
