@@ -132,6 +132,12 @@ class Examination:
             seed=self._seed,
             rate=self._rate,
             printed=self._printed,
+            stated={
+                type(part)
+                for example in examples
+                for ask in example.scheduled.asks.values()
+                for part, _ in ask.event().parts()
+            },
         )
         stages = [
             *self._learners(subjects),

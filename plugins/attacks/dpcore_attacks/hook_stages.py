@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
 from typing import Any
 
 import attrs
@@ -43,11 +42,14 @@ class HookStages:
             "engines": (engine_laws.LAWS, choice_verdicts),
         }
         for plural, (laws, judge) in judges.items():
-            components = self.loaded.components[plural]
-            names = [name for name in components if self.selection.has_component(name)]
-            kinds = (components[name] for name in names)
-            verdicts = chain.from_iterable(map(judge, kinds, names))
-            yield Stage(work=Work.CALLS, laws=(*laws,), verdicts=verdicts)
+            yield Stage(work=Work.CALLS, laws=(*laws,), verdicts=self._verdicts(plural, judge))
+
+    def _verdicts(
+        self, plural: str, judge: Callable[[Any, str], Iterable[Verdict]]
+    ) -> Iterator[Verdict]:
+        components = self.loaded.components[plural]
+        for name in filter(self.selection.has_component, components):
+            yield from judge(components[name], name)
 
     def _metric_verdicts(self, kind: Any, name: str) -> Iterable[Verdict]:
         metric = build(kind)

@@ -20,8 +20,6 @@ HELP = Law(
 
 LAWS = (HELP,)
 
-_UNKNOWN = "--an-option-that-nobody-knows"
-
 
 def command_verdicts(command: click.Command, name: str) -> list[Verdict]:
     """The law of one command, in an empty folder that is removed."""
@@ -31,7 +29,7 @@ def command_verdicts(command: click.Command, name: str) -> list[Verdict]:
 def _helps(command: click.Command) -> str:
     lines = (command.help or "").strip().splitlines()
     fail_if(not lines, "it has no line of help")
-    for word, code in (("--help", 0), (_UNKNOWN, 2)):
+    for word, code in (("--help", 0), ("--an-option-that-nobody-knows", 2)):
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
             result = CliRunner().invoke(command, [word])
             fail_if(result.exit_code != code, f"{word} ends with exit code {result.exit_code}")

@@ -46,7 +46,7 @@ STORED = Law(
 )
 COMPARED = Law(
     "event.compared",
-    "Some mechanism of its plugin states the event, and outputs are compared with its curve.",
+    "Some mechanism of its plugin, or an example, states the event: outputs are compared with it.",
 )
 
 LAWS = (

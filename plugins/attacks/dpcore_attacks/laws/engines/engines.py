@@ -159,8 +159,7 @@ def choice_verdicts(kind: type[EngineChoice], name: str, seed: int = 3) -> list[
                 with make() as engine:
                     engine.load(_Trial(make, None, seed, cuts).parts((9,)), _DOMAIN.project)
             except Exception as error:
-                lines = str(error).splitlines() or [""]
-                refusals.append(f"{type(error).__name__}: {lines[0]}")
+                refusals.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
                 continue
             return engine_verdicts(make, name, seed=seed, cuts=cuts)
     return [Verdict(SAME_BITS, name, Outcome.NOT_TESTED, "; ".join(refusals))]

@@ -10,11 +10,10 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from functools import cached_property
+from functools import partial
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
@@ -26,7 +25,7 @@ from dpcore_attacks.attacks.source_constants import Written, written
 from dpcore_attacks.laws.law import (
     Law,
     NotApplicableError,
-    NotTestedError,
+    Outcome,
     Verdict,
     fail_if,
     judge_all,
@@ -55,7 +54,6 @@ _GROUPS = Groups(columns={"group": Categories(("x", "y"))})
 _SMALL = (1, 2, 3)  # records: every hold-out of so many is tried
 _SIZES = (5, 20, 101)
 _LARGEST = 2000  # records of a hold-out whose size stands in the code
-_COUNTS = 3  # such sizes that are tried
 _SPLITS = 12  # larger hold-outs of two kinds of records, for each size
 _KINDS = 9
 
@@ -64,7 +62,6 @@ _KINDS = 9
 class _Kinds:
     """A few kinds of records of one target: a hold-out is a list of their numbers."""
 
-    target: Range | Classes
     records: Held
 
     @classmethod
@@ -100,7 +97,7 @@ class _Kinds:
             law=ScoreLaw(mean=scores[chosen], std=np.full(len(chosen), 0.1)),
             probabilities=None if probabilities is None else probabilities[chosen],
         )
-        return cls(target, records)
+        return cls(records)
 
     def held(self, numbers: Sequence[int]) -> Held:
         """A hold-out with these kinds of records, in arrays of its own."""
@@ -142,101 +139,68 @@ class _Kinds:
             yield tuple(rng.choice(len(kinds), size - 1).tolist())
 
 
-@attrs.frozen(eq=False, slots=False)
-class _Trial:
-    """A metric, kinds of records for each target that it is about, and sizes of hold-outs."""
-
-    metric: Metric
-    kinds: tuple[_Kinds, ...]
-    sizes: tuple[int, ...]
-    seed: int
-
-    def priced(self) -> PricedMetric:
-        """The metric, where it has a price.
-
-        Raises:
-            NotApplicableError: it has none.
-        """
-        if isinstance(self.metric, PricedMetric):
-            return self.metric
-        raise NotApplicableError("it has no price, so that only the operator learns it")
-
-    @cached_property
-    def statistics(self) -> list[tuple[_Kinds, tuple[int, ...], NDArray[np.float64]]]:
-        """Kinds, all other records of a hold-out, and the statistic with each kind beside them."""
-        metric, rng = self.priced(), np.random.default_rng(self.seed)
-        rows = []
-        for kinds in self.kinds:
-            for number, rest in enumerate(kinds.rests(self.sizes, rng)):
-                # Before them or behind them: a place may count.
-                first, last = ((), rest) if number % 2 else (rest, ())
-                holdouts = [(*first, kind, *last) for kind in range(len(kinds.records.truth))]
-                values = [metric.statistic(kinds.held(numbers)) for numbers in holdouts]
-                rows.append((kinds, rest, np.array(values)))
-        if not rows:
-            raise NotTestedError("it is about no target of the kit")
-        return rows
-
-    def holdouts(self) -> Iterator[Held]:
-        """Few hold-outs of every target: one record, and some of a few sizes."""
-        rng = np.random.default_rng(self.seed)
-        for kinds in self.kinds:
-            for size in (1, 2, *_SIZES):
-                yield kinds.held(rng.choice(len(kinds.records.truth), size).tolist())
-
-
 def metric_verdicts(metric: Metric, seed: int = 0) -> list[Verdict]:
     """All laws of one metric, at every target of the kit that it is about."""
-    rng, code = np.random.default_rng(seed), written(metric, 1.0)
-    counts = [count for count in code.counts if count <= _LARGEST][:_COUNTS]
-    trial = _Trial(
-        metric=metric,
-        kinds=tuple(_Kinds.of(target, code, rng) for target in _TARGETS if metric.about(target)),
-        # A size that stands in the code, and the next: there a comparison changes its answer.
-        sizes=(*_SIZES, *counts, *(count + 1 for count in counts)),
-        seed=seed,
-    )
-    checks = {SENSITIVITY: _sensitivity, PURE: _pure}
-    return judge_all(checks, type(metric).__name__, trial)
+    rng, code, name = np.random.default_rng(seed), written(metric, 1.0), type(metric).__name__
+    kinds = [_Kinds.of(target, code, rng) for target in _TARGETS if metric.about(target)]
+    if not kinds:
+        return [Verdict(law, name, Outcome.NOT_TESTED, "no target of the kit fits") for law in LAWS]
+    # A size that stands in the code, and the next: there a comparison changes its answer.
+    counts = [count + more for count in code.counts if count <= _LARGEST for more in (0, 1)]
+    checks = {SENSITIVITY: partial(_sensitivity, sizes=(*_SIZES, *counts[:6])), PURE: _pure}
+    return judge_all(checks, name, metric, kinds, rng)
 
 
-def _sensitivity(trial: _Trial) -> str:
+def _sensitivity(
+    metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator, sizes: Sequence[int]
+) -> str:
     """Beside the same other records, any two statistics are one replaced record apart."""
-    metric, worst = trial.priced(), 0.0
-    for kinds, rest, statistics in trial.statistics:
+    if not isinstance(metric, PricedMetric):
+        raise NotApplicableError("it has no price, so that only the operator learns it")
+    worst = 0.0
+    for kinds in targets:
+        target, count = kinds.records.target, len(kinds.records.truth)
         # What the plan adds to the claim for the rounding of a statistic, at either neighbour.
-        room = 2 * (metric.reach(kinds.target) or 0.0) * gamma(8)
-        claimed = metric.sensitivity(kinds.target, len(rest) + 1)
-        moved = float(statistics.max() - statistics.min())
-        before, after = int(statistics.argmin()), int(statistics.argmax())
-        # Not by `>`: a claim or a statistic that is no number is as wrong.
-        fail_if(
-            not (math.isfinite(claimed) and moved <= claimed * (1 + 1e-9) + room),
-            f"it moves by {moved:.6g} where one of {len(rest) + 1} records is replaced, "
-            f"{claimed:.6g} is claimed ({kinds.target}): {kinds.describe(before)} becomes "
-            f"{kinds.describe(after)}, beside {kinds.describe(*dict.fromkeys(rest))}",
-        )
-        worst = max(worst, moved / claimed if claimed else 0.0)
+        room = 2 * (metric.reach(target) or 0.0) * gamma(8)
+        for number, rest in enumerate(kinds.rests(sizes, rng)):
+            # Each kind of record before the others or behind them: a place may count.
+            first, last = ((), rest) if number % 2 else (rest, ())
+            holdouts = [kinds.held((*first, kind, *last)) for kind in range(count)]
+            statistics = np.array([metric.statistic(held) for held in holdouts])
+            claimed = metric.sensitivity(target, len(rest) + 1)
+            moved = float(statistics.max() - statistics.min())
+            # Not by `>`: a claim or a statistic that is no number is as wrong.
+            fail_if(
+                not (math.isfinite(claimed) and moved <= claimed * (1 + 1e-9) + room),
+                f"it moves by {moved:.6g} where one of {len(rest) + 1} records is replaced, "
+                f"{claimed:.6g} is claimed ({target}): "
+                f"{kinds.describe(int(statistics.argmin()))} becomes "
+                f"{kinds.describe(int(statistics.argmax()))}, beside "
+                f"{kinds.describe(*dict.fromkeys(rest)) or 'none'}",
+            )
+            worst = max(worst, moved / claimed if claimed else 0.0)
     return f"worst ratio {worst:.3g}"
 
 
-def _pure(trial: _Trial) -> str:
-    """Forwards and then backwards through the hold-outs: a memory would differ."""
-    metric, holdouts = trial.metric, [*trial.holdouts()]
-    if not holdouts:
-        raise NotTestedError("it is about no target of the kit")
+def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -> str:
+    """Forwards and then backwards through few hold-outs: a memory would differ."""
+    holdouts = [
+        kinds.held(rng.choice(len(kinds.records.truth), size).tolist())
+        for kinds in targets
+        for size in (1, 2, *_SIZES)
+    ]
     rounds = [[_figures(metric, held) for held in holdouts[::step]][::step] for step in (1, -1)]
     fail_if(rounds[0] != rounds[1], "the same hold-out has other figures the second time")
-    if isinstance(metric, PricedMetric):
-        values = set()
-        for held in holdouts:
-            metric.statistic(held)
-            values.add(metric.stated(0.25))
-        fail_if(len(values) > 1, "what it states of one released number depends on the hold-out")
+    stated = {text for _, text in rounds[0]}
+    fail_if(len(stated) > 1, "what it states of one released number depends on the hold-out")
     return f"{len(holdouts)} hold-outs, twice"
 
 
-def _figures(metric: Metric, held: Held) -> str:
-    """All that it tells of a hold-out; text, so that NaN equals itself."""
+def _figures(metric: Metric, held: Held) -> tuple[str, str]:
+    """All that it tells of a hold-out, then what it states of a released number: texts, so that NaN
+    equals itself.
+    """
     figures = sorted((name, float(value)) for name, value in metric.measured(held).items())
-    return repr((figures, metric.statistic(held) if isinstance(metric, PricedMetric) else None))
+    if not isinstance(metric, PricedMetric):
+        return repr(figures), ""
+    return repr((figures, metric.statistic(held))), repr(metric.stated(0.25))

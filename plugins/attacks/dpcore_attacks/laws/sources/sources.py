@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
+from functools import cache, partial
 from pathlib import Path
 
 import attrs
@@ -90,65 +90,56 @@ def tables(kind: type[Location], seed: int) -> Iterator[tuple[str, Table]]:
         )
 
 
-@attrs.frozen(eq=False, slots=False)
-class _Trial:
-    """A kind of source, and a folder in which the kit writes for it."""
-
-    kind: type[Location]
-    folder: Path
-    seed: int
-
-    @cached_property
-    def opened(self) -> list[tuple[str, Table, Open]]:
-        """Every table, and how the source is opened that holds it.
-
-        Raises:
-            NotTestedError: it cannot be written, or read without something that is not installed.
-        """
-        rows = []
-        for name, table in tables(self.kind, self.seed):
-            folder = self.folder / name
-            folder.mkdir(exist_ok=True)
-            open_source = written_source(self.kind, table, folder)
-            try:
-                open_source(_READING)
-            except SourceError as error:
-                raise NotTestedError(f"it cannot be opened: {error}") from None
-            rows.append((name, table, open_source))
-        return rows
+_Opened = Callable[[], Sequence[tuple[str, Table, Open]]]
 
 
 def source_verdicts(kind: type[Location], name: str, seed: int = 0) -> list[Verdict]:
     """All laws of one kind of source, on tables that are written for it."""
-    checks: dict[Law, Callable[..., str]] = {
+    checks: dict[Law, Callable[[_Opened], str]] = {
         EVERY_RECORD: _every_record,
         READ_AGAIN: _read_again,
         SILENT: _silent,
     }
     with tempfile.TemporaryDirectory() as folder:
-        return judge_all(checks, name, _Trial(kind, Path(folder), seed))
+        return judge_all(checks, name, cache(partial(_written, kind, Path(folder), seed)))
 
 
-def _read(open_source: Open) -> Records:
-    return _DOMAIN.project(whole(open_source(_READING), _READING, "it"))
+def _written(kind: type[Location], folder: Path, seed: int) -> list[tuple[str, Table, Open]]:
+    """Every table, and how the source is opened that holds it.
+
+    Raises:
+        NotTestedError: it cannot be written, or read without something that is not installed.
+    """
+    rows = []
+    for name, table in tables(kind, seed):
+        place = folder / name
+        place.mkdir(exist_ok=True)
+        open_source = written_source(kind, table, place)
+        try:
+            open_source(_READING)
+        except SourceError as error:
+            raise NotTestedError(f"it cannot be opened: {error}") from None
+        rows.append((name, table, open_source))
+    return rows
 
 
-def _same(first: Records, second: Records) -> bool:
-    return (
-        first.features.tobytes() == second.features.tobytes()
-        and first.labels.tobytes() == second.labels.tobytes()
-    )
+def _bits(records: Records) -> tuple[bytes, bytes]:
+    return records.features.tobytes(), records.labels.tobytes()
 
 
-def _every_record(trial: _Trial) -> str:
-    for name, table, open_source in trial.opened:
-        expected, records = _DOMAIN.project(table), _read(open_source)
+def _read(open_source: Open) -> tuple[bytes, bytes]:
+    return _bits(_DOMAIN.project(whole(open_source(_READING), _READING, "it")))
+
+
+def _every_record(opened: _Opened) -> str:
+    for name, table, open_source in opened():
+        expected, bits = _bits(_DOMAIN.project(table)), _read(open_source)
         fail_if(
-            len(records) != len(expected),
-            f"{name}: {len(expected)} were written, {len(records)} are read",
+            bits != expected,
+            f"{name}: {len(expected[1]) // 8} records were written, {len(bits[1]) // 8} are read"
+            f"{', others or in another order' if len(bits[1]) == len(expected[1]) else ''}",
         )
-        fail_if(not _same(records, expected), f"{name}: other cells, or another order, are read")
-    return f"{len(trial.opened)} tables"
+    return f"{len(opened())} tables"
 
 
 @attrs.frozen(eq=False)
@@ -162,26 +153,26 @@ class _Parts(Source):
         return self.given_parts
 
 
-def _read_again(trial: _Trial) -> str:
-    for name, _, open_source in trial.opened:
+def _read_again(opened: _Opened) -> str:
+    for name, _, open_source in opened():
         first = _read(open_source)
-        fail_if(not _same(first, _read(open_source)), f"{name}: other records, when opened anew")
+        fail_if(first != _read(open_source), f"{name}: other records, when opened anew")
         source = open_source(_READING)
         for when in ("first", "second"):
             records = _read(lambda reading: _Parts(source.parts()))  # noqa: B023  # used at once
-            fail_if(not _same(first, records), f"{name}: other records in the {when} parts")
+            fail_if(first != records, f"{name}: other records in the {when} parts")
         # What may be read elsewhere is sent there; what may not stays.
         parts = source.parts()
         if not any(part.stays for part in parts):
             for manner, again in (("read", parts), ("sent", pickle.loads(pickle.dumps(parts)))):  # noqa: S301  # made here
                 records = _read(lambda reading: _Parts(again))  # noqa: B023  # used at once
-                fail_if(not _same(first, records), f"{name}: other records in parts {manner} again")
+                fail_if(first != records, f"{name}: other records in parts {manner} again")
     return "each table, in every way"
 
 
-def _silent(trial: _Trial) -> str:
+def _silent(opened: _Opened) -> str:
     absent = attrs.evolve(_READING, columns={**_READING.columns, "absent": Holds.NUMBERS})
-    (open_source,) = [opened for name, _, opened in trial.opened if name == _ONE]
+    (open_source,) = [source for name, _, source in opened() if name == _ONE]
     try:
         whole(open_source(absent), absent, "it")
     except SourceError as error:
