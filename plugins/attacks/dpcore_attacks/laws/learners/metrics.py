@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Any
 
 import attrs
 import numpy as np
@@ -53,7 +54,6 @@ _TARGETS: tuple[Range | Classes, ...] = (
 _GROUPS = Groups(columns={"group": Categories(("x", "y"))})
 _SMALL = (1, 2, 3)  # records: every hold-out of so many is tried
 _SIZES = (5, 20, 101)
-_LARGEST = 2000  # records of a hold-out whose size stands in the code
 _SPLITS = 12  # larger hold-outs of two kinds of records, for each size
 _KINDS = 9
 
@@ -103,7 +103,7 @@ class _Kinds:
         """A hold-out with these kinds of records, in arrays of its own."""
         rows, records = np.asarray(numbers, dtype=np.intp), self.records
         assert records.law is not None
-        arrays = {
+        arrays: dict[str, Any] = {
             "predicted": records.predicted[rows],
             "truth": records.truth[rows],
             "codes": records.codes[rows],
@@ -146,8 +146,11 @@ def metric_verdicts(metric: Metric, seed: int = 0) -> list[Verdict]:
     if not kinds:
         return [Verdict(law, name, Outcome.NOT_TESTED, "no target of the kit fits") for law in LAWS]
     # A size that stands in the code, and the next: there a comparison changes its answer.
-    counts = [count + more for count in code.counts if count <= _LARGEST for more in (0, 1)]
-    checks = {SENSITIVITY: partial(_sensitivity, sizes=(*_SIZES, *counts[:6])), PURE: _pure}
+    counts = [count + more for count in code.counts if count <= 2000 for more in (0, 1)]
+    checks: dict[Law, Callable[..., str]] = {
+        SENSITIVITY: partial(_sensitivity, sizes=(*_SIZES, *counts[:6])),
+        PURE: _pure,
+    }
     return judge_all(checks, name, metric, kinds, rng)
 
 
