@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         GaussianDP as GaussianDP,
     )
     from dpcore_attacks.black_box.attack import attack as attack
-    from dpcore_attacks.black_box.claims import claims as claims
+    from dpcore_attacks.black_box.claims import claims as claims, read_claim as read_claim
     from dpcore_attacks.black_box.report import BlackBoxReport as BlackBoxReport
 
 _PUBLIC = {
@@ -27,6 +27,7 @@ _PUBLIC = {
     "GaussianDP": "dpcore_attacks.audits.claims",
     "attack": "dpcore_attacks.black_box.attack",
     "claims": "dpcore_attacks.black_box.claims",
+    "read_claim": "dpcore_attacks.black_box.claims",
 }
 
 

@@ -17,6 +17,7 @@ from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.budget import share
 from dpcore_attacks.effort import Effort
+from dpcore_attacks.hook_stages import HookStages
 from dpcore_attacks.laws.bounds import (
     amplified as amplified_laws,
     bounds as bound_laws,
@@ -131,12 +132,19 @@ class Examination:
             seed=self._seed,
             rate=self._rate,
             printed=self._printed,
+            stated={
+                type(part)
+                for example in examples
+                for ask in example.scheduled.asks.values()
+                for part, _ in ask.event().parts()
+            },
         )
         stages = [
             *self._learners(subjects),
             *self._bounds(subjects),
             *parts.of_mechanisms(subjects),
             *parts.of_accountants(),
+            *HookStages(loaded=self._loaded, selection=choice, seed=self._seed).stages(),
         ]
         for stage in sorted(stages, key=lambda stage: stage.work):
             if any(map(choice.has_law, stage.laws)):

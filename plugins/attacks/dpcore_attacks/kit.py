@@ -8,6 +8,7 @@ import attrs
 
 from dpcore.errors import RegistryError, unknown
 from dpcore.registry.registry import Registry
+from dpcore_attacks import hook_stages
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.budget import BUDGET
@@ -67,6 +68,7 @@ LAWS = (
     *kernel_laws.LAWS,
     *audit_laws.LAWS,
     *once_laws.LAWS,
+    *hook_stages.LAWS,
 )
 
 

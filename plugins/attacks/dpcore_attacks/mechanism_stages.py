@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence, Set
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -23,8 +23,8 @@ from dpcore_attacks.laws.accountants import (
 from dpcore_attacks.laws.accountants.accountants import accountant_verdicts
 from dpcore_attacks.laws.accountants.compositions import certified_verdicts
 from dpcore_attacks.laws.accountants.core_events import core_events
-from dpcore_attacks.laws.accountants.events import event_verdicts, stored_verdict
-from dpcore_attacks.laws.law import Verdict
+from dpcore_attacks.laws.accountants.events import COMPARED, event_verdicts, stored_verdict
+from dpcore_attacks.laws.law import Outcome, Verdict
 from dpcore_attacks.laws.mechanisms import (
     laboratory as laboratory_laws,
     mechanisms as mechanism_laws,
@@ -74,6 +74,7 @@ class MechanismStages:
     Args:
         rate: Chance that a right component fails one statistical check.
         printed: Classes of components that an example states as printed.
+        stated: Classes of events that examples are charged for: audits of their runs compare them.
     """
 
     loaded: Loaded
@@ -83,6 +84,7 @@ class MechanismStages:
     seed: int
     rate: float
     printed: set[type[Any]]
+    stated: Set[type[Any]]
     _ladders: list[list[Event]] = attrs.field(factory=list, init=False)
     _laddered: set[type[Event]] = attrs.field(factory=set, init=False)
     _judged_events: list[Event] = attrs.field(factory=list, init=False)
@@ -105,6 +107,13 @@ class MechanismStages:
                 ):
                     cases = built or [e for e in core_events() if type(e) is events[name]]
                     yield from _events(name, cases, self.catalogue) if cases else [unmade(name)]
+                    # The core's are statements and conversions, which its accountants compare.
+                    # The core's are statements and conversions, which its accountants compare;
+                    # a mechanism that was left out may be the one that states it.
+                    in_core = events[name].__module__.partition(".")[0] == "dpcore"
+                    if not (in_core or self.selection.components or events[name] in self.stated):
+                        reason = "no mechanism of its plugin states it in an example or by default"
+                        yield Verdict(COMPARED, name, Outcome.NOT_TESTED, reason)
 
         yield Stage(work=Work.CALLS, laws=(*event_laws.LAWS, TESTABLE), verdicts=lone_events())
 

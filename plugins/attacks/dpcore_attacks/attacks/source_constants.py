@@ -48,12 +48,12 @@ class Written:
 
 
 def written(component: Any, label_bound: float) -> Written:
-    """Read numbers off a learner: its classes, the functions they refer to, its fields.
+    """Read numbers off a component: its classes, the functions they refer to, its fields.
 
     Args:
         label_bound: Numbers up to it are labels in other units.
     """
-    functions = [*_functions(type(component))]
+    functions = [*_functions(component if isinstance(component, type) else type(component))]
     numbers_of = ((*_of_code(f.__code__), *_closure_numbers(f)) for f in functions)
     values = dict.fromkeys([*_fields(component), *chain.from_iterable(numbers_of)])
     # a number may be in units of rows or of labels, and stand for either sign; order is kept

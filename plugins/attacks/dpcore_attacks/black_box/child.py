@@ -4,8 +4,10 @@ Reads records, one JSON value a line. Writes one a line: an answer, the class of
 why there is none.
 """
 
+import functools
 import importlib
 import json
+import math
 import os
 import pathlib
 import sys
@@ -23,18 +25,87 @@ def tagged(part: Any) -> dict[str, Any]:
     raise TypeError(f"an answer holds a {type(part).__name__}")
 
 
+# How far neighbours lie apart in OpenDP's metrics of datasets.
+_DISTANCES = {
+    "SymmetricDistance": {"add_remove": 1, "replace_one": 2},
+    "InsertDeleteDistance": {"add_remove": 1, "replace_one": 2},
+    "ChangeOneDistance": {"replace_one": 1},
+    "HammingDistance": {"replace_one": 1},
+}
+
+
+def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict[str, float]:
+    """What an object of another library says that it claims: epsilon and delta, or rho.
+
+    That is an OpenDP measurement by its map, what has `get_epsilon` (an Opacus engine, an
+    accountant), an event of dp-accounting by its accountant for the relation, or what has `epsilon`
+    (diffprivlib's models and mechanisms). None of these libraries is imported unless it is there.
+
+    Args:
+        request: The relation; the distance of neighbours in the measurement's own metric, or None;
+            and delta, where a claim leaves it open.
+
+    Raises:
+        TypeError: it states none, or none about such neighbours.
+    """
+    relation, distance, delta = request
+    # Each library is known by a name that only its objects have.
+    if hasattr(subject, "output_measure"):
+        return _mapped_claim(subject, relation, distance, delta)
+    if type(subject).__module__.startswith("dp_accounting.dp_event"):
+        from dp_accounting import NeighboringRelation as Relation, pld
+
+        add_remove = relation == "add_remove"
+        neighbouring = Relation.ADD_OR_REMOVE_ONE if add_remove else Relation.REPLACE_ONE
+        epsilon = pld.PLDAccountant(neighbouring).compose(subject).get_epsilon(delta)
+    elif hasattr(subject, "get_epsilon"):
+        if relation != "add_remove":
+            raise TypeError("its accountant is about records that come or go")
+        epsilon = subject.get_epsilon(delta)
+    else:
+        epsilon, delta = subject.epsilon, getattr(subject, "delta", 0.0) or 0.0
+    return {"epsilon": float(epsilon), "delta": float(delta)}
+
+
+def _mapped_claim(
+    measurement: Any, relation: str, distance: float | None, delta: float
+) -> dict[str, float]:
+    """Of an OpenDP measurement, at the distance of neighbours in its own metric."""
+    metric, measure = str(measurement.input_metric), str(measurement.output_measure)
+    for name, distances in _DISTANCES.items():
+        if name in metric:
+            # A claim about nearer pairs than the neighbours would be refuted though it is true.
+            distance = max(distances.get(relation, math.inf), distance or 0)
+    if distance is None or distance == math.inf:
+        raise TypeError(f"{metric} needs a distance at which {relation} is meant")
+    loss = measurement.map(distance)
+    # A whole profile is no loss that `check` takes.
+    if measure == "SmoothedMaxDivergence":
+        return {"epsilon": float(loss.epsilon(delta)), "delta": delta}
+    if not measurement.check(distance, loss):
+        raise TypeError("its check refuses what its map says")
+    if measure == "ZeroConcentratedDivergence":
+        return {"rho": loss}
+    if measure not in ("MaxDivergence", "Approximate(MaxDivergence)"):
+        raise TypeError(f"{measure} is no claim that is attacked")
+    epsilon, delta = loss if isinstance(loss, tuple) else (loss, 0.0)
+    return {"epsilon": float(epsilon), "delta": float(delta)}
+
+
 def main() -> None:
     """Load the function that the arguments name, and answer until the input ends."""
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     # What the function prints must not mix with its answers.
     os.dup2(2, 1)
-    source, name = sys.argv[1:]
+    source, name, *wants_claim = sys.argv[1:]
     sys.path.insert(0, str(pathlib.Path(source).parent) if source.endswith(".py") else "")
     try:
         module = importlib.import_module(
             pathlib.Path(source).stem if source.endswith(".py") else source
         )
         release = getattr(module, name)
+        if wants_claim:
+            release = functools.partial(stated_claim, release)
         state: dict[str, Any] = {"ready": True}
     except Exception as error:
         state = {"error": f"{type(error).__name__}: {error}"}

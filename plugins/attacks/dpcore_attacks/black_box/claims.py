@@ -14,9 +14,13 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import need
-from dpcore_attacks.audits.claims import ApproximateDP, Claim, GaussianDP
+from dpcore.adjacency import Adjacency
+from dpcore.errors import ParameterError, need
+from dpcore.events.concentrated import ZcdpEvent
+from dpcore_attacks.audits.claims import ApproximateDP, Claim, Curve, GaussianDP
 from dpcore_attacks.black_box.attack import ERROR, Release, attack
+from dpcore_attacks.black_box.child import stated_claim
+from dpcore_attacks.black_box.elsewhere import Elsewhere, RefusedElsewhereError
 from dpcore_attacks.black_box.report import BlackBoxReport
 
 
@@ -76,6 +80,33 @@ def claims(
         return test
 
     return decorate
+
+
+def read_claim(
+    subject: Any, relation: Adjacency, distance: float | None = None, delta: float = 1e-6
+) -> Claim:
+    """The claim that another library's object makes itself: see `child.stated_claim`.
+
+    Args:
+        subject: An OpenDP measurement, an Opacus engine, an event of dp-accounting, a model or
+            mechanism of diffprivlib; or such an object `Elsewhere`.
+        distance: Of neighbours in a measurement's own metric, where that is none of datasets.
+        delta: Where the claim leaves it open.
+
+    Raises:
+        ParameterError: it states none, or none about neighbours under the relation.
+    """
+    request = (str(relation), distance, delta)
+    try:
+        is_elsewhere = isinstance(subject, Elsewhere)
+        numbers = subject(request) if is_elsewhere else stated_claim(subject, request)
+    except (TypeError, AttributeError, RefusedElsewhereError) as error:
+        raise ParameterError(
+            "attack", f"a claim about {relation}", "claim", f"{type(error).__name__} {error}"
+        ) from None
+    if "rho" in numbers:
+        return Curve.of_event(ZcdpEvent(rho=numbers["rho"], adjacency=relation), delta)
+    return claim_of(**numbers)
 
 
 def claim_of(*, epsilon: float | None = None, mu: float | None = None, delta: float = 0.0) -> Claim:

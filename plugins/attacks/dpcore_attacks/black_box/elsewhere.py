@@ -33,15 +33,16 @@ class Elsewhere:
     Args:
         python: The interpreter of the environment.
         place: MODULE:NAME or FILE.py:NAME.
+        wants_claim: Whether it answers what the object there claims (`child.stated_claim`).
 
     Raises:
         NoAnswerError: the interpreter cannot be started, or the function cannot be imported there.
     """
 
-    def __init__(self, python: Path | str, place: str) -> None:
+    def __init__(self, python: Path | str, place: str, *, wants_claim: bool = False) -> None:
         self.__qualname__ = place
         source, _, name = place.rpartition(":")
-        command = [str(python), str(_CHILD), source, name]
+        command = [str(python), str(_CHILD), source, name, *(["claim"] if wants_claim else [])]
         try:
             # The paths of this process hold other versions of what is installed there.
             environment = {key: os.environ[key] for key in os.environ if key != "PYTHONPATH"}

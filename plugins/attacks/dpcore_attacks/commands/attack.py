@@ -16,7 +16,7 @@ from dpcore.cli.console import fail, guarded, show_json
 from dpcore.cli.parameters import PATH, argument, command
 from dpcore.errors import SpecError, need
 from dpcore_attacks.black_box.attack import ERROR, attack
-from dpcore_attacks.black_box.claims import claim_of
+from dpcore_attacks.black_box.claims import claim_of, read_claim
 from dpcore_attacks.black_box.elsewhere import Elsewhere
 from dpcore_attacks.black_box.report import sarif_of, sarif_result
 from dpcore_attacks.commands.child_process import apart
@@ -27,7 +27,12 @@ _PLACE = "MODULE:NAME or FILE.py:NAME"
 
 @command()
 @argument("target", "The function, as MODULE:NAME or FILE.py:NAME.")
-@click.option("--claim", required=True, help="Such as epsilon=1,delta=1e-5 or mu=0.5.")
+@click.option(
+    "--claim",
+    required=True,
+    help="Such as epsilon=1,delta=1e-5 or mu=0.5; or MODULE:NAME of an object of OpenDP, Opacus, "
+    "diffprivlib or dp-accounting, which states it.",
+)
 @click.option(
     "--neighbours",
     required=True,
@@ -50,6 +55,10 @@ _PLACE = "MODULE:NAME or FILE.py:NAME"
 )
 @click.option("--seed", default=0, help="Of the order of calls, and of a seeded function.")
 @click.option("--seeded", is_flag=True, help="The function takes a NumPy generator too.")
+@click.option("--distance", type=float, help="Of neighbours, in an OpenDP measurement's metric.")
+@click.option(
+    "--delta", default=1e-6, help="Where the object that states the claim leaves it open."
+)
 @click.option("--digits", type=click.IntRange(1, 17), help="Decimal digits that are compared.")
 @click.option("--python", type=PATH, help="Call it in the environment of this interpreter.")
 @click.option("--json", is_flag=True, help="Print everything as JSON.")
@@ -63,6 +72,8 @@ def attack_function(
     error: float,
     seed: int,
     seeded: bool,
+    distance: float | None,
+    delta: float,
     digits: int | None,
     python: Path | None,
     json: bool,
@@ -74,6 +85,11 @@ def attack_function(
     neighbours alone. Not refuted is no proof of privacy.
     """
 
+    def subject(place: str, wants_claim: bool = False) -> Any:
+        if python is None:
+            return _loaded(place)
+        return Elsewhere(python, place, wants_claim=wants_claim)
+
     def work() -> int:
         try:
             with guarded():
@@ -81,8 +97,12 @@ def attack_function(
                 fits = python is None or not seeded
                 need(fits, SpecError, "--seeded needs a function of this environment")
                 report = attack(
-                    _loaded(target) if python is None else Elsewhere(python, target),
-                    _claim(claim),
+                    subject(target),
+                    _claim(claim)
+                    if "=" in claim
+                    else read_claim(
+                        subject(claim, wants_claim=True), RELATIONS[relation], distance, delta
+                    ),
                     neighbours=_pairs(neighbours),
                     relation=RELATIONS[relation],
                     draws=draws,

@@ -86,6 +86,10 @@ class NotApplicableError(Exception):
     """Raised inside a check: the law says nothing about this subject, and this is why."""
 
 
+class NotTestedError(Exception):
+    """Raised inside a check: the law makes a promise that nothing could put to the test."""
+
+
 def fail_if(broken: object, evidence: str) -> None:
     """Break the law if a condition holds.
 
@@ -118,6 +122,8 @@ def judge(law: Law, subject: str, check: Callable[[], str]) -> Verdict:
         return Verdict(law, subject, Outcome.PASSED, check())
     except NotApplicableError as reason:
         return Verdict(law, subject, Outcome.NOT_APPLICABLE, str(reason))
+    except NotTestedError as reason:
+        return Verdict(law, subject, Outcome.NOT_TESTED, str(reason))
     except BrokenLawError as evidence:
         return Verdict(law, subject, Outcome.FAILED, str(evidence))
     # The first line alone: a report shows one line a verdict.

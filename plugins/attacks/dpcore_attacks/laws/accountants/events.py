@@ -44,8 +44,15 @@ RENYI = Law("event.renyi", "The stated Rényi bounds dominate the divergences th
 STORED = Law(
     "event.stored", "A ledger stores the event and rebuilds an equal one, to the last bit."
 )
+COMPARED = Law(
+    "event.compared",
+    "Some mechanism of its plugin, or an example, states the event: outputs are compared with it.",
+)
 
-LAWS = (PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED)
+LAWS = (
+    PROBABILITY, NONINCREASING, CONVEX, DIRECTIONS, ONE_CURVE, PURE, MU, RHO, RENYI, STORED,
+    COMPARED,
+)  # fmt: skip
 
 # From 0 far into the tails, finer where epsilon is small.
 _EPSILONS = np.concatenate([[0.0], np.geomspace(1e-3, 50.0, 60)])

@@ -1,14 +1,17 @@
 """What an engine promises: the bits that memory gives, however parts lie and whatever happens.
 
-An engine is no component of a plugin, and no spec can name one, so that these laws are not run by
-`dpcore test`. Whoever writes one runs `engine_verdicts` on it.
+`dpcore test` opens the engines that operators can name, in processes of this machine. Whoever
+writes one that can be disturbed runs `engine_verdicts` on it.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import attrs
 import numpy as np
@@ -16,6 +19,7 @@ import numpy as np
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.engines.base import Engine, Task
+from dpcore.engines.choice import EngineChoice
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.randomness import SecretCoins
@@ -26,6 +30,7 @@ from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,
     NotApplicableError,
+    Outcome,
     Verdict,
     fail_if,
     judge_all,
@@ -111,10 +116,12 @@ _ZERO = (Exact.zeros((4,), _PLACES),)
 
 
 def engine_verdicts(
-    make: Callable[[], Engine],
+    make: Callable[[], AbstractContextManager[Engine]],
     name: str = "engine",
     disturb: Callable[[Engine], None] | None = None,
     seed: int = 3,
+    *,
+    cuts: Sequence[tuple[int, ...]] = _CUTS,
 ) -> list[Verdict]:
     """Put an engine to the test.
 
@@ -122,9 +129,10 @@ def engine_verdicts(
         make: A new engine, which holds nothing yet.
         disturb: Kills one of its workers, or whatever may fail under it, between two totals.
         seed: Of the records that are made up.
+        cuts: Numbers of records of the parts of the sources that it loads.
     """
     # One trial: every law makes engines of its own from it, on the same made-up records.
-    trial = _Trial(make, disturb, seed)
+    trial = _Trial(make, disturb, seed, cuts)
     return judge_all(
         {
             COUNTED: _counted,
@@ -140,13 +148,31 @@ def engine_verdicts(
     )
 
 
+def choice_verdicts(kind: type[EngineChoice], name: str, seed: int = 3) -> list[Verdict]:
+    """The laws of the engine that an operator's choice opens, on this machine alone."""
+    refusals = []
+    # Processes take seconds to start: one way to cut the records is enough for them.
+    for workers, cuts in ((None, _CUTS), (1, _CUTS[2:3])):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                make = partial(kind(workers=workers).opened, Path(folder))
+                with make() as engine:
+                    engine.load(_Trial(make, None, seed, cuts).parts((9,)), _DOMAIN.project)
+            except Exception as error:
+                refusals.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
+                continue
+            return engine_verdicts(make, name, seed=seed, cuts=cuts)
+    return [Verdict(SAME_BITS, name, Outcome.NOT_TESTED, "; ".join(refusals))]
+
+
 @attrs.frozen(eq=False)
 class _Trial:
     """Made-up records, and engines that hold them."""
 
-    make: Callable[[], Engine]
+    make: Callable[[], AbstractContextManager[Engine]]
     disturb: Callable[[Engine], None] | None
     seed: int
+    cuts: Sequence[tuple[int, ...]]
 
     def table(self) -> dict[str, list[float]]:
         rng = np.random.default_rng(self.seed)
@@ -172,16 +198,16 @@ def _total(engine: Engine, **fields: Selection) -> Exact:
 
 
 def _counted(trial: _Trial) -> str:
-    for cut in _CUTS:
+    for cut in trial.cuts:
         with trial.make() as engine:
             counts = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
         fail_if(counts != cut, f"parts of {cut[:4]} records are told as {counts[:4]}")
-    return f"{len(_CUTS)} ways to cut {_RECORDS} records"
+    return f"{len(trial.cuts)} ways to cut {_RECORDS} records"
 
 
 def _same_bits(trial: _Trial) -> str:
     expected = trial.expected()
-    for cut, batch, order in product(_CUTS, (7, 1000), (1, -1)):
+    for cut, batch, order in product(trial.cuts, (7, 1000), (1, -1)):
         with trial.make() as engine:
             engine.load(trial.parts(cut, batch)[::order], _DOMAIN.project)
             # Twice on one engine: what it keeps between tasks must not be added again.
@@ -191,7 +217,7 @@ def _same_bits(trial: _Trial) -> str:
             totals[0] != expected,
             f"{len(cut)} parts in batches of {batch} give another total than memory",
         )
-    return f"{4 * len(_CUTS)} layouts"
+    return f"{4 * len(trial.cuts)} layouts"
 
 
 def _selected(trial: _Trial) -> str:
@@ -203,7 +229,7 @@ def _selected(trial: _Trial) -> str:
     inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
     records = _DOMAIN.project(trial.table())
     (selected_total,) = _summed(records.take(places[inside]))
-    for cut in _CUTS:
+    for cut in trial.cuts:
         with trial.make() as engine:
             engine.load(trial.parts(cut), _DOMAIN.project)
             fail_if(
@@ -214,12 +240,12 @@ def _selected(trial: _Trial) -> str:
                 _total(engine, split=Complement(out), sample=sample) != selected_total,
                 f"{len(cut)} parts: a sample takes other records",
             )
-    return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(_CUTS)} ways"
+    return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(trial.cuts)} ways"
 
 
 def _derived(trial: _Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), _DOMAIN.project)
         # The first key comes back after another one, when a cache may have dropped it.
         for key in (1.0, 0.3, 1.0):
             (expected,) = _from_derived(key, _DOMAIN.project(trial.table()))
@@ -233,7 +259,7 @@ def _survived(trial: _Trial) -> str:
     if trial.disturb is None:
         raise NotApplicableError("nothing was given that disturbs it")
     with trial.make() as engine:
-        engine.load(trial.parts(_CUTS[2]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), _DOMAIN.project)
         for _ in range(3):
             trial.disturb(engine)
             fail_if(_total(engine) != trial.expected(), "the total is another one")
@@ -242,7 +268,7 @@ def _survived(trial: _Trial) -> str:
 
 def _silent(trial: _Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(_CUTS[0]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[0]), _DOMAIN.project)
         try:
             engine.total(Task(part=_fails, zero=_ZERO))
         except Exception as error:
@@ -254,12 +280,12 @@ def _silent(trial: _Trial) -> str:
 
 
 def _closed(trial: _Trial) -> str:
-    engine = trial.make()
-    engine.load(trial.parts(_CUTS[0]), _DOMAIN.project)
-    engine.close()
-    engine.close()
-    try:
-        _total(engine)
-    except DpcoreError as error:
-        return type(error).__name__
+    with trial.make() as engine:
+        engine.load(trial.parts(trial.cuts[0]), _DOMAIN.project)
+        engine.close()
+        engine.close()
+        try:
+            _total(engine)
+        except DpcoreError as error:
+            return type(error).__name__
     raise BrokenLawError("a closed engine gives a total")

@@ -1,0 +1,1 @@
+"""Laws of sources: what is read is what was written."""

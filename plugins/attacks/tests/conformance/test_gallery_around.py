@@ -1,0 +1,131 @@
+"""Laws of every hook around a release: each wrong component is caught, no right one is."""
+
+import attrs
+import pytest
+
+from dpcore import Registry
+from dpcore_attacks.effort import Effort
+from dpcore_attacks.kit import examine
+from dpcore_attacks.laws.engines.engines import choice_verdicts
+from dpcore_attacks.laws.learners.metrics import metric_verdicts
+from dpcore_attacks.laws.sources.sources import source_verdicts
+
+from gallery.around import metrics, others, sources
+from gallery.entry import plugin
+
+
+def report(**components):
+    module = plugin("around", **{k: {f"around.{k}": c} for k, c in components.items()})
+    registry = Registry.of(module)
+    return examine("around", registry, Effort(pairs=1, samples=1), until_broken=False)
+
+
+def broken(found):
+    return {verdict.law.id for verdict in found if verdict.failed}
+
+
+def untested(found):
+    return {verdict.law.id for verdict in found if verdict.untested}
+
+
+SLOW = {
+    "RareClass", "OneLabel", "DropsDuplicates", "SortsRows", "RowsOnce",
+    "EndsAtAThousand", "FewRows", "Stream", "AsArrays",
+}  # fmt: skip
+
+
+def some_slow(parts):
+    """Parts of the gallery, of which few are quick tests."""
+    return [
+        pytest.param(
+            part, marks=pytest.mark.slow if part.__name__ in SLOW else (), id=part.__name__
+        )
+        for part in parts
+    ]
+
+
+def named(part):
+    return getattr(part, "__name__", None)
+
+
+@pytest.mark.parametrize("metric", some_slow(metrics.WRONG))
+def test_every_wrong_metric_is_caught(metric):
+    assert metrics.WRONG[metric] in broken(metric_verdicts(metric()))
+
+
+@pytest.mark.parametrize("metric", metrics.RIGHT, ids=named)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in (1, 2))])
+def test_no_right_metric_raises_an_alarm(metric, seed):
+    found = metric_verdicts(metric(), seed)
+    assert not broken(found) | untested(found)
+
+
+@pytest.mark.parametrize("kind", some_slow(sources.WRONG))
+def test_every_wrong_source_is_caught(kind):
+    assert sources.WRONG[kind] in broken(source_verdicts(kind, "wrong"))
+
+
+@pytest.mark.parametrize("kind", some_slow(sources.RIGHT))
+def test_no_right_source_raises_an_alarm(kind):
+    found = source_verdicts(kind, "right")
+    assert not broken(found) | untested(found)
+
+
+@pytest.mark.slow
+def test_an_engine_that_adds_otherwise_than_the_local_one_is_caught():
+    assert "engine.same-bits" in broken(choice_verdicts(others.AddsTwice, "wrong"))
+    found = choice_verdicts(others.SmallBlocks, "right")
+    assert not broken(found) | untested(found)
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "law"),
+    [
+        ("metrics", metrics.PaidAtATenth, "metric.sensitivity"),
+        pytest.param(
+            "sources", sources.DropsOutliers, "source.every-record", marks=pytest.mark.slow
+        ),
+        pytest.param("engines", others.AddsTwice, "engine.same-bits", marks=pytest.mark.slow),
+        ("commands", others.silent, "command.help"),
+        ("commands", others.writes, "command.help"),
+        ("commands", others.forgiving, "command.help"),
+    ],
+)
+def test_the_kit_catches_a_wrong_component_of_every_hook(kind, component, law):
+    found = report(**{kind: component})
+    assert not found.passed
+    assert law in broken(found.verdicts)
+
+
+def test_the_kit_passes_a_plugin_of_right_components_of_every_hook():
+    found = report(
+        metrics=metrics.LargestError,
+        sources=sources.JsonFile,
+        engines=others.SmallBlocks,
+        commands=others.several,
+    )
+    assert found.passed, [v for v in found.verdicts if v.failed or v.untested]
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "why"),
+    [
+        ("sources", sources.Unwritten, "write_table"),
+        ("engines", others.NeedsAServer, "no server answers"),
+        ("events", others.Alone, "no mechanism of its plugin"),
+    ],
+)
+def test_what_nothing_can_test_is_no_pass(kind, component, why):
+    found = report(**{kind: component})
+    assert not found.passed
+    assert not broken(found.verdicts)
+    assert any(why in verdict.detail for verdict in found.verdicts if verdict.untested)
+
+
+def test_a_metric_about_no_target_of_the_kit_is_not_tested():
+    @attrs.frozen
+    class Nothing(metrics.Constant):
+        def reach(self, target):
+            return None
+
+    assert untested(metric_verdicts(Nothing())) >= {"metric.sensitivity", "metric.pure"}

@@ -1,0 +1,1 @@
+"""Wrong and right components around a release: metrics, sources, engines, commands, events."""
