@@ -307,11 +307,11 @@ class RowsBound(SensitivityBound):
         self, query: Query, learner: Any, public: Public, adjacency: Adjacency
     ) -> Sensitivity | Refused:
         """As `StatisticBound`, for the statistic that the learner hands its records to."""
-        if not sums_exactly(learner):
-            return Refused("a learner that adds records in a way of its own")
         statistic = learner.measuring(public)
         # Whether triples pay may follow from an answer: the bound holds for both.
         off = [learner.measuring(public, pays=False)] if statistic.triples else []
+        if not sums_exactly(learner):
+            return Refused("a learner that adds records in a way of its own")
         bounds = [
             StatisticBound().sensitivity(query, asked, public, adjacency)
             for asked in (statistic, *off)
