@@ -222,8 +222,9 @@ def commanded(folder, content, learner, monkeypatch):
     if learner["name"].startswith("kernel_ridge"):
         release |= {"mechanism": "gaussian_process", "predictions_at": "points.csv"}
         (folder / "points.csv").write_text("a,b\n0.5,0\n-0.5,0\n")
-    # Statistics and regression tables take columns as they are.
-    is_plain = learner["name"].startswith(("statistics", "linear.ols", "linear.logistic"))
+    # Statistics, rows and regression tables take columns as they are.
+    plain = ("statistics", "synthetic", "linear.ols", "linear.logistic")
+    is_plain = learner["name"].startswith(plain)
     norm = None if is_plain else 1
     more |= {"budget": budget, "release": release}
     write(folder, "replace_one", learner, 50, more, norm=norm)
