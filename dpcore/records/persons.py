@@ -29,7 +29,8 @@ def persons(column: Any) -> list[str | None]:
         return [owners[place] for place in pair[1].tolist()]
     if (array := cells(column)).dtype.kind in "fiub":
         values, places = np.unique(array, return_inverse=True)
-        return [[person(value) for value in values][place] for place in places.reshape(-1).tolist()]
+        owners = [person(value) for value in values]
+        return [owners[place] for place in places.reshape(-1).tolist()]
     if array.dtype.kind != "O":  # moments
         return [None] * array.size
     return [person(cell) for cell in array.tolist()]

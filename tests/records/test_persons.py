@@ -8,6 +8,7 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
+import dpcore.records.persons as module
 from dpcore import SecretCoins
 from dpcore.records.bounding import NOBODY, Bounding, smallest
 from dpcore.records.persons import person, persons
@@ -90,3 +91,11 @@ def test_equal_tags_are_told_apart_by_place():
     tags = np.array([5, 5, 5, 0, 9], dtype=np.uint64)
     assert smallest(codes, tags, np.arange(5), 2).tolist() == [0, 1, 4]
     assert smallest(codes[:0], tags[:0], np.arange(0), 2).tolist() == []
+
+
+def test_each_different_number_is_read_once(monkeypatch):
+    calls = []
+    monkeypatch.setattr(module, "person", lambda cell: calls.append(cell) or str(cell))
+    owners = module.persons(np.repeat(np.arange(50), 20))
+    assert owners == [str(number) for number in range(50) for _ in range(20)]
+    assert len(calls) == 50
