@@ -37,7 +37,7 @@ from dpcore.randomness import LearnerCoins
 
 WRONG = (
     "the code draws noise whose variance is the standard deviation that its formula charges, for a "
-    "number that moves by up to 2 where 1 is charged"
+    "number that moves by up to 2 where 1 is charged; take hessian_mixing.newton"
 )
 
 
