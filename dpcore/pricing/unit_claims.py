@@ -286,21 +286,22 @@ def _bound_length(clipped_sum: Sum, records: int, is_turned: bool) -> tuple[floa
     return full_length, f"{records} times {clipped_sum.clip!r}"
 
 
-def _bound_replacement(longest: float, query: SumQuery) -> float:
-    """What a replaced person moves; rounded up."""
+def _bound_replacement(length: float, query: SumQuery) -> float:
+    """What a replaced person moves, of whom none adds more than `length`; rounded up."""
     # No entry of either vector is negative and none exceeds L: nor does any difference of them.
     if query.sum.sign == "non_negative" and (
         query.distance is Distance.LINF or query.real_size == 1
     ):
-        return longest
+        return length
     # |a - b|^2 = |a|^2 + |b|^2 - 2 ab, where ab is not negative: at most 2 L^2.
     if query.sum.sign == "non_negative" and query.distance is Distance.L2:
-        longest = up(math.sqrt(2.0) * longest, roundings=2)
+        farthest = up(math.sqrt(2.0) * length, roundings=2)
     else:
-        longest *= 2
+        farthest = 2 * length
     # Entries in [0, E] differ by at most E.
     if query.sum.sign == "non_negative" and query.sum.each is not None:
         entries = query.real_size ** (1.0 if query.distance is Distance.L1 else 0.5)
-        longest = min(longest, up(query.sum.each * entries, roundings=3))
-    # The learner's own theorem, where it proves one about any two persons.
-    return min(longest, query.sum.farthest or longest)
+        farthest = min(farthest, up(query.sum.each * entries, roundings=3))
+    # The learner's own theorem, where it proves one about any two persons. A person may have no
+    # record that is used, so that no such theorem goes below the longest vector.
+    return min(farthest, max(length, query.sum.farthest or farthest))

@@ -167,6 +167,26 @@ def test_attacks_break_nothing_and_the_laws_of_persons_hold(name):
         assert all(PERSON_WISE in claim.premises for _, claim in case.claims())
 
 
+class Narrow(Table):
+    """A replaced person moves a little more than it says."""
+
+    def moved_by_person(self, query, records, public):
+        moved = super().moved_by_person(query, records, public)
+        return attrs.evolve(moved, replace_one=0.98 * moved.replace_one)
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+def test_the_law_of_two_persons_reaches_the_claim_and_sees_a_smaller_one(distance):
+    case = case_of("table", REPLACE_ONE, distance, 3)
+    *_, apart = person_sum_verdicts(case)
+    assert apart.detail == "up to 1 of what is claimed (squared in l2)"
+    learner = Narrow(marginals=case.learner.marginals, bins={"x": 4}, distance=distance, **OF)
+    *passed, apart = person_sum_verdicts(attrs.evolve(case, learner=learner))
+    assert apart.failed
+    assert apart.law.id == "sum.person-apart"
+    assert not any(verdict.failed for verdict in passed)
+
+
 def test_persons_cost_what_one_record_costs_whatever_they_have():
     def price(learner, records, relation):
         facts = domain(records)
@@ -234,12 +254,13 @@ def test_a_learner_that_says_it_turns_nothing_turns_nothing():
 
 
 def test_a_distance_of_persons_bounds_replacements_alone():
-    """The longest vector still bounds it, where that says less; and who comes or goes."""
+    """The longest vector bounds it from both sides; and who comes or goes."""
     learner, facts = LEARNERS["one table"], facts_of(2)
     (query,) = learner.queries(facts)
-    for farthest, of_replaced in ((1e-3, 1e-3), (50.0, math.sqrt(2) * query.sum.person)):
+    longest = query.sum.person
+    for farthest, of_replaced in ((1e-3, longest), (50.0, math.sqrt(2) * longest)):
         moved = attrs.evolve(query, sum=attrs.evolve(query.sum, farthest=farthest))
-        for relation, expected in ((ADD_REMOVE, query.sum.person), (REPLACE_ONE, of_replaced)):
+        for relation, expected in ((ADD_REMOVE, longest), (REPLACE_ONE, of_replaced)):
             unit = facts.domain.people.relation(relation)
             claim = of_clipped_persons(
                 moved, learner, unit,

@@ -44,7 +44,7 @@ def test_all_bars_of_measured_cells_hold_together_as_often_as_is_stated():
                 mechanism=Gaussian(), spread=NormalSpread(width=scale),
             )  # fmt: skip
             state = learner.update(state, answer)
-        tables = learner.measuring(public).model(state).tables
+        tables = learner._asked(answer.query, public).model(state).tables
         holds = np.concatenate(
             [(tables[name].low <= counts) & (counts <= tables[name].high)
              for name, counts in expected.items()]

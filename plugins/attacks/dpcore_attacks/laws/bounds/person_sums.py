@@ -12,6 +12,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.adjacency import REPLACE_ONE
+from dpcore.bound import Refused
+from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
@@ -21,8 +24,8 @@ from dpcore.query import Query, SumQuery
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
-from dpcore_attacks.laws.bounds.sums import exact_ratio
-from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
+from dpcore_attacks.laws.bounds.sums import exact_ratio, universe
+from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 
 WHOLE = Law(
     "sum.person-whole",
@@ -34,7 +37,13 @@ CLIPPED = Law(
     "many records they have.",
 )
 
-LAWS = (WHOLE, CLIPPED)
+APART = Law(
+    "sum.person-apart",
+    "No two persons, nor one and nobody, add vectors that are farther apart than is claimed of a "
+    "replaced person, in exact rational arithmetic.",
+)
+
+LAWS = (WHOLE, CLIPPED, APART)
 
 Total = Callable[[SummingLearner, Query, Records, Public], Exact]
 """A sum over records that says whose they are."""
@@ -42,6 +51,8 @@ Total = Callable[[SummingLearner, Query, Records, Public], Exact]
 _PERSONS = 7
 _MOST = 60  # records of one of them
 _ASKS = 2  # of each query
+_PAIRS = 40  # persons that a search for two begins with
+_STEPS = 200  # records that it tries to change
 
 
 def by_core(learner: SummingLearner, query: Query, records: Records, public: Public) -> Exact:
@@ -59,6 +70,7 @@ def person_sum_verdicts(case: Case, total: Total = by_core, seed: int = 0) -> li
     return [
         judge(WHOLE, subject, partial(_persons_add_up, trial, seed)),
         judge(CLIPPED, subject, partial(_clipped, trial)),
+        judge(APART, subject, partial(_apart, case, total, seed)),
     ]
 
 
@@ -149,3 +161,67 @@ def _clipped(trial: _Trial) -> str:
             )
             longest = max(longest, ratio)
     return f"up to {float(longest):.4g} of the clip (squared in l2)"
+
+
+def _apart(case: Case, total: Total, seed: int) -> str:
+    case = case.under(REPLACE_ONE.of_persons(case.adjacency.records))
+    claims = case.safe_claims()
+    skip_if(isinstance(claims, Refused), "it claims nothing of replaced persons")
+    assert not isinstance(claims, Refused), "skipped above"
+    rng, widest = np.random.default_rng([seed, 7]), Fraction(0)
+    trial = _Trial(case, _asks(case, seed), total, universe(case.domain, rng))
+    for query in trial.asks:
+        first, second = _farthest_persons(trial, query, rng)
+        for planned, claim in claims:
+            if planned.name != query.name or claim.distance not in query.norms:
+                continue
+            limit = Fraction(claim.largest) / Fraction(2) ** query.sum.unit
+            # Nobody's vector is 0, so that either person's length counts too.
+            differences = (first, second, [a - b for a, b in zip(first, second, strict=True)])
+            ratio = max(exact_ratio(integers, claim.distance, limit) for integers in differences)
+            fail_if(
+                ratio > 1,
+                f"{query.name!r}: two persons are farther apart than is claimed "
+                f"({float(ratio):.4g} times, squared in l2)",
+            )
+            widest = max(widest, ratio)
+    return f"up to {float(widest):.4g} of what is claimed (squared in l2)"
+
+
+def _farthest_persons(
+    trial: _Trial, query: SumQuery, rng: np.random.Generator
+) -> tuple[list[int], list[int]]:
+    """What two persons add who are far apart: random ones, and then one record after another."""
+    size, most = len(trial.records), trial.case.adjacency.records
+
+    def vector(rows: NDArray[np.intp]) -> NDArray[np.float64]:
+        return np.array(_integers(trial, query, rows), dtype=float)
+
+    order = {Distance.L1: 1, Distance.L2: 2, Distance.LINF: np.inf}[query.distance]
+    # One of all records, others of few different ones: what a clip or a first record tells apart.
+    persons = [rng.integers(0, size, 1 + number % most) for number in range(_PAIRS)]
+    vectors = np.array([vector(rows) for rows in persons])
+    distances = [np.linalg.norm(vectors - row, ord=order, axis=1) for row in vectors]
+    pair = list(np.unravel_index(int(np.argmax(distances)), (_PAIRS, _PAIRS)))
+    rows, sums = [persons[n] for n in pair], [vectors[n] for n in pair]
+    best = float(np.max(distances))
+    for step in range(_STEPS):
+        side = step % 2
+        changed = np.resize(rows[side], rng.integers(1, most + 1))
+        # One record, or several at once where one alone would not pay.
+        places = rng.integers(changed.size, size=1 + step % 3)
+        changed[places] = rng.integers(size, size=places.size)
+        moved = vector(changed)
+        distance = float(np.linalg.norm(moved - sums[1 - side], ord=order))
+        # Equal ones are taken too, so that a search crosses plains.
+        if distance >= best:
+            best, rows[side], sums[side] = distance, changed, moved
+    first, second = (_integers(trial, query, person) for person in rows)
+    return first, second
+
+
+def _integers(trial: _Trial, query: SumQuery, rows: NDArray[np.intp]) -> list[int]:
+    """What one person of these records adds, in units of the grid."""
+    owners = np.zeros(len(trial.records), dtype=np.int32)
+    trial = attrs.evolve(trial, records=attrs.evolve(trial.records, persons=owners))
+    return [*trial.sum_of_rows(query, rows).integers()]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
+from dpcore.domain.domain import Domain
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SummingLearner, require_sum, sums_exactly
 from dpcore.query import SumQuery
@@ -117,9 +118,8 @@ def one_each(records: Records) -> Records:
     return attrs.evolve(records, persons=np.arange(len(records), dtype=np.int32))
 
 
-def _universe(trial: _Sums) -> Records:
+def universe(domain: Domain, rng: np.random.Generator) -> Records:
     """All combinations of a few cells of every column, or as many of them as are compared."""
-    domain, rng = trial.case.domain, trial.rng()
     cells = {name: cells_of(rule) for name, rule in domain.rules.items()}
     count = math.prod(len(values) for values in cells.values())
     if count <= _UNIVERSE:
@@ -134,7 +134,7 @@ def _universe(trial: _Sums) -> Records:
 
 def _small_universe(trial: _Sums) -> str:
     """Of an exact sum, what a record moves it by does not depend on the others."""
-    records, shares = _universe(trial), []
+    records, shares = universe(trial.case.domain, trial.rng()), []
     for adjacency in (ADD_REMOVE, REPLACE_ONE):
         case = trial.case.under(adjacency)
         claims = case.safe_claims()
