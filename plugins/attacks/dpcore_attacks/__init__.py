@@ -19,13 +19,21 @@ if TYPE_CHECKING:
     )
     from dpcore_attacks.black_box.attack import attack as attack
     from dpcore_attacks.black_box.claims import claims as claims, read_claim as read_claim
+    from dpcore_attacks.black_box.equal_noise import (
+        attack_with_equal_noise as attack_with_equal_noise,
+    )
+    from dpcore_attacks.black_box.noise_calls import NoiseCall as NoiseCall
+    from dpcore_attacks.black_box.one_run import attack_one_run as attack_one_run
     from dpcore_attacks.black_box.report import BlackBoxReport as BlackBoxReport
 
 _PUBLIC = {
     "ApproximateDP": "dpcore_attacks.audits.claims",
     "BlackBoxReport": "dpcore_attacks.black_box.report",
     "GaussianDP": "dpcore_attacks.audits.claims",
+    "NoiseCall": "dpcore_attacks.black_box.noise_calls",
     "attack": "dpcore_attacks.black_box.attack",
+    "attack_one_run": "dpcore_attacks.black_box.one_run",
+    "attack_with_equal_noise": "dpcore_attacks.black_box.equal_noise",
     "claims": "dpcore_attacks.black_box.claims",
     "read_claim": "dpcore_attacks.black_box.claims",
 }

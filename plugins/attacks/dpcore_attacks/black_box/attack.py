@@ -108,7 +108,7 @@ def attack(
             than could refute the claim whatever came out.
     """
     fraction(BlackBoxReport, attrs.fields(BlackBoxReport).error, error)
-    checked = _check_pairs(neighbours, relation)
+    checked = check_pairs(neighbours, relation)
     counts = _counts(claim, draws, len(neighbours), error)
     generator = np.random.default_rng(seed)
     sampler = _Sampler(
@@ -143,8 +143,12 @@ def attack(
     )
 
 
-def _check_pairs(neighbours: Sequence[Pair], relation: Adjacency) -> bool:
-    """Whether every pair could be checked."""
+def check_pairs(neighbours: Sequence[Pair], relation: Adjacency) -> bool:
+    """Whether every pair could be checked.
+
+    Raises:
+        ParameterError: there is none, or one is no pair of neighbours.
+    """
     pairs_fit = isinstance(neighbours, list) and all(
         isinstance(pair, tuple) and len(pair) == 2 for pair in neighbours
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,13 +28,65 @@ class RefutedClaimError(AssertionError):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class BlackBoxReport:
-    """What samples of one function say of its claim.
+class Report(ABC):
+    """What an attack says of one function's claim.
 
     Args:
         subject: The function's name. place: Its file and line, where they are known.
         claim: What was attacked. relation: Between the neighbours, in words.
-        audit: The counts; None if nothing was judged, for this `reason`.
+        reason: Why nothing was judged; empty if something was.
+    """
+
+    subject: str
+    place: tuple[str, int] | None
+    claim: Claim
+    relation: str
+    reason: str = ""
+
+    @property
+    @abstractmethod
+    def verdict(self) -> str:
+        """`refuted`, `not refuted` or `not judged`. No attack finds that a function is private."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """The verdict and what it rests on, a line each."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 of a claim that is not refuted, 1 of a refuted one, 2 where nothing was judged."""
+        return EXIT_CODES[self.verdict]
+
+    def title(self) -> str:
+        """Subject, claim, relation and verdict, in one line."""
+        return f"{self.subject}: {self.claim.describe()} under {self.relation} is {self.verdict}"
+
+    def check(self) -> None:
+        """Go on only if the claim was judged and not refuted: for tests.
+
+        Raises:
+            RefutedClaimError: it was refuted, or not judged.
+        """
+        if self.exit_code:
+            raise RefutedClaimError(self.describe())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Subject, claim, relation, verdict and reason as plain data, for JSON."""
+        return {
+            "subject": self.subject,
+            "claim": self.claim.describe(),
+            "relation": self.relation,
+            "verdict": self.verdict,
+            "reason": self.reason,
+        }
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class BlackBoxReport(Report):
+    """What samples of one function say of its claim.
+
+    Args:
+        audit: The counts; None if nothing was judged, for the `reason`.
         pair: Which of the `pairs` neighbours was tested, from 0 on.
         draws: Answers of either neighbour, those of the search among them.
         error: Chance, at most, that a true claim is refuted.
@@ -42,12 +95,7 @@ class BlackBoxReport:
         premises: What the verdict rests on besides.
     """
 
-    subject: str
-    place: tuple[str, int] | None
-    claim: Claim
-    relation: str
     audit: Audit | None
-    reason: str = ""
     pair: int
     pairs: int
     draws: int
@@ -64,22 +112,16 @@ class BlackBoxReport:
         return "refuted" if self.audit.broken else "not refuted"
 
     @property
-    def exit_code(self) -> int:
-        """0 of a claim that is not refuted, 1 of a refuted one, 2 where nothing was judged."""
-        return EXIT_CODES[self.verdict]
-
-    @property
     def epsilon(self) -> float:
         """The least epsilon that the counts do not refute, in the claim's kind; 0 without any."""
         return 0.0 if self.audit is None else self.audit.epsilon
 
     def describe(self) -> str:
         """The verdict, the event with its counts, and what they rest on, a line each."""
-        title = f"{self.subject}: {self.claim.describe()} under {self.relation} is {self.verdict}"
         if self.audit is None:
-            return f"{title}: {self.reason}"
+            return f"{self.title()}: {self.reason}"
         lines = [
-            f"{title}: {self.claim.finding(self.audit.measured.strength)}",
+            f"{self.title()}: {self.claim.finding(self.audit.measured.strength)}",
             f"event: {_event(self.audit)} (pair {self.pair + 1} of {self.pairs})",
             f"{self.draws} answers of either neighbour, {self.refusals} exceptions among all; a "
             f"true claim is refuted with chance {self.error:g} at most",
@@ -87,23 +129,10 @@ class BlackBoxReport:
         ]
         return "\n".join([*lines, NO_PROOF] if not self.audit.broken else lines)
 
-    def check(self) -> None:
-        """Go on only if the claim was judged and not refuted: for tests.
-
-        Raises:
-            RefutedClaimError: it was refuted, or not judged.
-        """
-        if self.exit_code:
-            raise RefutedClaimError(self.describe())
-
     def to_dict(self) -> dict[str, Any]:
         """Subject, verdict, bounds, event and premises as plain data, for JSON."""
         return {
-            "subject": self.subject,
-            "claim": self.claim.describe(),
-            "relation": self.relation,
-            "verdict": self.verdict,
-            "reason": self.reason,
+            **super().to_dict(),
             "audit": None if self.audit is None else self.audit.to_dict(),
             "event": "" if self.audit is None else _event(self.audit),
             "pair": self.pair,
