@@ -44,6 +44,17 @@ class BoostedModel(ShownModel):
         """Predictions in the file's units, clipped to the label's range, or classes; shape (n,)."""
         return self.domain.uncentre(self.score(self.domain.encode(table)))
 
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of both classes, in the order in which they are declared; shape (n, 2).
+
+        Raises:
+            AttributeError: the target is a number.
+        """
+        if not self.domain.classes:
+            raise AttributeError("a target that is a number has no probabilities of classes")
+        second = (1 + self.score(self.domain.encode(table))) / 2
+        return np.stack([1 - second, second], axis=1)
+
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The shapes of all columns, where each begins, and what is added to their sum."""
         offsets, first = self.cells.offsets, np.array(self.first_score)

@@ -24,6 +24,7 @@ from dpcore import (
     SensitivityBound,
     SumQuery,
 )
+from dpcore.checks import positive, positive_integer
 from dpcore.domain.columns import Range
 from dpcore.errors import UnfitTargetError, need
 from dpcore_explainable_boosting.boosting import CyclicBoosting
@@ -43,6 +44,9 @@ class Printed(CyclicBoosting):
     One thing is not as published: a fair share of the records is of their released number, where
     the code reads the exact one.
     """
+
+    rounds: int = attrs.field(default=300, validator=positive_integer)
+    rate: float = attrs.field(default=0.01, validator=positive)
 
     bounds: ClassVar[tuple[str, ...]] = ("explainable_boosting.printed",)  # refuted
 
