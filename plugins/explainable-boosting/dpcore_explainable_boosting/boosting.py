@@ -106,6 +106,7 @@ class CyclicBoosting(SummingLearner):
         )
         cells = self.cells(domain)
         columns = len(cells.sizes)
+        # One cell of each column: the same number whatever the record is.
         length = up(float(np.sqrt(columns)), roundings=1)
         return (
             SumQuery(
@@ -265,7 +266,7 @@ class Cyclic(CyclicBoosting):
         return 1.0 if domain.classes else self.clip
 
     def longest(self) -> float:
-        """1: the clip itself."""
+        """1, as residuals are in units of the clip."""
         return 1.0
 
     def first_score(self, domain: Domain) -> float:

@@ -64,7 +64,7 @@ class Printed(CyclicBoosting):
         return super().queries(public)
 
     def unit(self, domain: Domain) -> float:
-        """R itself."""
+        """1: residuals are counted in the range R itself."""
         return 1.0
 
     def longest(self) -> float:
