@@ -88,7 +88,10 @@ class PrintedBound(SensitivityBound):
     ) -> Sensitivity | Refused:
         """1, as an update is in units of R; of the counts what they do move by."""
         if not ADD_REMOVE.covers(adjacency):
-            return Refused("the published noise is for a record that comes or goes")
+            return Refused(
+                "the published noise is for a record that comes or goes; "
+                "take explainable_boosting.cyclic"
+            )
         assert isinstance(query, SumQuery), "all queries are sums"
         return Sensitivity(
             value=query.sum.clip if query.name == "counts" else 1.0,
