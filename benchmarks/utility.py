@@ -26,6 +26,7 @@ from dpcore.domain.domain import Domain
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore_explainable_boosting.boosting import Cyclic
 from dpcore_hessian_mixing.newton import Newton
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient
@@ -49,6 +50,7 @@ LEARNERS = {  # of M, half the label's range, in whose units clips are given
     ),
     "sgd": lambda m: Regression(),
     "newton": lambda m: Newton(),
+    "boosting": lambda m: Cyclic(),
     "objective": lambda m: Objective(regularization=10, clip=0.3),
 }
 

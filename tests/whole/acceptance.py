@@ -33,6 +33,7 @@ from dpcore_models.features.cos_sin import CosSin
 PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)
 LEARNERS = {
+    "explainable_boosting.cyclic": {"rounds": 2},
     "hessian_mixing.newton": {},
     "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
@@ -93,6 +94,7 @@ LEARNERS = {
 }
 APART = {
     "best_of",
+    "explainable_boosting.printed",
     "hessian_mixing.eigenvalue",
     "linear.chosen_ridge",
     "linear.logistic",

@@ -38,6 +38,7 @@ BUDGET = fitting.BUDGET
 RECORDS = 200
 NTK = {"regularization": 500.0, "neurons": 8}
 LEARNERS = {
+    "explainable_boosting.printed": {"rounds": 2},
     "hessian_mixing.eigenvalue": {},
     "linear.chosen_ridge": {"features": CosSin(count=4)},
     "linear.logistic": {},

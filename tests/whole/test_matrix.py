@@ -74,7 +74,7 @@ def test_twice_as_many_pairs_have_a_price_as_before_bounds_were_converted(shippe
 
 
 def test_every_learner_but_the_printed_one_has_a_price_without_a_mechanism(shipped):
-    printed = {"hessian_mixing.eigenvalue", "ntk.printed"}
+    printed = {"explainable_boosting.printed", "hessian_mixing.eigenvalue", "ntk.printed"}
     assert {name for name, fits in shipped.pairs.items() if fits[""].reason} == printed
 
 

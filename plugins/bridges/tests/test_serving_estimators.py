@@ -41,6 +41,7 @@ WAVES = {"name": "cos_sin", "count": 10}
 PAIR = ("label_norm", "spectrum")
 MAPPINGS = {
     "best_of": {"candidates": [LINE, "linear.staged_gradient"]},
+    "explainable_boosting.cyclic": {"rounds": 20},
     "hessian_mixing.newton": {},
     "kernel_ridge.huber_ridge": {"total_regularization": 5.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.1},
@@ -66,7 +67,12 @@ MAPPINGS = {
     "training.network": {"steps": 10},
 }
 LONG = {"best_of", "linear.staged_gradient", "tables.shape_functions"}
-WITHOUT_CLAIM = {"ntk.printed", "ntk.regression", "random_features.min_norm"}
+WITHOUT_CLAIM = {
+    "explainable_boosting.printed",
+    "ntk.printed",
+    "ntk.regression",
+    "random_features.min_norm",
+}
 
 
 def numbers(n=120, seed=0):

@@ -35,9 +35,9 @@ EXAMPLES = {
     **{path.stem: path for path in sorted((ROOT / "examples").glob("*.yaml"))},
     **shipped(Registry.default(), "examples"),
 }
-PRINTED = ("hessian_mixing.printed", "kernel_ridge.printed", "ntk.equation_1", "sgd.printed",
-           "random_features.algorithm_1", "random_features.kaczmarz",
-           "random_features.published_code")  # fmt: skip
+PRINTED = ("explainable_boosting.printed", "hessian_mixing.printed", "kernel_ridge.printed",
+           "ntk.equation_1", "sgd.printed", "random_features.algorithm_1",
+           "random_features.kaczmarz", "random_features.published_code")  # fmt: skip
 NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.]*\w)")
 RUN = ("linear.sufficient_statistics", pytest.param("statistics.basics", marks=pytest.mark.slow))
 QUICK = (

@@ -26,6 +26,8 @@ from dpcore_synthetic.published import SyntheticRows
 
 KINDS = {
     "best_of": ScoringModel,
+    "explainable_boosting.cyclic": ScoringProbabilityModel,
+    "explainable_boosting.printed": ScoringProbabilityModel,
     "hessian_mixing.newton": ScoringModel,
     "kernel_ridge.huber_ridge": Model,
     "kernel_ridge.ridge": Model,

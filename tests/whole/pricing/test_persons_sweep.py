@@ -18,6 +18,7 @@ from doubles import domain
 RIDGE = {"features": Identity(), "total_regularization": 500.0}
 COLUMN = {"column": "a"}
 LEARNERS = {
+    "explainable_boosting.cyclic": {"rounds": 2, "bins": 2},
     "hessian_mixing.newton": {},
     "kernel_ridge.huber_ridge": {"total_regularization": 50.0, "clip": 0.5},
     "kernel_ridge.ridge": {"regularization": 0.5},
@@ -79,6 +80,7 @@ LEARNERS = {
 
 APART = {
     "best_of": "a choice among other learners, which are here",
+    "explainable_boosting.printed": "its only claim is refuted",
     "hessian_mixing.eigenvalue": "its only claim is refuted",
     "linear.logistic": "needs records that are independent draws",
     "linear.ols": "needs records that are independent draws",

@@ -1,0 +1,61 @@
+"""BoostedModel: a sum of step functions of single columns."""
+
+from typing import Any
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore import Domain
+from dpcore.domain.domain import Table
+from dpcore.learning.models.linear import in_blocks
+from dpcore.learning.models.notebook_views import ShownModel
+from dpcore_explainable_boosting.bins import Cells
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class BoostedModel(ShownModel):
+    """Predictions that add up what each column's cell says.
+
+    Args:
+        shapes: The score of each cell, all columns side by side: in units of the label's range, or
+            logarithms of odds of the second class.
+        first_score: What is added to their sum, from the middle of the range.
+    """
+
+    domain: Domain
+    cells: Cells
+    shapes: NDArray[np.float64]
+    first_score: float = 0.0
+
+    def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Centred predictions, not clipped; of two classes 2p - 1. Shape (n,)."""
+
+        def of_block(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+            places = self.cells.places(rows) + self.cells.offsets[:-1, None]
+            return np.asarray(self.first_score + self.shapes[places].sum(axis=0))
+
+        scores = in_blocks(of_block, encoded, len(self.cells.sizes))
+        if self.domain.classes:
+            return np.asarray(np.tanh(scores / 2))
+        return np.asarray(2 * self.domain.label_bound * scores)
+
+    def predict(self, table: Table) -> NDArray[np.float64]:
+        """Predictions in the file's units, clipped to the label's range, or classes; shape (n,)."""
+        return self.domain.uncentre(self.score(self.domain.encode(table)))
+
+    def probabilities(self, table: Table) -> NDArray[np.float64]:
+        """Of both classes, in the order in which they are declared; shape (n, 2).
+
+        Raises:
+            AttributeError: the target is a number.
+        """
+        if not self.domain.classes:
+            raise AttributeError("a target that is a number has no probabilities of classes")
+        second = (1 + self.score(self.domain.encode(table))) / 2
+        return np.stack([1 - second, second], axis=1)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The shapes of all columns, where each begins, and what is added to their sum."""
+        offsets, first = self.cells.offsets, np.array(self.first_score)
+        return {"shapes": self.shapes, "offsets": offsets, "first_score": first}
