@@ -11,7 +11,7 @@ from dpcore.registry.loading import Loaded
 from dpcore_attacks.laws import commands as command_laws
 from dpcore_attacks.laws.commands import command_verdicts
 from dpcore_attacks.laws.engines import engines as engine_laws
-from dpcore_attacks.laws.engines.engines import choice_verdicts
+from dpcore_attacks.laws.engines.choices import choice_verdicts
 from dpcore_attacks.laws.law import Law, Verdict
 from dpcore_attacks.laws.learners import metrics as metric_laws
 from dpcore_attacks.laws.learners.metrics import metric_verdicts
@@ -34,12 +34,15 @@ class HookStages:
 
     def stages(self) -> Iterator[Stage]:
         """One for each kind: what is only called, then what reads and adds made-up records."""
-        seed = self.seed
+        seed, kinds = self.seed, [*self.loaded.components["sources"].values()]
         judges: dict[str, tuple[Iterable[Law], Callable[[Any, str], Iterable[Verdict]]]] = {
             "commands": (command_laws.LAWS, command_verdicts),
             "metrics": ((*metric_laws.LAWS, TESTABLE), self._metric_verdicts),
             "sources": (source_laws.LAWS, lambda kind, name: source_verdicts(kind, name, seed)),
-            "engines": (engine_laws.LAWS, choice_verdicts),
+            "engines": (
+                engine_laws.LAWS,
+                lambda kind, name: choice_verdicts(kind, name, kinds=kinds),
+            ),
         }
         for plural, (laws, judge) in judges.items():
             yield Stage(work=Work.CALLS, laws=(*laws,), verdicts=self._verdicts(plural, judge))

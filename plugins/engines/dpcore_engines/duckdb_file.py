@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,6 +43,22 @@ class DuckDbFile(Location):
         path = reading.path(self.duckdb)
         need(path.is_file(), SourceError, f"no such file: {path}")
         return DuckDbSource(path=path, table=self.table, reading=reading)
+
+    @classmethod
+    def write_table(cls, table: Mapping[str, list[Any]], folder: Path) -> DuckDbFile:
+        """A file of synthetic records, for the laws of sources and engines: no run calls it.
+
+        Args:
+            table: Numbers, texts or None, by column.
+        """
+        import duckdb
+        import pyarrow
+
+        path = folder / "table.db"
+        with duckdb.connect(str(path)) as opened:
+            opened.register("synthetic_rows", pyarrow.table(dict(table)))
+            opened.execute("CREATE TABLE records AS SELECT * FROM synthetic_rows")
+        return cls(duckdb=str(path), table="records")
 
 
 @attrs.frozen(kw_only=True)

@@ -13,6 +13,9 @@ from dpcore.errors import RequestError, SourceError
 from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
+from dpcore_attacks.laws.engines.choices import choice_verdicts
+from dpcore_attacks.laws.law import Outcome
+from dpcore_attacks.laws.sources.sources import source_verdicts
 from dpcore_engines.duckdb_file import DuckDbFile
 from dpcore_statistics.count import Count
 
@@ -20,7 +23,9 @@ duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
 from dpcore_engines.sql import duckdb as duckdb_module  # noqa: E402
+from dpcore_engines.sql.choice import SqlChoice  # noqa: E402
 from dpcore_engines.sql.engine import Sql  # noqa: E402
+from dpcore_engines.sql.number import Number  # noqa: E402
 
 RECORDS = 20_000
 
@@ -155,3 +160,26 @@ def _wrong(cell):
     from dpcore_engines.sql.number import Number
 
     return Number(exp.cast(exp.cast(cell, "FLOAT"), "DOUBLE"))
+
+
+def test_a_table_keeps_the_laws_of_sources():
+    verdicts = source_verdicts(DuckDbFile, "duckdb")
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}
+
+
+def test_the_sql_engine_keeps_the_laws_of_engines_on_files_of_every_kind():
+    verdicts = {v.law.id: v for v in choice_verdicts(SqlChoice, "sql", kinds=[DuckDbFile])}
+    assert {v.law.id for v in verdicts.values() if v.failed or v.untested} == set()
+    # What it cannot be asked is told apart.
+    apart = {"engine.derived", "engine.survived"}
+    assert {v for v in verdicts if verdicts[v].outcome is Outcome.NOT_APPLICABLE} == apart
+    files = verdicts["engine.same-bits"].detail
+    assert all(kind in files for kind in ("CsvFile", "ParquetFiles", "DuckDbFile"))
+
+
+def test_the_laws_of_engines_find_a_server_that_clips_nothing(monkeypatch):
+    # The engine's own law would see it first, and take no file at all.
+    monkeypatch.setattr("dpcore_engines.sql.engine._hold_law", lambda session: "")
+    monkeypatch.setattr(Number, "clip", lambda self, low, high: self)
+    verdicts = choice_verdicts(SqlChoice, "sql", kinds=[DuckDbFile])
+    assert {v.law.id for v in verdicts if v.failed} == {"engine.same-bits"}

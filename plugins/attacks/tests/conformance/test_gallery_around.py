@@ -6,7 +6,8 @@ import pytest
 from dpcore import Registry
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
-from dpcore_attacks.laws.engines.engines import choice_verdicts
+from dpcore_attacks.laws.engines.choices import choice_verdicts
+from dpcore_attacks.laws.engines.engines import LAWS
 from dpcore_attacks.laws.learners.metrics import metric_verdicts
 from dpcore_attacks.laws.sources.sources import source_verdicts
 
@@ -30,7 +31,8 @@ def untested(found):
 
 SLOW = {
     "RareClass", "OneLabel", "DropsDuplicates", "SortsRows", "RowsOnce",
-    "EndsAtAThousand", "FewRows", "Stream", "AsArrays",
+    "EndsAtAThousand", "FewRows", "Stream", "AsArrays", "AddsAgain", "MissingIsLow",
+    "CountsOneMore", "SplitsNothing", "TellsMisfits", "WhereverTheyLie",
 }  # fmt: skip
 
 
@@ -76,6 +78,24 @@ def test_an_engine_that_adds_otherwise_than_the_local_one_is_caught():
     assert "engine.same-bits" in broken(choice_verdicts(others.AddsTwice, "wrong"))
     found = choice_verdicts(others.SmallBlocks, "right")
     assert not broken(found) | untested(found)
+
+
+@pytest.mark.parametrize("kind", some_slow(others.WRONG_IN_PLACE))
+def test_an_engine_that_adds_files_otherwise_than_the_core_is_caught(kind):
+    assert broken(choice_verdicts(others.choice_of(kind), "wrong")) == {others.WRONG_IN_PLACE[kind]}
+
+
+@pytest.mark.parametrize("kind", some_slow(others.RIGHT_IN_PLACE))
+def test_an_engine_that_adds_files_as_the_core_does_raises_no_alarm(kind):
+    found = choice_verdicts(others.choice_of(kind), "right")
+    assert not broken(found) | untested(found)
+    assert len(found) == len(LAWS)
+
+
+def test_an_engine_that_takes_no_file_that_the_kit_writes_is_not_tested():
+    (verdict,) = choice_verdicts(others.choice_of(others.AddsNowhere), "nowhere")
+    assert verdict.untested
+    assert "CsvFile: no file is added here; ParquetFiles" in verdict.detail
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,15 @@
 """What an engine promises: the bits that memory gives, however parts lie and whatever happens.
 
-`dpcore test` opens the engines that operators can name, in processes of this machine. Whoever
-writes one that can be disturbed runs `engine_verdicts` on it.
+`dpcore test` opens the engines that operators can name (`choices`). Whoever writes one that can be
+disturbed runs `engine_verdicts` on it.
 """
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from itertools import product
-from pathlib import Path
 
 import attrs
 import numpy as np
@@ -19,7 +17,6 @@ import numpy as np
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.engines.base import Engine, Task
-from dpcore.engines.choice import EngineChoice
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.randomness import SecretCoins
@@ -30,7 +27,6 @@ from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,
     NotApplicableError,
-    Outcome,
     Verdict,
     fail_if,
     judge_all,
@@ -70,8 +66,8 @@ LAWS = (COUNTED, SAME_BITS, SELECTED, DERIVED, SURVIVED, SILENT, CLOSED)
 _RECORDS = 600
 _PLACES = -40
 # One part, a tiny first one, an empty one, and many that do not divide evenly.
-_CUTS: tuple[tuple[int, ...], ...] = ((600,), (1, 599), (200, 0, 150, 250), (37,) * 16 + (8,))
-_DOMAIN = Domain(
+CUTS: tuple[tuple[int, ...], ...] = ((600,), (1, 599), (200, 0, 150, 250), (37,) * 16 + (8,))
+DOMAIN = Domain(
     columns={"a": Range(-1, 1), "b": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=_RECORDS
 )
 # A number that no message holds by chance: it stands for a record's cell.
@@ -121,7 +117,7 @@ def engine_verdicts(
     disturb: Callable[[Engine], None] | None = None,
     seed: int = 3,
     *,
-    cuts: Sequence[tuple[int, ...]] = _CUTS,
+    cuts: Sequence[tuple[int, ...]] = CUTS,
 ) -> list[Verdict]:
     """Put an engine to the test.
 
@@ -132,7 +128,7 @@ def engine_verdicts(
         cuts: Numbers of records of the parts of the sources that it loads.
     """
     # One trial: every law makes engines of its own from it, on the same made-up records.
-    trial = _Trial(make, disturb, seed, cuts)
+    trial = Trial(make, disturb, seed, cuts)
     return judge_all(
         {
             COUNTED: _counted,
@@ -148,26 +144,9 @@ def engine_verdicts(
     )
 
 
-def choice_verdicts(kind: type[EngineChoice], name: str, seed: int = 3) -> list[Verdict]:
-    """The laws of the engine that an operator's choice opens, on this machine alone."""
-    refusals = []
-    # Processes take seconds to start: one way to cut the records is enough for them.
-    for workers, cuts in ((None, _CUTS), (1, _CUTS[2:3])):
-        with tempfile.TemporaryDirectory() as folder:
-            try:
-                make = partial(kind(workers=workers).opened, Path(folder))
-                with make() as engine:
-                    engine.load(_Trial(make, None, seed, cuts).parts((9,)), _DOMAIN.project)
-            except Exception as error:
-                refusals.append(f"{type(error).__name__}: {str(error).partition(chr(10))[0]}")
-                continue
-            return engine_verdicts(make, name, seed=seed, cuts=cuts)
-    return [Verdict(SAME_BITS, name, Outcome.NOT_TESTED, "; ".join(refusals))]
-
-
 @attrs.frozen(eq=False)
-class _Trial:
-    """Made-up records, and engines that hold them."""
+class Trial:
+    """Made-up records, and engines that hold them: see `engine_verdicts`."""
 
     make: Callable[[], AbstractContextManager[Engine]]
     disturb: Callable[[Engine], None] | None
@@ -187,7 +166,7 @@ class _Trial:
         return pieces
 
     def expected(self, selection: Selection = EVERYTHING) -> Exact:
-        records = _DOMAIN.project(self.table())
+        records = DOMAIN.project(self.table())
         (total,) = _summed(records.take(np.flatnonzero(selection.kept(0, _RECORDS))))
         return total
 
@@ -197,19 +176,19 @@ def _total(engine: Engine, **fields: Selection) -> Exact:
     return total
 
 
-def _counted(trial: _Trial) -> str:
+def _counted(trial: Trial) -> str:
     for cut in trial.cuts:
         with trial.make() as engine:
-            counts = tuple(engine.load(trial.parts(cut), _DOMAIN.project))
+            counts = tuple(engine.load(trial.parts(cut), DOMAIN.project))
         fail_if(counts != cut, f"parts of {cut[:4]} records are told as {counts[:4]}")
     return f"{len(trial.cuts)} ways to cut {_RECORDS} records"
 
 
-def _same_bits(trial: _Trial) -> str:
+def _same_bits(trial: Trial) -> str:
     expected = trial.expected()
     for cut, batch, order in product(trial.cuts, (7, 1000), (1, -1)):
         with trial.make() as engine:
-            engine.load(trial.parts(cut, batch)[::order], _DOMAIN.project)
+            engine.load(trial.parts(cut, batch)[::order], DOMAIN.project)
             # Twice on one engine: what it keeps between tasks must not be added again.
             totals = [_total(engine), _total(engine)]
         fail_if(totals[0] != totals[1], "the same task gives another total the second time")
@@ -220,18 +199,18 @@ def _same_bits(trial: _Trial) -> str:
     return f"{4 * len(trial.cuts)} layouts"
 
 
-def _selected(trial: _Trial) -> str:
+def _selected(trial: Trial) -> str:
     secret = SecretCoins.rehearsal(7)
     # A held-out split and a Poisson sample of the rest, both by the record's place.
     out = Smallest.of(secret.runtime("out").by_place, 90, _RECORDS)
     sample = Coins(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
     inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
-    records = _DOMAIN.project(trial.table())
+    records = DOMAIN.project(trial.table())
     (selected_total,) = _summed(records.take(places[inside]))
     for cut in trial.cuts:
         with trial.make() as engine:
-            engine.load(trial.parts(cut), _DOMAIN.project)
+            engine.load(trial.parts(cut), DOMAIN.project)
             fail_if(
                 _total(engine, split=Complement(out)) != trial.expected(Complement(out)),
                 f"{len(cut)} parts: a split takes other records",
@@ -243,32 +222,32 @@ def _selected(trial: _Trial) -> str:
     return f"{int(inside.sum())} of {_RECORDS} records, cut in {len(trial.cuts)} ways"
 
 
-def _derived(trial: _Trial) -> str:
+def _derived(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[-1]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), DOMAIN.project)
         # The first key comes back after another one, when a cache may have dropped it.
         for key in (1.0, 0.3, 1.0):
-            (expected,) = _from_derived(key, _DOMAIN.project(trial.table()))
+            (expected,) = _from_derived(key, DOMAIN.project(trial.table()))
             for _ in range(2):
                 (total,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
                 fail_if(total != expected, "a derived value comes back with other bits")
     return "three keys, twice each"
 
 
-def _survived(trial: _Trial) -> str:
+def _survived(trial: Trial) -> str:
     if trial.disturb is None:
         raise NotApplicableError("nothing was given that disturbs it")
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[-1]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), DOMAIN.project)
         for _ in range(3):
             trial.disturb(engine)
             fail_if(_total(engine) != trial.expected(), "the total is another one")
     return "three times"
 
 
-def _silent(trial: _Trial) -> str:
+def _silent(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[0]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[0]), DOMAIN.project)
         try:
             engine.total(Task(part=_fails, zero=_ZERO))
         except Exception as error:
@@ -279,9 +258,9 @@ def _silent(trial: _Trial) -> str:
     raise BrokenLawError("a task that fails gives a total")
 
 
-def _closed(trial: _Trial) -> str:
+def _closed(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[0]), _DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[0]), DOMAIN.project)
         engine.close()
         engine.close()
         try:

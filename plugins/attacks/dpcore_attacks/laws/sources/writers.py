@@ -58,7 +58,9 @@ def written_source(kind: type[Location], table: Table, folder: Path) -> Open:
 def _csv(table: Table, folder: Path) -> Open:
     path = folder / "table.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
-        csv.writer(file).writerows([[*table], *zip(*table.values(), strict=True)])
+        csv.writer(file, lineterminator="\n").writerows(
+            [[*table], *zip(*table.values(), strict=True)]
+        )
     return CsvFile(csv=str(path)).open
 
 
@@ -89,3 +91,6 @@ _WRITERS: Mapping[type[Location], Callable[[Table, Path], Open]] = {
     ParquetFiles: _parquet,
     SqlQuery: _sqlite,
 }
+
+WRITTEN = tuple(_WRITERS)
+"""The core's kinds that are written here."""

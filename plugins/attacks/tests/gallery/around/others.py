@@ -5,10 +5,14 @@ from pathlib import Path
 
 import attrs
 import click
+import numpy as np
 
 from dpcore.engines.choice import EngineChoice
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import RequestError
+from dpcore.errors import ContractError, RequestError, SourceError
+from dpcore.exact import Exact
+from dpcore.sampling.selection import EVERYTHING
+from dpcore.sources.parquet import ParquetSource
 
 from gallery.core import GaussianEvent
 
@@ -87,3 +91,120 @@ def several():
 @attrs.frozen
 class Alone(GaussianEvent):
     """A curve that no mechanism of its plugin states."""
+
+
+@attrs.frozen(kw_only=True, eq=False, slots=False)
+class WhereTheyLie(LocalEngine):
+    """Adds records of Parquet files alone, and all of them, once it has accepted a plan."""
+
+    state: dict = attrs.field(factory=dict)
+
+    def accept(self, workload):
+        if not isinstance(workload().source, ParquetSource):
+            raise RequestError("only Parquet files are added here")
+        self.state["plan"] = workload()
+
+    def load(self, parts, encode):
+        if "plan" not in self.state:
+            raise ContractError("no plan was accepted")
+        return super().load(parts, encode)
+
+    def total(self, task):
+        if task.split is not EVERYTHING:
+            raise ContractError("all records are added, or none")
+        return super().total(task)
+
+
+class WhereverTheyLie(WhereTheyLie):
+    """Adds any file, and any split of it."""
+
+    def accept(self, workload):
+        self.state["plan"] = workload()
+
+    def total(self, task):
+        return LocalEngine.total(self, task)
+
+
+class AddsNowhere(WhereTheyLie):
+    def accept(self, workload):
+        raise RequestError("no file is added here")
+
+
+class AddsAgain(WhereTheyLie):
+    def total(self, task):
+        total = super().total(task)
+        before = self.state.setdefault(task.zero[0].shape, total)
+        self.state[task.zero[0].shape] = tuple(a + b for a, b in zip(before, total, strict=True))
+        return before
+
+
+class AddsInSingles(WhereTheyLie):
+    """Totals are rounded to 24 bits."""
+
+    def total(self, task):
+        return tuple(
+            Exact.of(np.array(total.integers()).astype(np.float32).astype(np.int64), total.exponent)
+            for total in super().total(task)
+        )
+
+
+class SplitsNothing(WhereverTheyLie):
+    def total(self, task):
+        return super().total(attrs.evolve(task, split=EVERYTHING))
+
+
+class MissingIsLow(WhereTheyLie):
+    """What is missing counts as the low end of a range."""
+
+    def load(self, parts, encode):
+        def filled(batch):
+            lows = np.nan_to_num(np.array(batch["a"], dtype=np.float64), nan=-1.0)
+            return encode({**batch, "a": lows})
+
+        return super().load(parts, filled)
+
+
+class TakesMisfits(WhereTheyLie):
+    def load(self, parts, encode):
+        return super().load(parts, attrs.evolve(encode, refuse=False))
+
+
+class TellsMisfits(WhereTheyLie):
+    def load(self, parts, encode):
+        try:
+            return super().load(parts, encode)
+        except SourceError:
+            cells = [batch["y"] for part in parts for batch in part.batches()]
+            raise SourceError(f"{cells} do not fit") from None
+
+
+class CountsOneMore(WhereTheyLie):
+    def load(self, parts, encode):
+        first, *rest = super().load(parts, encode)
+        return (first + 1, *rest)
+
+
+class StaysOpen(WhereTheyLie):
+    def close(self):
+        pass
+
+    def __exit__(self, *failure):
+        super().close()
+
+
+def choice_of(kind):
+    """An operator's choice that opens one kind of engine."""
+    return type(f"{kind.__name__}Choice", (Opened,), {"engine": kind})
+
+
+WRONG_IN_PLACE = {
+    AddsAgain: "engine.same-bits",
+    AddsInSingles: "engine.same-bits",
+    MissingIsLow: "engine.same-bits",
+    CountsOneMore: "engine.counted",
+    SplitsNothing: "engine.selected",
+    TakesMisfits: "engine.silent",
+    TellsMisfits: "engine.silent",
+    StaysOpen: "engine.closed",
+}
+RIGHT_IN_PLACE = (WhereTheyLie, WhereverTheyLie)
