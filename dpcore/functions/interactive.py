@@ -7,18 +7,16 @@ another process, since two of a kind would answer different questions with the s
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, ExhaustedError, ReleaseError, need
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
-from dpcore.mechanism import AnyMechanism, Arithmetic, free
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Sensitivity
@@ -139,30 +137,6 @@ class Interactive(AnyMechanism):
     ) -> Callable[[Expansion, Stream], Oracle]:
         """`open` for one query: what all its oracles share is made once."""
         return lambda value, noise: self.open(value, query, sensitivity, noise)
-
-
-@attrs.frozen(kw_only=True)
-class OneNoise(Interactive):
-    """A mechanism whose noise is drawn once for all questions, which together cost one event."""
-
-    distance: ClassVar[Distance] = Distance.RKHS
-    arithmetic: ClassVar[Arithmetic] = "real"
-
-    noise_multiplier: float = free(validator=positive)
-
-    @property
-    def asks(self) -> int:
-        """One event, which pays for any number of questions."""
-        return 1
-
-    @property
-    def most_points(self) -> int:
-        """2^20, far beyond what is kept in memory where no point can be left out."""
-        return MOST_POINTS
-
-    def at(self, scale: float, query: Query, sensitivity: Sensitivity) -> Self:
-        """This mechanism with noise_multiplier = scale, in its own unit."""
-        return attrs.evolve(self, noise_multiplier=scale)
 
 
 def function_query(query: Query, owner: AnyMechanism) -> FunctionQuery:

@@ -28,15 +28,3 @@ def row_lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             columns_left -= half
         np.sqrt(squares[:, :1], out=lengths[start : start + step])
     return lengths
-
-
-def column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
-    """`row_lengths` of rows that lie in columns, to the last bit: shape (width, n) to (n,)."""
-    if (rows_left := len(columns)) == 0:
-        return np.zeros(columns.shape[1])
-    squares = columns * columns
-    while rows_left > 1:
-        half = rows_left // 2
-        squares[:half] += squares[rows_left - half : rows_left]
-        rows_left -= half
-    return np.asarray(np.sqrt(squares[0]))

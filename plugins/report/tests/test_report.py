@@ -17,9 +17,9 @@ import dpcore
 from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
-from dpcore.learning.models.error_bars import EvenNoise
 from dpcore.plan.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
+from dpcore_models.learners.even_noise import EvenNoise
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

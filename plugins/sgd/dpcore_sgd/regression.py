@@ -33,8 +33,8 @@ from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
-from dpcore.learning.models.error_bars import EvenNoise, even_noise
 from dpcore_models.features.cos_sin import CosSin
+from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_sgd.block_descent import Descent, FeatureRows, descend
 from dpcore_sgd.descent import StepReach
 

@@ -13,10 +13,12 @@ from dpcore.errors import ContractError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.learner import Answer, Public
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.models.error_bars import EvenNoise, LinearisedNoise, NoBars, even_noise
+from dpcore.learning.models.error_bars import NoBars
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore_linear import OutputPerturbation, SufficientStatistics
+from dpcore_linear.linearised_noise import LinearisedNoise
+from dpcore_models.learners.even_noise import EvenNoise, even_noise
 
 from doubles import domain, table
 

@@ -38,6 +38,7 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.bounds import LAW_COVERS_ORDERS, bound_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
+from dpcore_sgd.hits import law_of_masses
 
 from doubles import LabelMean, domain, table
 
@@ -386,7 +387,7 @@ def test_a_law_of_masses_keeps_every_mass_and_never_rounds_an_atom_down():
     rng = np.random.default_rng(0)
     masses = rng.uniform(size=5000) ** 20
     masses /= masses.sum() * 1.01
-    law = HitLaw.of_masses(masses, 0.01, 1e-12)
+    law = law_of_masses(masses, 0.01, 1e-12)
     assert math.fsum(law.weights) == pytest.approx(masses[1:].sum(), rel=1e-12)
     for level in rng.uniform(0, 50, 50):
         exact = masses[1:][np.arange(1, 5000) * 0.01 > level].sum()

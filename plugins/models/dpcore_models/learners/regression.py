@@ -14,10 +14,10 @@ from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.learning.models.error_bars import EvenNoise, even_noise
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Reads
 from dpcore.records.records import Records
+from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 
 
