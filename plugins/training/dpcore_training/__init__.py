@@ -12,7 +12,7 @@ from dpcore import Learner, SensitivityBound, hookimpl
 from dpcore.records.location import Location
 from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_training.dense import DenseNetwork
-from dpcore_training.jax_network import ProgramBound
+from dpcore_training.program_bound import ProgramBound
 
 
 @hookimpl
