@@ -8,7 +8,8 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import NoClaimError
+from dpcore.bound import SensitivityBound
+from dpcore.errors import DpcoreError, NoClaimError
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
@@ -45,6 +46,7 @@ from dpcore_attacks.stages import Selection
 from dpcore_attacks.subjects import (
     Example,
     Subjects,
+    example_learner,
     examples_of,
 )
 
@@ -144,8 +146,11 @@ def testable_verdicts(
     }
     for kind, instances in subjects_by_kind.items():
         for name in filter(selection.has_component, loaded.components[kind]):
-            verdict = Verdict(TESTABLE, name, Outcome.PASSED, f"{len(instances[name])} instances")
-            yield verdict if instances[name] else unmade(name)
+            if instances[name]:
+                count = f"{len(instances[name])} instances"
+                yield Verdict(TESTABLE, name, Outcome.PASSED, count)
+            else:
+                yield unmade(name, loaded.components[kind][name])
 
 
 def untested_verdicts(name: str, verdicts: Sequence[Verdict], law: Law) -> Iterator[Verdict]:
@@ -165,7 +170,13 @@ def untested_verdicts(name: str, verdicts: Sequence[Verdict], law: Law) -> Itera
         yield Verdict(law, name, Outcome.NOT_TESTED, reasons or "nothing compares it with a truth")
 
 
-def unmade(name: str) -> Verdict:
+def unmade(name: str, component: type[Any] | None = None) -> Verdict:
+    """A component without an instance: a broken promise, unless a package is missing."""
+    if component is not None and issubclass(component, SensitivityBound):
+        try:
+            example_learner(component)
+        except DpcoreError as error:
+            return Verdict(TESTABLE, name, Outcome.NOT_TESTED, str(error))
     reason = (
         "no instance could be made: ship an example spec that uses it, under the hook "
         "dpcore_examples"

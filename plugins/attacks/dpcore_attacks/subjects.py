@@ -3,13 +3,22 @@
 They come from the example specs that the plugin ships (`dpcore_examples`), priced like any spec;
 what no example uses is built from the defaults of its fields, with plain values where there are
 none. What cannot be built either way is reported as untested, which is a broken promise too.
+
+A bound about an abstract learner, which others extend, says what it is tested on by a class method
+that no run calls:
+
+    @classmethod
+    def example_learner(cls):
+        ...  # raises a DpcoreError where a package is missing, with what to install
+        return TanhNetwork()
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import typing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,7 +29,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
-from dpcore.errors import ParameterError
+from dpcore.errors import DpcoreError, ParameterError
 from dpcore.events.base import Event
 from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
@@ -206,8 +215,12 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
             functions.append(facts)
         yield case
     plain: list[type[Any]] = [*loaded.components["learners"].values(), LabelSum, PlainMoments]
-    for cls in plain:
-        learner = None if cls in learner_types else build(cls)
+    built = [None if cls in learner_types else build(cls) for cls in plain]
+    for bound in loaded.components["bounds"].values():
+        # A missing package is told where the bound's instances are counted.
+        with contextlib.suppress(DpcoreError):
+            built.append(example_learner(bound))
+    for learner in built:
         if learner is not None:
             yield Case(
                 learner=learner,
@@ -215,6 +228,16 @@ def _with_defaults(loaded: Loaded, examples: list[Example]) -> Iterator[Case]:
                 domain=plain_domain(),
                 adjacency=REPLACE_ONE,
             )
+
+
+def example_learner(bound: type[SensitivityBound]) -> AnyLearner | None:
+    """What a bound about an abstract learner is tested on; None where it says nothing.
+
+    Raises:
+        DpcoreError: a package is missing that the learner needs.
+    """
+    make: Callable[[], AnyLearner] | None = getattr(bound, "example_learner", None)
+    return None if make is None else make()
 
 
 class _Unbounded(SensitivityBound):

@@ -8,23 +8,33 @@ plugin of one's own brings another model as a `JaxNetwork`.
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpcore import Learner, SensitivityBound, hookimpl
+from dpcore import Learner, Mechanism, SensitivityBound, hookimpl
 from dpcore.records.location import Location
 from dpcore.registry.lazy_mapping import LazyMapping
+from dpcore_training.best_run import BestRun, BestRunBound
 from dpcore_training.dense import DenseNetwork
-from dpcore_training.jax_network import ProgramBound
+from dpcore_training.program_bound import ProgramBound
+from dpcore_training.random_stopping import RandomStopping
+
+_EXAMPLES = {"training.best_run": "best_run.yaml", "training.digits": "digits.yaml"}
 
 
 @hookimpl
 def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """Linear models and networks of rectified units."""
-    return {"training.network": DenseNetwork}
+    """Linear models and networks of rectified units, and the best of a random number of runs."""
+    return {"training.best_run": BestRun, "training.network": DenseNetwork}
 
 
 @hookimpl
 def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """What one record moves, with the program that computes gradients among its premises."""
-    return {"training.program": ProgramBound}
+    """What one record moves, with what computes gradients and what scores runs as premises."""
+    return {"training.best_run": BestRunBound, "training.program": ProgramBound}
+
+
+@hookimpl
+def dpcore_mechanisms() -> Mapping[str, type[Mechanism]]:
+    """Runs that a coin ends."""
+    return {"training.random_stopping": RandomStopping}
 
 
 @hookimpl
@@ -40,5 +50,6 @@ def dpcore_sources() -> Mapping[str, type[Location]]:
 
 @hookimpl
 def dpcore_examples() -> Mapping[str, Path]:
-    """A linear model of ten classes of digits."""
-    return {"training.digits": Path(__file__).parent / "examples" / "digits.yaml"}
+    """Linear models of ten classes of digits, one of them chosen among rates."""
+    folder = Path(__file__).parent / "examples"
+    return {name: folder / file for name, file in _EXAMPLES.items()}

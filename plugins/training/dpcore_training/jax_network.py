@@ -16,17 +16,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Public, Records, SensitivityBound
-from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused
+from dpcore import Public, Records
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, need
-from dpcore.learner import AnyLearner
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.summing import sums_exactly
-from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
 from dpcore_training.descent import GradientDescent
 
 Parameters = Mapping[str, Any]
@@ -195,26 +188,3 @@ def require_jax() -> Any:
         message = "a JaxNetwork needs JAX: pip install jax flatbuffers"
         raise ContractError(message) from error
     return jax
-
-
-@attrs.frozen
-class ProgramBound(SensitivityBound):
-    """C for a record that comes or goes, 2C for one that is replaced, with the program's digest."""
-
-    def is_about(self, learner: AnyLearner) -> bool:
-        """Every `JaxNetwork` whose sums the core adds."""
-        return isinstance(learner, JaxNetwork) and sums_exactly(learner)
-
-    def sensitivity(
-        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
-    ) -> Sensitivity | Refused:
-        """That of any exact sum; refused where no program can be exported."""
-        claim = SumBound().sensitivity(query, learner, public, adjacency)
-        if isinstance(claim, Refused):
-            return claim
-        try:
-            digest = learner.program(public).digest
-        except ContractError as error:
-            return Refused(str(error))
-        premise = f"gradients are computed by the exported program {digest}, one record at a time"
-        return attrs.evolve(claim, premises=(*claim.premises, premise))

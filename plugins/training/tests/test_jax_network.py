@@ -6,15 +6,29 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, price
+from dpcore import (
+    ADD_REMOVE,
+    REPLACE_ONE,
+    Domain,
+    PrivacyBudget,
+    Public,
+    PublicCoins,
+    Registry,
+    price,
+)
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.errors import ContractError, NoClaimError
 from dpcore.running.replay_process import HERE
+from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
-from dpcore_training.jax_network import JaxNetwork, ProgramBound
+from dpcore_attacks.subjects import subjects_of
+from dpcore_training.jax_network import JaxNetwork
+from dpcore_training.program_bound import ProgramBound
 from dpcore_training.proposal import gradient_weight
+from dpcore_training.tanh_network import TanhNetwork
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flatbuffers")
@@ -237,6 +251,25 @@ def test_no_law_of_sums_is_broken():
     domain = facts(exact=None, limit=RECORDS)
     case = Case(learner=Tanh(steps=2), bound=ProgramBound(), domain=domain, adjacency=ADD_REMOVE)
     assert not [verdict for verdict in sum_verdicts(case) if verdict.failed]
+
+
+@attrs.frozen
+class Halved(ProgramBound):
+    """Claims half of what a record moves."""
+
+    def sensitivity(self, query, learner, public, adjacency):
+        claim = super().sensitivity(query, learner, public, adjacency)
+        return attrs.evolve(claim, value=claim.value / 2)
+
+
+@pytest.mark.parametrize("bound", [ProgramBound, Halved])
+def test_the_kit_finds_a_learner_for_the_bound_and_breaks_half_of_the_claim(bound):
+    subjects = subjects_of(Registry.default().load("training"), [])
+    (case,) = subjects.bounds["training.program"]
+    assert type(case.learner) is TanhNetwork
+    (finding,) = falsify(attrs.evolve(case, bound=bound()), Effort(pairs=60))
+    assert not finding.reason
+    assert finding.broken is (bound is Halved)
 
 
 @pytest.mark.parametrize("network", [Calls, CallsBack, Normalises, Vector, Branches])

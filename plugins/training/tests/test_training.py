@@ -2,6 +2,7 @@
 
 import json
 import math
+import sys
 
 import attrs
 import numpy as np
@@ -17,6 +18,7 @@ from dpcore import (
     Public,
     PublicCoins,
     Records,
+    Registry,
     Release,
     SecretCoins,
     price,
@@ -31,7 +33,9 @@ from dpcore.learning.learners.clipping import LONGEST_PROPOSAL, IntegerRows
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
+from dpcore_attacks.laws.law import Outcome
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.descent import GradientDescent
 from dpcore_training.proposal import Proposer, declared
@@ -412,6 +416,14 @@ def test_a_rate_that_decays_falls_in_a_line():
 def test_fields_out_of_range_are_refused(fields):
     with pytest.raises(ParameterError, match=next(iter(fields))):
         DenseNetwork(**fields)
+
+
+def test_without_jax_the_kit_says_in_one_line_what_training_program_needs(monkeypatch):
+    monkeypatch.setitem(sys.modules, "jax", None)
+    report = examine("training", Registry.default(), only=["training.program"])
+    (verdict,) = report.verdicts
+    assert (verdict.law.id, verdict.outcome) == ("plugin.testable", Outcome.NOT_TESTED)
+    assert verdict.detail == "a JaxNetwork needs JAX: pip install jax flatbuffers"
 
 
 def test_every_learner_here_is_a_descent_with_a_public_probability():

@@ -24,7 +24,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import fraction, positive
+from dpcore.checks import fraction
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
@@ -34,10 +34,10 @@ from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
+from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 
 CHOICE = "choice"
 FITS = "fits"
-_UNIT = -30  # log2 of what losses are rounded to multiples of, so that their sums are exact
 _SATURATION = 2**53  # units; sums saturate there
 _ROWS = 4096
 
@@ -58,13 +58,6 @@ def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...
             attribute.name,
             mute,
         )
-
-
-def _require_clip(instance: Any, attribute: Any, value: float) -> None:
-    """A validator: a number in (0, 1]."""
-    positive(instance, attribute, value)
-    if value > 1:
-        raise ParameterError("best_of", "a clip in (0, 1]", attribute.name, value)
 
 
 def _all_total(learner: "BestOf") -> bool:
@@ -121,7 +114,7 @@ class BestOf(Learner):
 
     candidates: tuple[Learner, ...] = attrs.field(converter=tuple, validator=_require_candidates)
     share: float = attrs.field(default=0.1, validator=fraction)
-    clip: float = attrs.field(default=0.25, validator=_require_clip)
+    clip: float = attrs.field(default=0.25, validator=require_clip)
     total: bool = attrs.field(  # type: ignore[misc]  # the candidates', per instance
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
@@ -215,42 +208,17 @@ class BestOf(Learner):
             return self.candidates[index].statistic(inner_query, records, self.part(public), secret)
         assert query.args is not None, "an ask carries the models"
         models = tuple(fitted.model for fitted in query.args["models"])
-        zero = (Exact.zeros((len(models),), _UNIT),)
+        zero = (Exact.zeros((len(models),), LOSS_UNIT),)
         (total,) = records.fold(partial(self._block_losses, models, public.domain), zero, _ROWS)
         # Minus, as the mechanism takes the largest entry. Saturation moves nothing farther apart.
-        return -np.minimum(total.floats(), math.ldexp(_SATURATION, _UNIT))
+        return -np.minimum(total.floats(), math.ldexp(_SATURATION, LOSS_UNIT))
 
     def _block_losses(
         self, models: tuple[ScoringModel, ...], domain: Domain, block: Records
     ) -> tuple[Exact]:
         """PRIVATE: the sums of a block's rounded losses by each model."""
-        return (Exact.of([self._total_loss(model, block, domain) for model in models], _UNIT),)
-
-    def _total_loss(self, model: ScoringModel, records: Records, domain: Domain) -> int:
-        """PRIVATE: the exact sum of a model's rounded losses, each a function of its record."""
-        row = np.empty((1, records.features.shape[1]))
-        scores = np.empty(len(records))
-        # Each row is scored alone, so that a record's loss does not depend on its block.
-        for number, features in enumerate(records.features):
-            row[0] = features
-            try:
-                scores[number] = float(model.score(row)[0])
-            except Exception:  # whatever a third party's model raises on some row
-                scores[number] = math.nan
-        # A failed score is NaN here and becomes the largest loss: no record can stop the run.
-        losses = self._losses(scores, records.labels, domain)
-        return int(np.rint(np.ldexp(losses, -_UNIT)).astype(np.int64).sum())
-
-    def _losses(
-        self, scores: NDArray[np.float64], labels: NDArray[np.float64], domain: Domain
-    ) -> NDArray[np.float64]:
-        if domain.classes:
-            return np.where(((scores >= 0) == (labels >= 0)) & np.isfinite(scores), 0.0, 1.0)
-        # The loss of the theorem: a clipped error over 2Mc, cut off at 1 and squared.
-        bound = domain.label_bound
-        with np.errstate(invalid="ignore"):
-            errors = np.abs(np.clip(scores, -bound, bound) - labels) / (2 * bound * self.clip)
-        return np.where(np.isfinite(scores), np.minimum(1.0, errors) ** 2, 1.0)
+        losses = [total_loss(model, block, domain, self.clip) for model in models]
+        return (Exact.of(losses, LOSS_UNIT),)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """The candidate's update, or the choice."""
