@@ -140,6 +140,14 @@ def test_without_noise_a_fit_of_numbers_is_least_squares_of_its_bins():
     model = answered(learner, facts, data)
     oracle = one_hot @ np.linalg.lstsq(one_hot, labels, rcond=None)[0]
     assert np.abs(model.predict({"a": a + 0.5, "b": b}) - oracle).max() < 1e-3
+    # What is shown of single columns adds up to the prediction, but for the middle of the range.
+    ends, of_a = model.step_function("a")
+    categories, of_b = model.step_function("b")
+    assert categories.tolist() == [0, 1, 2, 3]
+    shown = 5 + of_a[np.searchsorted(ends, a + 0.5, side="right") - 1] + of_b[b]
+    assert np.allclose(shown, model.predict({"a": a + 0.5, "b": b}))
+    with pytest.raises(UndeclaredError, match="no column 'c'"):
+        model.step_function("c")
 
 
 def test_without_noise_a_fit_of_classes_is_logistic_regression_on_its_bins():
