@@ -70,6 +70,7 @@ class CyclicBoosting(SummingLearner):
     """What the sound and the printed form share; see `Cyclic`."""
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
+    rows_at_once: ClassVar[int] = 1 << 14  # times 2^30 units of the longest residual: below 2^53
 
     rounds: int = attrs.field(default=100, validator=positive_integer)
     rate: float = attrs.field(default=0.03, validator=positive)
