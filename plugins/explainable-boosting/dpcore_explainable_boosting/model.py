@@ -65,9 +65,11 @@ class BoostedModel(ShownModel):
             UndeclaredError: there is no such column.
         """
         column = need_value(
-            self.domain.columns.get(name), UndeclaredError, f"there is no column {name!r} to show"
+            self.domain.columns.get(name) if name in self.cells.names else None,
+            UndeclaredError,
+            f"there is no column {name!r} to show",
         )
-        place = [*self.domain.columns].index(name)
+        place = self.cells.names.index(name)
         unit = 1.0 if self.domain.classes else 2 * self.domain.label_bound
         values = unit * np.split(self.shapes, self.cells.offsets[1:-1])[place]
         if isinstance(column, Range):
