@@ -19,30 +19,33 @@ class Cells:
     """The cells of all declared columns, side by side.
 
     Args:
-        sizes: How many cells each column has. starts: Its first encoded column.
+        names: The columns. sizes: How many cells each has. starts: Its first encoded column.
         is_number: Whether it is one; else it is of categories.
     """
 
+    names: tuple[str, ...]
     sizes: tuple[int, ...]
     starts: tuple[int, ...]
     is_number: tuple[bool, ...]
 
     @classmethod
-    def of(cls, domain: Domain, bins: int) -> "Cells":
-        """Two cells for each bin of a number, one for each category.
+    def of(cls, domain: Domain, bins: int, weight: str | None = None) -> "Cells":
+        """Two cells for each bin of a number, one for each category; none of the weights' column.
 
         Raises:
             UndeclaredError: a column is of texts.
         """
-        sizes, starts, is_number, start = [], [], [], 0
-        for column in domain.columns.values():
+        names, sizes, starts, is_number, start = [], [], [], [], 0
+        for name, column in domain.columns.items():
             if not isinstance(column, Range | Categories):
                 raise UndeclaredError("explainable_boosting fits numbers and categories, not texts")
-            is_number.append(isinstance(column, Range))
-            sizes.append(2 * bins if isinstance(column, Range) else len(column.values))
-            starts.append(start)
+            if name != weight:
+                names.append(name)
+                is_number.append(isinstance(column, Range))
+                sizes.append(2 * bins if isinstance(column, Range) else len(column.values))
+                starts.append(start)
             start += column.width
-        return cls(tuple(sizes), tuple(starts), tuple(is_number))
+        return cls(tuple(names), tuple(sizes), tuple(starts), tuple(is_number))
 
     @property
     def offsets(self) -> NDArray[np.intp]:

@@ -12,9 +12,11 @@ Claim: a record adds 1 to one cell of each of K columns, a vector of non-negativ
 :math:`\sqrt K`, and to each update one number of size at most 1. So one that comes or goes moves
 them by at most :math:`\sqrt K` and 1, one that is replaced by at most :math:`\sqrt{2K}` and 2 (both
 in one leaf, at opposite clips): the core's bound of sums, for residuals at any scores. Sums are of
-integers: counts, and residuals in units of 2^-20 of the clip.
+integers: counts, and residuals in units of 2^-20 of the clip. Weights are at most 1 in units of the
+declared range's end, so that all of this holds for them, whatever the largest in the data is.
 """
 
+import itertools
 from abc import abstractmethod
 from typing import Any, ClassVar
 
@@ -36,6 +38,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer
+from dpcore.domain.columns import Range
 from dpcore.errors import UnfitTargetError, need
 from dpcore.rounding import up
 from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number
@@ -44,6 +47,7 @@ from dpcore_models.solvers.elementary import half_tanh
 
 _COUNTS_SHARE = 0.017  # of the squares of mu: what a tenth of epsilon and half of delta come to
 _UNIT = -20
+_MOST = 1e15  # records: above any table, and its sums are numbers
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -70,11 +74,16 @@ class CyclicBoosting(SummingLearner):
     """What the sound and the printed form share; see `Cyclic`."""
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
+    rows_at_once: ClassVar[int] = 1 << 14  # times 2^30 units of the longest residual: below 2^53
 
     rounds: int = attrs.field(default=100, validator=positive_integer)
     rate: float = attrs.field(default=0.03, validator=positive)
     bins: int = attrs.field(default=32, validator=positive_integer)
     leaves: int = attrs.field(default=3, validator=positive_integer)
+
+    @abstractmethod
+    def weight_column(self) -> str | None:
+        """The column of weights, if there is one."""
 
     @abstractmethod
     def unit(self, domain: Domain) -> float:
@@ -90,7 +99,7 @@ class CyclicBoosting(SummingLearner):
 
     def cells(self, domain: Domain) -> Cells:
         """The cells that are counted."""
-        return Cells.of(domain, self.bins)
+        return Cells.of(domain, self.bins, self.weight_column())
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """The cells of all columns once, and the leaves of one column for each update.
@@ -114,7 +123,11 @@ class CyclicBoosting(SummingLearner):
                 shape=(sum(cells.sizes),),
                 distance=Distance.L2,
                 share=_COUNTS_SHARE,
-                sum=Sum(clip=length, sign="non_negative", exponent=0),
+                sum=Sum(
+                    clip=length,
+                    sign="non_negative",
+                    exponent=_UNIT if self.weight_column() else 0,
+                ),
             ),
             SumQuery(
                 name="update",
@@ -185,8 +198,9 @@ class CyclicBoosting(SummingLearner):
             return cells.places(block.features) + cells.offsets[:-1, None]
 
         places = block.derived((self, domain), all_places)
+        weights = self._weights(block, domain)
         if query.name == "counts":
-            return places, np.ones(len(block))
+            return places, np.rint(np.ldexp(weights, -query.sum.unit))
         assert query.args is not None, "an ask carries shapes and leaves"
         # Column by column: a score is a function of its record, to the last bit.
         scores = np.full(len(block), self.first_score(domain))
@@ -196,9 +210,24 @@ class CyclicBoosting(SummingLearner):
         with np.errstate(over="ignore", invalid="ignore"):
             residuals = _residuals(scores, block.labels, domain) / self.unit(domain)
         finite = np.where(np.isfinite(residuals), residuals, 0.0)
-        integers = np.rint(np.ldexp(np.clip(finite, -longest, longest), -query.sum.unit))
+        clipped = weights * np.clip(finite, -longest, longest)
+        integers = np.rint(np.ldexp(clipped, -query.sum.unit))
         leaves = query.args["leaves"][places[column] - cells.offsets[column]]
         return leaves[None], integers
+
+    def _weights(self, block: Records, domain: Domain) -> NDArray[np.float64]:
+        """PRIVATE: of each record, in units of the declared range's end, in [0, 1]."""
+        name = self.weight_column()
+        if name is None:
+            return np.ones(len(block))
+        column = domain.columns[name]
+        assert isinstance(column, Range), "checked where queries are planned"
+        start = sum(
+            domain.columns[other].width
+            for other in itertools.takewhile(lambda other: other != name, domain.columns)
+        )
+        numbers = column.centre + column.half_width * block.features[:, start]
+        return np.clip(numbers / column.high, 0.0, 1.0)
 
     def update(self, state: _State, answer: Answer) -> _State:
         """The bins; then one column's shape moved by the means of its leaves."""
@@ -208,7 +237,7 @@ class CyclicBoosting(SummingLearner):
         totals = np.bincount(leaves, state.weights[column], self.leaves)
         domain = state.public.domain
         # A leaf of no bin has no cell either: its step is never looked up.
-        steps = self.rate * self.unit(domain) * answer.value / np.maximum(totals, 1.0)
+        steps = self.rate * self.unit(domain) * answer.value / np.maximum(totals, 1 / self.bins)
         offset, shapes = self.cells(domain).offsets[column], state.shapes.copy()
         shapes[offset : offset + len(state.bins[column])] += steps[leaves[state.bins[column]]]
         # However large an answer is, scores stay numbers.
@@ -216,9 +245,11 @@ class CyclicBoosting(SummingLearner):
 
     def _with_bins(self, state: _State, counts: NDArray[np.float64]) -> _State:
         domain = state.public.domain
-        cells = self.cells(domain)
+        cells, counts = self.cells(domain), np.clip(counts, -_MOST, _MOST)
         # Each column counts all records; so the mean over columns estimates how many there are.
-        records = domain.exact or float(counts.sum()) / len(cells.sizes)
+        records = float(counts.sum()) / len(cells.sizes)
+        if domain.exact and not self.weight_column():
+            records = float(domain.exact)
         least = max(records, 1.0) / self.bins
         bins, weights = [], []
         for part, is_number in zip(
@@ -257,9 +288,30 @@ class Cyclic(CyclicBoosting):
         bins: Of a column, about. leaves: Of an update.
         clip: C of numbers, in units of the declared range of the label. Residuals of classes are at
             most 1 without it.
+        weight: A declared number from 0 on by which records are weighed; it has no shape. Noise is
+            for the end of its range. Tables to predict have the column, too, of any values.
     """
 
     clip: float = attrs.field(default=0.2, validator=positive)
+    weight: str | None = None
+
+    def queries(self, public: Public) -> tuple[Query, ...]:
+        """The cells of all columns once, and the leaves of one column for each update.
+
+        Raises:
+            ParameterError: the weight is no declared number from 0 on, or the only column.
+        """
+        if self.weight is not None:
+            columns = public.domain.columns
+            column = columns.get(self.weight)
+            is_weight = isinstance(column, Range) and column.low >= 0 and len(columns) > 1
+            requirement = "a declared number from 0 on, beside other columns"
+            need(is_weight, "explainable_boosting.cyclic", requirement, "weight", self.weight)
+        return super().queries(public)
+
+    def weight_column(self) -> str | None:
+        """The declared one, if there is one."""
+        return self.weight
 
     def unit(self, domain: Domain) -> float:
         """The clip; 1 for classes, where no residual is larger."""

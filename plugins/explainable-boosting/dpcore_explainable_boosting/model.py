@@ -7,7 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
+from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
+from dpcore.errors import UndeclaredError, need_value
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore_explainable_boosting.bins import Cells
@@ -54,6 +56,26 @@ class BoostedModel(ShownModel):
             raise AttributeError("a target that is a number has no probabilities of classes")
         second = (1 + self.score(self.domain.encode(table))) / 2
         return np.stack([1 - second, second], axis=1)
+
+    def step_function(self, name: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """What one column adds: the ends of its cells, one more than values, or its categories; and
+        values in units of the label, or logarithms of odds.
+
+        Raises:
+            UndeclaredError: there is no such column.
+        """
+        column = need_value(
+            self.domain.columns.get(name) if name in self.cells.names else None,
+            UndeclaredError,
+            f"there is no column {name!r} to show",
+        )
+        place = self.cells.names.index(name)
+        unit = 1.0 if self.domain.classes else 2 * self.domain.label_bound
+        values = unit * np.split(self.shapes, self.cells.offsets[1:-1])[place]
+        if isinstance(column, Range):
+            return np.linspace(column.low, column.high, len(values) + 1), values
+        assert isinstance(column, Categories), "other columns are refused"
+        return np.array(column.values), values
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The shapes of all columns, where each begins, and what is added to their sum."""

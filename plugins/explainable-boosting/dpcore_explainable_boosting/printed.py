@@ -63,6 +63,10 @@ class Printed(CyclicBoosting):
         )
         return super().queries(public)
 
+    def weight_column(self) -> None:
+        """None: the published noise is for the largest weight in the data, which is nobody's to
+        read."""
+
     def unit(self, domain: Domain) -> float:
         """1: residuals are counted in the range R itself."""
         return 1.0

@@ -12,7 +12,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.domain.texts import Texts
-from dpcore.errors import NoClaimError, UndeclaredError, UnfitTargetError
+from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTargetError
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.learner import Public
 from dpcore.learning.bounds.sum import SumBound
@@ -55,8 +55,8 @@ def asks(learner, facts):
 
 
 def vector(learner, query, facts, *record):
-    """What one record adds."""
-    exact = learner.total_of(query, records(facts, [record[:3]], [record[3]]), facts)
+    """What one record adds: its columns, and its label last."""
+    exact = learner.total_of(query, records(facts, [record[:-1]], [record[-1]]), facts)
     return np.array(exact.integers(), dtype=float) * 2.0**exact.exponent
 
 
@@ -87,6 +87,33 @@ def test_no_record_moves_a_sum_by_more_than_is_claimed_and_some_move_it_by_as_mu
         assert most["update", relation] >= 0.9999
     # Classes lie 1 apart: where the label alone changes, the score and its leaf stay.
     assert most["update", dpcore.REPLACE_LABEL] == (1.0 if labels == LABELS else 0.5)
+
+
+def test_weights_move_sums_by_the_end_of_their_declared_range_and_no_more():
+    """Noise for the largest weight that is seen would be broken by the next record."""
+    columns = {**COLUMNS, "w": Range(0, 5)}
+    learner, facts = Cyclic(bins=2, weight="w"), public(columns=columns)
+    most = dict.fromkeys(("counts", "update"), 0.0)
+    corners = [*itertools.product((0.0, 8.0), "xz", (1,), (0.0, 1.0, 5.0), (9000, 10_000))]
+    for query in asks(learner, facts):
+        claim = SumBound().sensitivity(query, learner, facts, dpcore.ADD_REMOVE).value
+        lengths = {
+            corner: np.linalg.norm(vector(learner, query, facts, *corner)) for corner in corners
+        }
+        of_weight = [max(v for c, v in lengths.items() if c[3] == w) for w in (0.0, 1.0, 5.0)]
+        assert of_weight[2] <= claim
+        assert of_weight[0] == 0
+        assert of_weight[1] == pytest.approx(of_weight[2] / 5, abs=1e-5)
+        most[query.name] = max(most[query.name], of_weight[2] / claim)
+        assert query.name == "update" or of_weight[2] == pytest.approx(math.sqrt(3))
+    assert min(most.values()) >= 0.9999
+
+
+@pytest.mark.parametrize("weight", ["b", "nothing", "below"])
+def test_a_weight_that_is_no_declared_number_from_zero_on_is_refused(weight):
+    facts = public(columns={**COLUMNS, "below": Range(-1, 5)})
+    with pytest.raises(ParameterError, match="from 0 on"):
+        Cyclic(weight=weight).queries(facts)
 
 
 def test_a_claim_of_one_clip_for_a_replaced_record_would_be_broken():
@@ -140,6 +167,30 @@ def test_without_noise_a_fit_of_numbers_is_least_squares_of_its_bins():
     model = answered(learner, facts, data)
     oracle = one_hot @ np.linalg.lstsq(one_hot, labels, rcond=None)[0]
     assert np.abs(model.predict({"a": a + 0.5, "b": b}) - oracle).max() < 1e-3
+    # What is shown of single columns adds up to the prediction, but for the middle of the range.
+    ends, of_a = model.step_function("a")
+    categories, of_b = model.step_function("b")
+    assert categories.tolist() == [0, 1, 2, 3]
+    shown = 5 + of_a[np.searchsorted(ends, a + 0.5, side="right") - 1] + of_b[b]
+    assert np.allclose(shown, model.predict({"a": a + 0.5, "b": b}))
+    with pytest.raises(UndeclaredError, match="no column 'c'"):
+        model.step_function("c")
+
+
+def test_a_record_of_weight_three_counts_as_three_records():
+    rng, facts, a, b, _ = additive(300)
+    labels, weights = 4 + a + 0.3 * rng.standard_normal(300), rng.integers(0, 4, 300)
+    columns = {**facts.domain.columns, "w": Range(0, 3)}
+    facts = public(labels=Range(0, 10), exact=300, columns=columns)
+    data = facts.domain.project({"a": a + 0.5, "b": b, "w": weights, "t": labels})
+    model = answered(Cyclic(rounds=60, rate=1.0, bins=16, leaves=8, weight="w"), facts, data)
+    rows = np.repeat(np.arange(300), weights)
+    one_hot = np.hstack([np.eye(4)[a], np.eye(4)[b]])
+    theta = np.linalg.lstsq(one_hot[rows], labels[rows], rcond=None)[0]
+    shown = model.predict({"a": a + 0.5, "b": b, "w": np.zeros(300)})
+    assert np.abs(shown - one_hot @ theta).max() < 2e-3
+    with pytest.raises(UndeclaredError, match="no column 'w'"):
+        model.step_function("w")
 
 
 def test_without_noise_a_fit_of_classes_is_logistic_regression_on_its_bins():
@@ -238,8 +289,11 @@ def test_the_printed_noise_is_for_a_tenth_of_what_a_label_moves():
     claim = PrintedBound().sensitivity(query, learner, facts, dpcore.ADD_REMOVE).value
     assert moved == pytest.approx(10 * claim, rel=1e-6)
     # Once noise has carried scores away, no range at all is enough.
-    far = [*asks(learner, public(Range(0, 1), exact=None))][4]
-    assert np.linalg.norm(vector(learner, far, facts, 1.0, "x", 1, 9500)) > 0.9 * claim
+    narrow = public(Range(0, 1), exact=None)
+    _, *updates = asks(learner, narrow)
+    moves = [np.linalg.norm(vector(learner, one, narrow, 1.0, "x", 1, 1.0)) for one in updates]
+    assert moves[0] == claim
+    assert max(moves) == 1000 * claim  # the end that stands for no clip
     corrected = STATEMENTS["explainable_boosting/first_update"].corrected(9000, 10_000, 1, 1e-5)
     assert corrected["movement"] == 10_000
 
