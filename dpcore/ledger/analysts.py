@@ -82,14 +82,14 @@ def append_limit(
     fault = f"analyst {analyst!r} has a limit already, which stays as it is"
     need(analyst not in entries, LedgerError, fault)
     # By the ledger's notion, so that what is left of both is of one kind.
-    parts = {"failures": total.failures, "tilted": total.tilted}
     share = delta / total.delta if total.delta else 0.0
+    parts: dict[str, Any] = {"failures": total.failures * share, "tilted": total.tilted * share}
     limit = Total(
         epsilon=epsilon,
         delta=delta,
         adjacency=total.adjacency,
         notion=total.notion,
-        **({n: part * share for n, part in parts.items()} if total.notion != "basic" else {}),
+        **({} if total.notion == "basic" else parts),
     )
     body = {
         "time": now(),
