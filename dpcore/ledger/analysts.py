@@ -53,8 +53,12 @@ def spent_by(entries: Entries, analyst: str, slack: float = 0.0) -> Spent:
     Raises:
         LedgerError: there is no such analyst.
     """
-    way = f"{near(analyst, entries)}; `dpcore ledger limit` gives a new one a limit"
-    need(analyst in entries, LedgerError, f"the ledger has no analyst {analyst!r}{way}")
+    need(
+        analyst in entries,
+        LedgerError,
+        f"the ledger has no analyst {analyst!r}{near(analyst, entries)}; `dpcore ledger limit` "
+        f"gives a new one a limit",
+    )
     limit = Total.read(entries[analyst])
     start = attrs.evolve(limit, epsilon=limit.epsilon * (1 + slack)).start()
     return start.at(entries[analyst]["after"])
@@ -74,8 +78,13 @@ def append_limit(
         ParameterError: the name or a number is out of range.
         LedgerError: the analyst has a limit.
     """
-    is_name = isinstance(analyst, str) and NAME.fullmatch(analyst)
-    need(is_name, "a limit", "a name of letters, digits, - and _", "analyst", analyst)
+    need(
+        isinstance(analyst, str) and NAME.fullmatch(analyst),
+        "a limit",
+        "a name of letters, digits, - and _",
+        "analyst",
+        analyst,
+    )
     need_positive("a limit", epsilon=epsilon)
     row = transaction.last(*HOLDERS)
     entries = limits_in(row)

@@ -177,7 +177,7 @@ class Ledger(Shown):
         """Give an analyst a limit inside the ledger, for ever; from then on charges name one.
 
         Raises:
-            ParameterError: the name is none, or the limit is above the ledger's total.
+            ParameterError: the name or a number is out of range.
             LedgerError: the analyst has a limit, or the ledger cannot be written.
         """
         with self.writing() as transaction:
@@ -360,7 +360,9 @@ class Ledger(Shown):
     ) -> tuple[Row, Spent, Spent, tuple[str, ...]]:
         body = {"time": now(), "what": purpose, **charge.written(self.events)}
         body |= {} if self.analyst is None else {"analyst": self.analyst}
-        covered(charge, self.spent())  # remembered: others need not wait while it is computed
+        sums = [spent for name, spent in self.limits().items() if name == self.analyst]
+        for spent in (self.spent(), *sums):
+            covered(charge, spent)  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
             latest_row = transaction.last(*HOLDERS)
             # Sums are read under the write lock: nobody spends between them and the new row.
