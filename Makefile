@@ -101,7 +101,7 @@ $(HOSTS)/.installed: pyproject.toml $(PLUGINS)
 	$(PYTHON) -m venv $(HOSTS)
 	$(HOSTS)/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -e ".[test,frames]" -e "plugins/bridges[opendp,dp-accounting,diffprivlib]" \
-	  -e "plugins/engines[spark,sql]" -e "plugins/training[jax]" $(SIBLINGS:%=-e %)
+	  -e "plugins/engines[connect,sql]" -e "plugins/training[jax]" $(SIBLINGS:%=-e %)
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.installed

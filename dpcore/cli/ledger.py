@@ -18,11 +18,11 @@ from dpcore.guarantee import rounded_up
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest
 from dpcore.ledger.locations import ledger_names, place_of
-from dpcore.ledger.planning import allowances
 from dpcore.ledger.remaining_budget import ON_DISK, shown_down
 from dpcore.ledger.total import Notion
 from dpcore.publish.bounded_reading import folder_inside, read_json
 from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC
+from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import parse
 
@@ -148,6 +148,20 @@ def show(name: str, last: int, json: bool) -> None:
 
 @ledger.command()
 @name_argument
+@argument("analyst", "A name; a spec says `ledger: {name: NAME, analyst: ANALYST}`.")
+@click.option("--epsilon", type=float, required=True, help="What the analyst may spend, at most.")
+@click.option("--delta", type=float, required=True, help="Likewise; 0 in a ledger of delta 0.")
+def limit(name: str, analyst: str, epsilon: float, delta: float) -> None:
+    """Give an analyst a limit inside a ledger, for ever; then every charge names an analyst."""
+    with guarded():
+        book = Ledger.open(place_of(name))
+        with options("epsilon", "delta"):
+            book.limit(analyst, epsilon=epsilon, delta=delta)
+        _show_state(book)
+
+
+@ledger.command()
+@name_argument
 @click.option(
     "--releases", default=1, help="How many equal releases each label makes, say in a month."
 )
@@ -159,7 +173,8 @@ def plan(name: str, releases: int, share: tuple[str, ...], json: bool) -> None:
         remaining_budget = Ledger.open(place_of(name)).left()
         with options("releases"):
             # Figures are rounded down, so that what is printed here is never refused later.
-            plans = allowances(remaining_budget, releases, _shares(share))
+            planning = sibling("report", "planning", "dpcore ledger plan")
+            plans = planning.allowances(remaining_budget, releases, _shares(share))
         if json:
             show_json(
                 {"left": remaining_budget.figures(), "allowances": [*map(attrs.asdict, plans)]}
@@ -250,6 +265,10 @@ def _verify_run(book: Ledger, folder: Path) -> None:
 
 def _state(book: Ledger) -> dict[str, Any]:
     total, remaining_budget = book.total, book.left()
+    limits = {
+        analyst: {**spent.total.claims(), "left": spent.left().describe(ON_DISK)}
+        for analyst, spent in book.limits().items()
+    }
     return {
         "ledger": book.name,
         **total.claims(),
@@ -259,6 +278,7 @@ def _state(book: Ledger) -> dict[str, Any]:
             "largest": remaining_budget.largest,
             "told": remaining_budget.describe(ON_DISK),
         },
+        **({"analysts": limits} if limits else {}),
     }
 
 
@@ -269,3 +289,9 @@ def _show_state(book: Ledger) -> None:
         f"{total.adjacency}, {total.notion} composition",
     )
     console.print(f"left: {book.left().describe()}")
+    for analyst, spent in book.limits().items():
+        limit = spent.total
+        console.print(
+            f"{analyst}: at most ({rounded_up(limit.epsilon)}, {rounded_up(limit.delta)}) of it; "
+            f"left of that: {spent.left().describe()}",
+        )

@@ -65,15 +65,3 @@ def of_scores(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     # A score of 0 goes to the second class, as in `Classes.codes`.
     second = np.where(scores >= 0, 1 - smaller, smaller)
     return np.stack([1 - second, second], axis=1)
-
-
-def of_indicators(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities of several classes, of estimates of their indicators, shape (n, classes).
-
-    Estimates below 0 count as 0; a row of such alone says the same of every class.
-    """
-    positive_parts = np.maximum(outputs, 0.0)
-    total = positive_parts.sum(axis=1, keepdims=True)
-    # A row without a positive estimate keeps this default.
-    even = np.full_like(positive_parts, 1 / positive_parts.shape[1])
-    return np.asarray(np.divide(positive_parts, total, out=even, where=total > 0))

@@ -5,7 +5,6 @@ whatever becomes of the run. Entries say what was asked for, never what the reco
 """
 
 import contextlib
-import datetime
 import secrets
 from collections.abc import Callable, Iterator
 from importlib import metadata
@@ -18,30 +17,36 @@ import msgspec
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_finite, need_positive
-from dpcore.errors import AdjacencyError, ContractError, DpcoreError, LedgerError, need
+from dpcore.errors import AdjacencyError, DpcoreError, LedgerError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError, relation_of
-from dpcore.guarantee import Guarantee, Recorded, Status
+from dpcore.guarantee import Recorded
+from dpcore.ledger.analysts import (
+    HOLDERS,
+    RESERVED,
+    SPENT,
+    add_charge,
+    append_limit,
+    left_of,
+    limits_in,
+    spent_by,
+)
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, ledger_sheet, taken
 from dpcore.ledger.gaussian_cover import covered, settled
-from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
+from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction, now
 from dpcore.ledger.locations import journal_at, unknown
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, Verified, recomputed, stored
+from dpcore.ledger.recomputing import Verified, recomputed, stored
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
+from dpcore.ledger.reservation import Reservation as Reservation, committed_guarantee
 from dpcore.ledger.total import Notion, Spent, Total
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.siblings import sibling
-from dpcore.single_use import SingleUse
 
 FAILURES_SHARE = 2.0**-6  # of delta, for leaks
 TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +58,7 @@ class Ledger(Shown):
         total: What everything together may cost.
         journal: Its rows, in a file or on a server.
         origin: Digest of its first row, by which a file put in its place is noticed.
+        analyst: Who spends, in a ledger with limits (`dpcore.ledger.analysts`).
         events: Names the events that it stores.
     """
 
@@ -60,6 +66,7 @@ class Ledger(Shown):
     total: Total
     journal: Journal
     origin: str
+    analyst: str | None = None
     events: Catalogue = attrs.field(factory=catalogue_of, eq=False, repr=False)
 
     @classmethod
@@ -116,7 +123,7 @@ class Ledger(Shown):
             "name": name,
             # Two ledgers of one name, budget and second still differ in their first row.
             "id": secrets.token_hex(16),
-            "time": _now(),
+            "time": now(),
             "dpcore": metadata.version("dpcore"),
             **total.written(),
         }
@@ -128,11 +135,14 @@ class Ledger(Shown):
         )  # fmt: skip
 
     @classmethod
-    def open(cls, place: str | Path, registry: Registry | None = None) -> "Ledger":
+    def open(
+        cls, place: str | Path, registry: Registry | None = None, analyst: str | None = None
+    ) -> "Ledger":
         """An existing ledger, by name, path or NAME@postgresql. No event's plugin is needed.
 
         Args:
             registry: As in `create`.
+            analyst: Who spends from it, where it has limits.
 
         Raises:
             UnknownLedgerError: there is none.
@@ -159,13 +169,23 @@ class Ledger(Shown):
             f"budget for the same records",
         )
         return cls(
-            name=name, total=total, journal=journal, origin=first.digest,
+            name=name, total=total, journal=journal, origin=first.digest, analyst=analyst,
             events=catalogue_of(registry),
         )  # fmt: skip
 
+    def limit(self, analyst: str, *, epsilon: float, delta: float) -> None:
+        """Give an analyst a limit inside the ledger, for ever; from then on charges name one.
+
+        Raises:
+            ParameterError: the name or a number is out of range.
+            LedgerError: the analyst has a limit, or the ledger cannot be written.
+        """
+        with self.writing() as transaction:
+            append_limit(transaction, self.total, analyst, epsilon, delta)
+
     def reserve(
         self, charge: Charge, what: str = "", uncovered: tuple[str, ...] = ()
-    ) -> "Reservation":
+    ) -> Reservation:
         """Spend a whole charge, before the records are opened; on disk when this returns.
 
         Args:
@@ -193,7 +213,7 @@ class Ledger(Shown):
             left=new_sums.left().describe(ON_DISK),
         )
         warning = old_sums.left().most_taken_by(new_sums.left())
-        return Reservation(ledger=self, charge=charge, recorded=recorded, warning=warning)
+        return Reservation(writing=self.writing, charge=charge, recorded=recorded, warning=warning)
 
     def spend(self, charge: Charge, what: str = "") -> RemainingBudget:
         """Spend a charge of other code than a plan's, and return what is left.
@@ -202,7 +222,8 @@ class Ledger(Shown):
 
         Raises: as `reserve`.
         """
-        return self._charge(SPENT, charge, what, ())[2].left()
+        row, _, sums, _ = self._charge(SPENT, charge, what, ())
+        return left_of(limits_in(row), self.analyst, sums.left())
 
     def remaining_after(self, charge: Charge) -> RemainingBudget:
         """What would be left after a charge; nothing is spent or recorded.
@@ -216,19 +237,29 @@ class Ledger(Shown):
         try:
             with self._reading() as transaction:
                 self._require_frame(transaction, charge)
-                latest_row = transaction.last(RESERVED, SPENT)
-                return settled(self._sums_after(latest_row), charge)[0].left()
+                latest_row = transaction.last(*HOLDERS)
+                left = settled(self._sums_after(latest_row), charge)[0].left()
+                share = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
+                return left_of(share.get("analysts", {}), self.analyst, left)
         except (BudgetExceededError, AdjacencyError) as error:
             raise BudgetExceededError(f"the ledger {self.name!r} would refuse: {error}") from None
 
     def spent(self) -> Spent:
         """The sums of everything that the ledger has let through so far."""
         with self._reading() as transaction:
-            return self._sums_after(transaction.last(RESERVED, SPENT))
+            return self._sums_after(transaction.last(*HOLDERS))
 
     def left(self) -> RemainingBudget:
-        """What the ledger would still let through."""
-        return self.spent().left()
+        """What the ledger would still let through, of the analyst where it is opened for one."""
+        with self._reading() as transaction:
+            row = transaction.last(*HOLDERS)
+        return left_of(limits_in(row), self.analyst, self._sums_after(row).left())
+
+    def limits(self) -> dict[str, Spent]:
+        """By analyst: the limit, and what was spent of it."""
+        with self._reading() as transaction:
+            entries = limits_in(transaction.last(*HOLDERS))
+        return {analyst: spent_by(entries, analyst) for analyst in entries}
 
     def sheet(self) -> Sheet:
         """What the ledger promises, its latest entries, and what is left of its budget."""
@@ -244,7 +275,7 @@ class Ledger(Shown):
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""
         with self.writing() as transaction:
-            transaction.append(UNCOVERED, {"time": _now(), "what": what})
+            transaction.append(UNCOVERED, {"time": now(), "what": what})
 
     def rows(self) -> tuple[Row, ...]:
         """Every row that the ledger records, in order, in memory at once."""
@@ -296,7 +327,7 @@ class Ledger(Shown):
     def guarantee_of(self, digest: str) -> dict[str, Any] | None:
         """The guarantee that was committed for a reservation, by its digest; None without one."""
         with self._reading() as transaction:
-            return _committed_guarantee(transaction, digest)
+            return committed_guarantee(transaction, digest)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[Transaction]:
@@ -327,15 +358,19 @@ class Ledger(Shown):
     def _charge(
         self, kind: str, charge: Charge, purpose: str, uncovered: tuple[str, ...]
     ) -> tuple[Row, Spent, Spent, tuple[str, ...]]:
-        body = {"time": _now(), "what": purpose, **charge.written(self.events)}
-        covered(charge, self.spent())  # remembered: others need not wait while it is computed
+        body = {"time": now(), "what": purpose, **charge.written(self.events)}
+        body |= {} if self.analyst is None else {"analyst": self.analyst}
+        sums = [spent for name, spent in self.limits().items() if name == self.analyst]
+        for spent in (self.spent(), *sums):
+            covered(charge, spent)  # remembered: others need not wait while it is computed
         with self.writing() as transaction:
-            latest_row = transaction.last(RESERVED, SPENT)
+            latest_row = transaction.last(*HOLDERS)
             # Sums are read under the write lock: nobody spends between them and the new row.
             try:
                 self._require_frame(transaction, charge)
                 old_sums = self._sums_after(latest_row)
                 new_sums, summand = settled(old_sums, charge)
+                share = add_charge(limits_in(latest_row), self.analyst, charge, self.events)
             except (BudgetExceededError, AdjacencyError) as error:
                 # A refusal follows from public events and sums, so that recording it tells nothing.
                 transaction.append(REFUSED, {**body, "reason": str(error)})
@@ -347,6 +382,7 @@ class Ledger(Shown):
                     "uncovered": list(uncovered),
                     "all_assumptions": list(assumptions),
                     "after": new_sums.state(),
+                    **share,
                 }
                 # The covering Gaussian is what adds up; what was asked for stands beside it.
                 if summand != charge:
@@ -375,63 +411,3 @@ class Ledger(Shown):
                     f"declared another: columns, ranges, target and norm must be the same, or "
                     f"the column of persons and their records"
                 )
-
-
-class Reservation(SingleUse):
-    """A charge that is spent, waiting for the run it was made for, in this process.
-
-    Args:
-        recorded: What the run's guarantee will say about the ledger.
-        warning: That it takes most of what was left, or empty.
-    """
-
-    def __init__(
-        self, *, ledger: Ledger, charge: Charge, recorded: Recorded, warning: str = ""
-    ) -> None:
-        super().__init__()
-        self.ledger, self.charge, self.recorded = ledger, charge, recorded
-        self.warning = warning
-
-    def begin(self, charge: Charge) -> None:
-        """Begin the run that this was reserved for.
-
-        Raises:
-            ContractError: it was reserved for something else or by another process, or has begun.
-        """
-        need(
-            charge == self.charge,
-            ContractError,
-            "the reservation was made for another plan: reserve for this one",
-        )
-        self._serve("this reservation has served a run: make another")
-
-    def commit(self, guarantee: Guarantee) -> Guarantee:
-        """Put the guarantee into the ledger, and return it with the ledger's entry named in it.
-
-        Raises:
-            ContractError: nothing is guaranteed, the entry has a guarantee already, or another
-                process made the reservation.
-            LedgerError: the ledger cannot be written; the charge stays spent.
-        """
-        self._require_here(ContractError)
-        need(
-            guarantee.status is not Status.NONE,
-            ContractError,
-            "only a guarantee is committed: what has none stays spent without",
-        )
-        recorded_guarantee = guarantee.record(self.recorded)
-        with self.ledger.writing() as transaction:
-            # One guarantee an entry: a second run could else claim the same charge.
-            need(
-                _committed_guarantee(transaction, self.recorded.digest) is None,
-                ContractError,
-                f"entry {self.recorded.entry} has a guarantee already",
-            )
-            body = {"reservation": self.recorded.digest, "guarantee": recorded_guarantee.to_dict()}
-            transaction.append(COMMITTED, body)
-        return recorded_guarantee
-
-
-def _committed_guarantee(transaction: Transaction, digest: str) -> dict[str, Any] | None:
-    rows = transaction.of_kind(COMMITTED, digest)
-    return next((row.body["guarantee"] for row in rows if row.body["reservation"] == digest), None)

@@ -7,8 +7,9 @@ from typing import Any
 import attrs
 
 from dpcore.guarantee import rounded_up
+from dpcore.ledger.analysts import LIMITED, RESERVED, SPENT
 from dpcore.ledger.journal import Row
-from dpcore.ledger.recomputing import COMMITTED, RESERVED, SPENT, stored
+from dpcore.ledger.recomputing import COMMITTED, stored
 from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Total
 from dpcore.notebook_view import MOST_ROWS, Listing, Sheet, facts
@@ -31,7 +32,8 @@ class Entry:
     def cells(self) -> tuple[str, str, str, str, str]:
         """Row, time, what was done, its events, and what came of it."""
         body = self.row.body
-        return str(self.row.number), body["time"], body["what"], self.cost, self.status
+        purpose = f"{body['analyst']}: {body['what']}" if "analyst" in body else body["what"]
+        return str(self.row.number), body["time"], purpose, self.cost, self.status
 
     @property
     def cost(self) -> str:
@@ -51,7 +53,11 @@ class Entry:
                 return f"spent without a guarantee{looks}"
             epsilon, delta = guarantee["epsilon"], guarantee["delta"]
             return f"({epsilon:.6g}, {delta:g}), {guarantee['status']}{looks}"
-        words = {SPENT: "spent by other code", UNCOVERED: "uncovered, not charged"}
+        words = {
+            SPENT: "spent by other code",
+            UNCOVERED: "uncovered, not charged",
+            LIMITED: "inside the ledger's own, for ever",
+        }
         return words.get(row.kind) or f"refused: {row.body['reason']}"
 
 

@@ -10,6 +10,7 @@ kind with whatever came after it, or of one row with the one before it.
 """
 
 import contextlib
+import datetime
 import hashlib
 import json
 from abc import ABC, abstractmethod
@@ -56,6 +57,11 @@ def chained(before: str, number: int, kind: str, body: str) -> str:
     first, second, third = map(encode_basestring_ascii, (before, kind, body))
     text = f"[{first},{number},{second},{third}]"  # `canonical` of the four: texts alone are quick
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def now() -> str:
+    """The time of a row: UTC, to the second."""
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 @attrs.frozen

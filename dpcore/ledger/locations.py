@@ -12,7 +12,7 @@ from dpcore.siblings import sibling
 
 SUFFIX, SERVER = ".ledger", "postgresql"
 # No dot and no slash: a name cannot leave the folder or hide in it.
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
 class UnknownLedgerError(SpecError):
@@ -48,7 +48,7 @@ def path_of(place: str | Path) -> Path:
     if isinstance(place, Path):
         return place
     need(
-        isinstance(place, str) and _NAME.fullmatch(place),
+        isinstance(place, str) and NAME.fullmatch(place),
         "a ledger",
         "a name of letters, digits, - and _ (a Path for a file)",
         "name",

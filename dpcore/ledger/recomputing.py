@@ -1,6 +1,7 @@
 """Recomputing: the sums that a ledger's rows must have come to, from their events alone."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any
 
 import attrs
@@ -9,12 +10,13 @@ import msgspec
 from dpcore.errors import DpcoreError, LedgerError
 from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError
+from dpcore.ledger.analysts import HOLDERS, LIMITED, Entries, fault_of, limits_in
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import UnknownEventError
 from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
 
-RESERVED, SPENT, COMMITTED = "reserved", "spent", "committed"
+COMMITTED = "committed"
 _OTHER_ROUNDING = 2.0**-40  # relative: what recomputed sums may differ by
 _PROGRESS_STEP = 1000  # rows
 _CACHE_SIZE = 10_000  # charges that are read once where they come again
@@ -64,22 +66,27 @@ def recomputed(
     open_reservations: set[str] = set()
     charges: dict[bytes, Charge] = {}
     number, end = 0, ""
+    entries: Entries = {}
     for row in rows:
         fault = ""
-        if row.kind in (RESERVED, SPENT):
+        if row.kind in HOLDERS:
             try:
-                spent = spent.spend(_charge(row.body, events, charges))
+                if row.kind != LIMITED:
+                    spent = spent.spend(_charge(row.body, events, charges))
+                    open_reservations.add(row.digest)
                 # Stored sums may be larger than these, by another platform's rounding. Smaller ones
                 # would be budget that was spent and is not counted.
                 if spent.state() != row.body["after"] and not spent.covered_by(stored(start, row)):
                     fault = f"row {row.number} spends more than it says"
+                read_charge = partial(_charge, events=events, charges=charges)
+                fault = fault or fault_of(row, entries, _OTHER_ROUNDING, read_charge)
+                entries = limits_in(row)
             except UnknownEventError as error:
                 raise LedgerError(
                     f"row {row.number} cannot be recomputed: {error}; what is spent stays spent"
                 ) from None
             except (DpcoreError, KeyError, TypeError, ValueError) as error:
                 fault = f"row {row.number} does not recompute: {error}"
-            open_reservations.add(row.digest)
         elif row.kind == COMMITTED:
             # A guarantee comes after its reservation, and only once.
             if row.body.get("reservation") not in open_reservations:

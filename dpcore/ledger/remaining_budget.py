@@ -39,6 +39,12 @@ class RemainingBudget:
         """The key of a spec that asks for about as much as is left, as a clause."""
         return f"`epsilon: {shown_down(self.largest)}` is about what is left"
 
+    def least(self, other: "RemainingBudget") -> "RemainingBudget":
+        """The smaller of both figures, each at this delta."""
+        names = ("epsilon", "mu", "failures", "takes_claims")
+        smaller = {name: min(getattr(self, name), getattr(other, name)) for name in names}
+        return attrs.evolve(self, **smaller)
+
     def figures(self) -> dict[str, float]:
         """The numbers, by name: epsilon in nats, mu, failures and the ledger's delta."""
         names = ("epsilon", "mu", "failures", "delta")

@@ -392,12 +392,14 @@ def ledger_of(spec: Spec, given: Ledger | None = None) -> Ledger | None:
     with spec.locate_errors(), below("ledger"):
         place = place_of(spec.ledger, spec.folder)
         if given is None:
-            return Ledger.open(place, spec.registry)
+            return Ledger.open(place, spec.registry, spec.analyst)
         # A path names a file and a name one of the user's ledgers: both must be this very ledger.
         path = given.journal.path
         name = given.name if isinstance(path, Path) else path
         same = Path(path).resolve() == place.resolve() if isinstance(place, Path) else name == place
         need(same, SpecError, f"the spec is charged to {spec.ledger!r}, not to {name!r}")
+        whose = f"the spec is charged to analyst {spec.analyst!r}, not to {given.analyst!r}"
+        need(spec.analyst in (None, given.analyst), SpecError, whose)
     return given
 
 

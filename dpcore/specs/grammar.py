@@ -17,6 +17,7 @@ Premise = Annotated[
 
 _WORD = {"needs": "letters, digits, - and _"}
 Name = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]+$", extra=_WORD)]
+_ANALYST = "^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$"
 _LEDGER = "^([A-Za-z0-9][A-Za-z0-9_-]{0,63}|.{1,400}[.]ledger)$"
 _PLACE = {"needs": "a name of at most 64 letters, digits, - and _, or a path that ends in .ledger"}
 _NAME = {"needs": "at most 64 letters, digits, - and _, the first a letter or a digit"}
@@ -271,18 +272,23 @@ class SweepText(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ServerLedger(Struct, frozen=True, forbid_unknown_fields=True):
-    """`{name: NAME, place: PLACE}`: a ledger on a server; the operator has its address.
+    """`{name: NAME, place: PLACE, analyst: ANALYST}`: a ledger on a server, or an analyst's.
 
     Args:
-        name: As it was created, and as the operator's connection to the server is called.
-        place: What keeps it.
+        name: As it was created, and as the operator's connection to a server is called; or the path
+            of its file, which ends in `.ledger`.
+        place: What keeps it, if no file does; the operator has the server's address.
+        analyst: Who spends, where the ledger has limits.
     """
 
-    name: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)]
-    place: Literal["postgresql"]
+    name: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)]
+    place: Literal["postgresql"] | None = None
+    analyst: (
+        Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None
+    ) = None
 
     def __str__(self) -> str:
-        return f"{self.name}@{self.place}"
+        return f"{self.name}@{self.place}" if self.place else self.name
 
 
 class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
@@ -305,7 +311,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
         sweep: A release for every combination of listed values.
         premises: What the operator takes for granted besides; it stands in the guarantee.
         ledger: Name of the budget that this and other runs on the same records share, the path of
-            its file, which ends in `.ledger`, or its name and a place on a server.
+            its file, which ends in `.ledger`, or its name with a place on a server or an analyst.
     """
 
     dpcore: Literal[1]

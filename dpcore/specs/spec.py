@@ -47,6 +47,7 @@ class Spec:
         metrics: What the operator wants to see of the hold-out without paying, by name.
         groups: By which groups; None for none.
         ledger: Place of the ledger that every run is charged to, if any.
+        analyst: Whose limit inside it every run is charged to, too, if any.
         registry: Where every component was found.
     """
 
@@ -59,6 +60,7 @@ class Spec:
     metrics: Mapping[str, Metric]
     groups: Groups | None
     ledger: str | None
+    analyst: str | None
     registry: Registry
 
     @property
@@ -181,5 +183,6 @@ def _with_components(
         metrics=looks.metrics if request.look is None else {},
         groups=looks.groups,
         ledger=None if declaration.text.ledger is None else str(declaration.text.ledger),
+        analyst=getattr(declaration.text.ledger, "analyst", None),
         registry=registry,
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dpcore import REPLACE_ONE, Ledger
-from dpcore.ledger.book import COMMITTED, RESERVED
+from dpcore.ledger.book import RESERVED
+from dpcore.ledger.recomputing import COMMITTED
 
 from oracles import accounting as oracles
 

@@ -27,7 +27,7 @@ COMMANDS = {
     "export": (),
     "falsify": (),
     "init": (),
-    "ledger": ("create", "export", "list", "plan", "show", "verify"),
+    "ledger": ("create", "export", "limit", "list", "plan", "show", "verify"),
     "plugins": ("disable", "enable", "list", "new", "show"),
     "replay": (),
     "report": (),

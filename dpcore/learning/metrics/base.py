@@ -80,11 +80,6 @@ class Held:
         """Which labels are the second of two classes, shape (n,)."""
         return np.asarray(self.classes() == 1)
 
-    def stated_of_truth(self) -> NDArray[np.float64]:
-        """The stated probability of every label, shape (n,)."""
-        assert self.probabilities is not None, "there are probabilities"
-        return np.asarray(self.probabilities[np.arange(self.truth.size), self.classes()])
-
     def parts(self) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         """All records by the name `WHOLE`, then each group with records by its name."""
         yield WHOLE, np.ones(self.truth.size, dtype=np.bool_)

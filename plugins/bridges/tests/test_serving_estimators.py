@@ -10,7 +10,7 @@ import pytest
 from dpcore import Categories, Range, Registry, Status
 from dpcore.errors import ContractError, ParameterError, RegistryError, SourceError, SpecError
 from dpcore.learner import Model, promises
-from dpcore.learning.probabilities import of_indicators, of_scores
+from dpcore.learning.probabilities import of_scores
 from dpcore.registry.kinds import LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
@@ -182,11 +182,6 @@ def test_probabilities_of_scores_are_the_lines_probability_and_have_tails():
     assert np.allclose(of_scores(-scores)[:, 0], chances, rtol=0, atol=1e-15)
     far = of_scores(np.array([-1e9, 1e9]))
     assert np.all((far[:, 0] > 0) & (far[:, 1] > 0))
-
-
-def test_probabilities_of_indicators_are_shares_of_what_is_positive():
-    found = of_indicators(np.array([[0.5, -1.0, 1.5], [-1.0, -2.0, -3.0]]))
-    assert found.tolist() == [[0.25, 0.0, 0.75], [1 / 3, 1 / 3, 1 / 3]]
 
 
 def test_thresholds_and_weights_decide_by_probabilities():

@@ -1,5 +1,6 @@
 """A ledger on PostgreSQL: the promises of a file, for everybody who reaches the server."""
 
+import contextlib
 import json
 import random
 import sqlite3
@@ -74,6 +75,36 @@ def test_a_budget_on_a_server_is_that_of_a_file(tmp_path, place):
     assert plain[0] == plain[1]
     assert Ledger.open(place) == remote
     assert remote.verified().rows == 4
+
+
+def test_limits_of_analysts_on_a_server_are_those_of_a_file(tmp_path, place):
+    """The same charges are let through and refused, with the same sums of study and analysts."""
+    places = tmp_path / "study.ledger", place
+    for where in places:
+        ledger = Ledger.create(where, **BUDGET)
+        for name, epsilon in [("ann", 0.3), ("ben", 0.9)]:
+            ledger.limit(name, epsilon=epsilon, delta=5e-6)
+        with pytest.raises(LedgerError, match="names an analyst"):
+            ledger.spend(ONE)
+        for name, count in [("ann", 2), ("ben", 3), ("ann", 1)]:
+            for _ in range(count):
+                with contextlib.suppress(BudgetExceededError):
+                    Ledger.open(where, analyst=name).spend(ONE)
+    local, remote = map(Ledger.open, places)
+    kinds = [row.kind for row in remote.rows()]
+    assert kinds[:3] == [CREATED, "limited", "limited"]
+    assert kinds[3] == SPENT
+    assert kinds[-1] == REFUSED
+    names = ("kind", "after", "analyst", "analysts", "analyst_charge")
+    rows = [
+        [{"kind": row.kind, **row.body, "time": "", "id": ""} for row in book.rows()]
+        for book in (local, remote)
+    ]
+    assert [[row.get(n) for n in names] for row in rows[0]] == [
+        [row.get(n) for n in names] for row in rows[1]
+    ]
+    assert local.limits() == remote.limits()
+    assert remote.faults() == []
 
 
 def test_rows_go_from_a_server_to_a_file_and_back_unchanged(tmp_path, place, server):

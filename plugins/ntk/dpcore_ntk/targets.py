@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.learning.probabilities import of_indicators, of_scores
+from dpcore.learning.probabilities import of_scores
 from dpcore.rounding import up
 
 LONGEST = 1.0
@@ -77,3 +77,15 @@ class Targets:
             # The class with the largest output; the first one where several are equal.
             return self.domain.uncentre(np.argmax(outputs, axis=1).astype(np.float64))
         return self.domain.uncentre(self.domain.label_bound * outputs[:, 0])
+
+
+def of_indicators(outputs: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities of several classes, of estimates of their indicators, shape (n, classes).
+
+    Estimates below 0 count as 0; a row of such alone says the same of every class.
+    """
+    positive_parts = np.maximum(outputs, 0.0)
+    total = positive_parts.sum(axis=1, keepdims=True)
+    # A row without a positive estimate keeps this default.
+    even = np.full_like(positive_parts, 1 / positive_parts.shape[1])
+    return np.asarray(np.divide(positive_parts, total, out=even, where=total > 0))

@@ -36,6 +36,7 @@ from dpcore_ntk.kernel import ntk_between, ntk_lower, ntk_matrix
 from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.regression import Regression, RegressionBound
 from dpcore_ntk.row_movement import matrix_movement, row_movement
+from dpcore_ntk.targets import of_indicators
 from dpcore_ntk.wishart import wishart_mean
 
 from doubles import domain, table
@@ -316,3 +317,8 @@ def test_a_plan_calibrates_to_the_tables_number_of_samples():
     found = made.schedule.releases[0].asks["kernel"].mechanism.samples
     expected = samples_sound(4.0, 1e-5, lam0=10.0, radius=0.01, largest=1.0)
     assert abs(found - expected) <= 0.01 * expected
+
+
+def test_probabilities_of_indicators_are_shares_of_what_is_positive():
+    found = of_indicators(np.array([[0.5, -1.0, 1.5], [-1.0, -2.0, -3.0]]))
+    assert found.tolist() == [[0.25, 0.0, 0.75], [1 / 3, 1 / 3, 1 / 3]]

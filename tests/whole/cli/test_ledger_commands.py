@@ -302,3 +302,34 @@ def test_a_spec_names_a_ledger_by_its_path_too(home):
     assert "chained" in dpcore("ledger", "verify", "budgets/team.ledger", "--run", "runs/s-0001")
     (home / "s.yaml").write_text(spec.replace("budgets/team", "budgets/tame"))
     assert "no ledger at" in dpcore("check", "s.yaml", code=2)
+
+
+def test_an_analyst_has_a_limit_inside_a_ledger(home):
+    create()
+    for name, epsilon in [("ann", 0.7), ("ben", 0.9)]:
+        shown = dpcore("ledger", "limit", "people", name, "--epsilon", epsilon, "--delta", 5e-6)
+    assert "ann: at most (0.7, 5e-06) of it; left of that: Gaussian releases" in shown
+    # What all of it costs together stands first.
+    assert shown.index("all together") < shown.index("ann: at most")
+    for text in ("people", "{name: people, analyst: anne}"):
+        (home / "s.yaml").write_text(SPEC.replace("ledger: people", f"ledger: {text}"))
+        assert "analyst" in dpcore("check", "s.yaml", code=4)
+        assert "analyst" in dpcore("run", "s.yaml", code=4)
+    spec = SPEC.replace("ledger: people", "ledger: {name: people, analyst: ann}")
+    (home / "s.yaml").write_text(spec.replace("epsilon: 0.6", "epsilon: 0.3"))
+    dpcore("check", "s.yaml")
+    dpcore("run", "s.yaml")
+    dpcore("replay", "runs/s-0001")
+    guarantee = json.loads((home / "runs/s-0001/public/guarantee.json").read_text())
+    assert guarantee["ledger"]["epsilon"] == 1.0
+    assert "ann" not in (home / "runs/s-0001/public/guarantee.txt").read_text()
+    dpcore("ledger", "verify", "people", "--run", "runs/s-0001")
+    document = json.loads(dpcore("ledger", "show", "people", "--json"))
+    assert [row["what"] for row in document["latest"]][-1].startswith("ann: ")
+    left = {name: limit["left"] for name, limit in document["analysts"].items()}
+    assert left["ann"] != left["ben"]
+    # Her limit refuses what the ledger itself would let through.
+    (home / "s.yaml").write_text(spec)
+    assert "the limit of analyst 'ann'" in dpcore("run", "s.yaml", code=4).replace("\n", " ")
+    (home / "s.yaml").write_text(spec.replace("ann", "ben"))
+    dpcore("check", "s.yaml")

@@ -21,7 +21,8 @@ import yaml
 from dpcore import Ledger
 from dpcore.engines.choice import EngineChoice
 from dpcore.engines.local import LocalEngine
-from dpcore.ledger.book import COMMITTED, RESERVED, Reservation
+from dpcore.ledger.book import RESERVED, Reservation
+from dpcore.ledger.recomputing import COMMITTED
 from dpcore.publish import whole_run
 from dpcore.publish.folder import GUARANTEE_JSON
 from dpcore.running.plan import Plan

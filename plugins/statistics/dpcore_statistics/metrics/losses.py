@@ -72,7 +72,9 @@ class LogLoss(_MeanLoss):
     def terms(self, held: Held) -> NDArray[np.float64]:
         """PRIVATE: -ln max(p, clip), at most `reach`."""
         # Clipping comes before the logarithm: the public c is what bounds a term.
-        return np.asarray(-np.log(np.maximum(held.stated_of_truth(), self.clip)))
+        assert held.probabilities is not None, "there are probabilities"
+        stated = held.probabilities[np.arange(held.truth.size), held.classes()]
+        return np.asarray(-np.log(np.maximum(stated, self.clip)))
 
 
 @attrs.frozen(kw_only=True)
