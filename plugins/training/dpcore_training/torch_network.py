@@ -45,7 +45,8 @@ class TorchNetwork(ProgramNetwork):
         target = torch.zeros((), dtype=torch.int64 if domain.classes else torch.float32)
         # On tensors without values, a branch on what a record holds cannot be taken.
         try:
-            graph = make_fx(gradient, tracing_mode="fake")(weights, row, target)
+            whole = torch.func.functionalize(gradient)
+            graph = make_fx(whole, tracing_mode="fake")(weights, row, target)
         except Exception as error:  # of PyTorch or of the author's loss, on shapes alone
             raise self.unexportable("PyTorch", error) from error
         _require_pure(graph, torch, type(self).__name__)
@@ -75,7 +76,9 @@ class TorchNetwork(ProgramNetwork):
 
 
 def _require_pure(graph: Any, torch: Any, owner: str) -> None:
-    """Refuse operations that draw, and those that are not PyTorch's own.
+    """Refuse operations that draw, that write, and that are not PyTorch's own.
+
+    What writes could hand something of one record to the next.
 
     Raises:
         ContractError: there is one; its name.
@@ -87,7 +90,8 @@ def _require_pure(graph: Any, torch: Any, owner: str) -> None:
         tags = getattr(node.target, "tags", ())
         is_own = getattr(node.target, "namespace", "") in ("aten", "prim", "prims")
         draws = torch.Tag.nondeterministic_seeded in tags
-        need(is_own and not draws, ContractError, f"{owner}: its loss has effects: {node.target}")
+        is_pure = is_own and not draws and not node.target._schema.is_mutable
+        need(is_pure, ContractError, f"{owner}: its loss has effects: {node.target}")
 
 
 def _digest(graph: Any, torch: Any) -> str:
