@@ -15,7 +15,8 @@
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
 1e-5, and tests on the others; so do `clips`, with other clips and rates, and `quantiles`, with
 clips that adapt; and `chosen`, with one of four rates by the best of ten runs on average, and with
-each of them alone. `step` needs JAX: both sides see the same batch, and processor times are compared.
+each of them alone. `step` needs JAX: both sides see the same batch, and processor times are
+compared.
 `door` rounds, draws noise and releases, with records left out. `noise` compares the error of
 running totals with that of independent noise at the same guarantee, where a record is in one step;
 `sampled` where records are drawn, by plans that are priced as a run would be. `models` compares
