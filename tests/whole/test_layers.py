@@ -128,8 +128,8 @@ BUDGETS = {
     # what of them stands out of noise and chance; 200 for monotone
     # columns, declared pairs and edits; 145 for a look at curves of many columns, and for tails
     "tables": 2_480,
-    # 70 for noise across steps: which bands, and their certificate
-    "training": 1_125,  # 36 for a clip that follows a quantile; 150 for images as arrays and lists, whose files are checked first;
+    # 70 for noise across steps: which bands, and their certificate; 36 for a clip that follows a
+    "training": 1_125,  # quantile; 150 for images as arrays and lists, whose files are checked;
     # 34 for the small network that the kit examines models of one's own on; 310 for the best of a
     # random number of runs, whose steps and noise are inside; 80 for models in PyTorch
 }
