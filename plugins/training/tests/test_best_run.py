@@ -185,6 +185,12 @@ def test_a_run_of_every_candidate_costs_one_over_the_noise_multiplier(value):
     assert 1 / 2.5 <= event.event.mu <= (1 + 1e-12) / 2.5
 
 
+def test_noise_wider_than_any_that_is_drawn_still_has_a_price():
+    query = runs_query(sums=((4, 10),))
+    event = RandomStopping(noise_multiplier=2.0**50).event(query, claim())
+    assert event.event.mu == pytest.approx(2.0**-50)
+
+
 def test_noise_of_a_part_is_as_wide_as_its_share_says():
     """Of two asks of three numbers, of which one record moves each by up to 2."""
     query, sensitivity = runs_query(sums=((2, 3),)), claim(2.0)
