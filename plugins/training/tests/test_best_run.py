@@ -191,20 +191,40 @@ def test_noise_wider_than_any_that_is_drawn_still_has_a_price():
     assert event.event.mu == pytest.approx(2.0**-50)
 
 
-def test_noise_of_a_part_is_as_wide_as_its_share_says():
+def test_noise_of_a_part_and_of_a_score_is_as_wide_as_its_share_says():
     """Of two asks of three numbers, of which one record moves each by up to 2."""
     query, sensitivity = runs_query(sums=((2, 3),)), claim(2.0)
     process = Process(function=lambda number, state: 0 * state, shape=query.shape, steps=3)
-    release = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)
-    transcripts = np.array(
-        [
-            release(np.asarray(process), query, SecretCoins.rehearsal(n).noise(0, "run", 1))
-            for n in range(80)
-        ]
-    )
+    runs = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)
+    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    transcripts = np.array([runs.run(process, query, 0, noise) for _ in range(500)])
     expected = 2.0 * math.sqrt(2 / 0.6)
-    # Scores here say nothing of answers, so that any run's answers are as wide.
-    assert np.std(transcripts[:, ANSWERS:]) == pytest.approx(expected, rel=0.1)
+    assert np.std(transcripts[:, ANSWERS:]) == pytest.approx(expected, rel=0.06)
+    assert np.std(transcripts[:, SCORE]) == pytest.approx(2.0 / math.sqrt(0.4), rel=0.12)
+
+
+def test_a_coin_of_one_in_five_ends_the_runs_and_each_candidate_is_as_likely(monkeypatch):
+    """3,000 releases whose runs cost nothing."""
+    query, counts = runs_query(sums=((1, 1),) * 3, mean=5), []
+
+    def run(self, process, runs, candidate, noise):
+        counts[-1].append(candidate)
+        return np.zeros(runs.shape)
+
+    release = MECHANISM.prepared(query, claim())
+    monkeypatch.setattr(type(release), "run", run)
+    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    for _ in range(3000):
+        counts.append([])
+        release(np.asarray(process_of(0.0)), query, noise)
+    runs = np.array([len(candidates) for candidates in counts])
+    for number in (1, 2, 5, 12, 30):
+        expected = 1 - (1 - 1 / 5) ** number
+        spread = math.sqrt(expected * (1 - expected) / len(runs))
+        assert abs(np.mean(runs <= number) - expected) < 4 * spread
+    drawn = np.concatenate(counts)
+    shares = np.bincount(drawn, minlength=3) / len(drawn)
+    assert np.abs(shares - 1 / 3).max() < 4 * math.sqrt(2 / 9 / len(drawn))
 
 
 @pytest.mark.parametrize(
