@@ -13,8 +13,8 @@ run, and v guesses are right.
   add :math:`\frac i{r-i}(H'-H)` to R and put H' in the place of H. The claim is refuted if
   :math:`R+H>r/m`. This refutes claims to be Gaussian alone.
 
-Source: Steinke, Nasr & Jagielski (2023), arXiv:2305.08846, Theorem 5.2; Mahloujifar, Melis &
-Chaudhuri (2024), arXiv:2410.22235, Algorithm 3.
+Source: Steinke, Nasr & Jagielski (2023), arXiv:2305.08846; Mahloujifar, Melis & Chaudhuri (2024),
+arXiv:2410.22235. Both are compared with the numbers of another library.
 """
 
 import math
