@@ -1,12 +1,15 @@
 """The best of a random number of runs: its law by quadrature, its steps, what is published."""
 
 import math
+from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+import dpcore
+import dpcore_training
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -24,6 +27,7 @@ from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
+from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
@@ -372,6 +376,22 @@ def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     assert model.chosen == answer.value[CANDIDATE]
     behind = answer.value[ANSWERS + (model.chosen + 2) * 9 :]
     assert not behind.any()
+
+
+@pytest.mark.slow
+def test_the_example_runs_is_evaluated_and_replays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = Path(dpcore_training.__file__).parent / "examples" / "best_run.yaml"
+    evaluate = "evaluate: {holdout: 0.2, metrics: [accuracy]}\n"
+    (tmp_path / "s.yaml").write_text(example.read_text() + evaluate)
+    sizes = []
+    for _ in range(2):
+        result = dpcore.run("s.yaml")
+        assert result.guarantee.status is Status.PROVED
+        assert dpcore.replay(result.folder).files == result.files
+        sizes.append((result.kept / "answers.npz").stat().st_size)
+    # However many runs there were, what is published has one size.
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.slow
