@@ -38,7 +38,8 @@ test-hosts: $(HOSTS)/.installed
 # accounting and statistics against other libraries, torch among them; never part of .ci/run
 peers: $(PEERS)/.installed
 	$(ONE_THREAD) $(PEERS)/bin/python -m pytest -q plugins/bridges/tests tests/accounting \
-	  plugins/statistics/tests/test_statistics_peers.py
+	  plugins/statistics/tests/test_statistics_peers.py \
+	  plugins/training/tests/test_torch_network.py
 	$(ONE_THREAD) $(PEERS)/bin/python benchmarks/accounting.py
 
 test-pins: $(VENV)/.installed

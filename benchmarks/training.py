@@ -3,6 +3,7 @@
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py digits [SPLITS]
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py clips [SPLITS]
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py quantiles [SPLITS]
+    OPENBLAS_NUM_THREADS=1 python benchmarks/training.py chosen [SPLITS]
     OPENBLAS_NUM_THREADS=1 XLA_FLAGS=--xla_cpu_multi_thread_eigen=false \\
         python benchmarks/training.py step
     OPENBLAS_NUM_THREADS=1 python benchmarks/training.py door
@@ -13,7 +14,9 @@
 
 `digits` trains on 1,438 of the 1,797 images that ship with scikit-learn, under replace-one at delta
 1e-5, and tests on the others; so do `clips`, with other clips and rates, and `quantiles`, with
-clips that adapt. `step` needs JAX: both sides see the same batch, and processor times are compared.
+clips that adapt; and `chosen`, with one of four rates by the best of ten runs on average, and with
+each of them alone. `step` needs JAX: both sides see the same batch, and processor times are
+compared.
 `door` rounds, draws noise and releases, with records left out. `noise` compares the error of
 running totals with that of independent noise at the same guarantee, where a record is in one step;
 `sampled` where records are drawn, by plans that are priced as a run would be. `models` compares
@@ -36,6 +39,7 @@ from dpcore import (
     REPLACE_ONE,
     Distance,
     Domain,
+    Learner,
     PrivacyBudget,
     Public,
     PublicCoins,
@@ -51,6 +55,7 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.randomness import Stream
 from dpcore.running.replay_process import HERE
 from dpcore_training.bands import best_bands, certificate
+from dpcore_training.best_run import BestRun
 from dpcore_training.dense import DenseNetwork
 
 TRAINED = 1438
@@ -90,6 +95,16 @@ def quantiles(splits: int) -> None:
     compare([DenseNetwork(quantile=share, rate=rate) for share, rate in candidates], splits)
 
 
+def chosen(splits: int) -> None:
+    """Four rates alone, and one of them by random stopping."""
+    candidates = [DenseNetwork(rate=rate) for rate in (0.1, 0.5, 2.0, 10.0)]
+    for epsilon in (1.0, 3.0):
+        for learner in (*candidates, BestRun(candidates=candidates)):
+            mean, spread = digits_accuracy(learner, epsilon, splits)
+            name = f"rate={learner.rate:g}" if isinstance(learner, DenseNetwork) else "best_run"
+            print(f"{name} epsilon={epsilon:g}: {mean:.3f} +- {spread:.3f}", flush=True)
+
+
 def compare(learners: list[DenseNetwork], splits: int) -> None:
     """Accuracy on digits of one learner after the other."""
     for epsilon in (1.0, 3.0):
@@ -100,7 +115,7 @@ def compare(learners: list[DenseNetwork], splits: int) -> None:
                   flush=True)  # fmt: skip
 
 
-def digits_accuracy(learner: DenseNetwork, epsilon: float, splits: int) -> tuple[float, float]:
+def digits_accuracy(learner: Learner, epsilon: float, splits: int) -> tuple[float, float]:
     """Mean and standard deviation of test accuracy over random splits."""
     from sklearn.datasets import load_digits
 
@@ -331,7 +346,7 @@ def images(steps: int) -> None:
 if __name__ == "__main__":
     command = sys.argv[1] if len(sys.argv) > 1 else "digits"
     repeated = {"digits": digits, "clips": clips, "quantiles": quantiles, "models": models}
-    repeated["images"] = images
+    repeated |= {"images": images, "chosen": chosen}
     if command in repeated:
         repeated[command](int(sys.argv[2]) if len(sys.argv) > 2 else 12)
     else:

@@ -29,6 +29,7 @@ from dpcore.guarantee import NO_FAILURE
 from dpcore.mechanism import free_field
 from dpcore.registry.kinds import BOUND, LEARNER, MECHANISM
 from dpcore_models.features.cos_sin import CosSin
+from dpcore_training.dense import DenseNetwork
 
 PAGE = Path(__file__).parents[2] / "docs" / "acceptance.md"
 FEATURES = CosSin(count=4)
@@ -90,6 +91,7 @@ LEARNERS = {
     "statistics.workload": {"column": "a", "bins": 4},
     "synthetic.rows": {"bins": {"a": 2, "b": 2}},
     "tables.shape_functions": {},
+    "training.best_run": {"candidates": (DenseNetwork(steps=1), DenseNetwork(steps=2))},
     "training.network": {"steps": 4},
 }
 APART = {

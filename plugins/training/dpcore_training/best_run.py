@@ -113,12 +113,10 @@ class BestRun(OneShot):
         Raises:
             ParameterError: a candidate plans something else than one exact sum on all records.
         """
-        sums = []
+        sums: list[SumQuery] = []
         for number, candidate in enumerate(self.candidates, start=1):
-            queries = candidate.queries(self.part(public))
-            query = queries[0]
-            is_plain = len(queries) == 1 and isinstance(query, SumQuery) and query.sampling is None
-            if not is_plain or query.bands is not None or query.sum.person is not None:
+            query, *others = candidate.queries(self.part(public))
+            if others or not isinstance(query, SumQuery) or not _is_plain(query):
                 where = f"candidate {number} ({type(candidate).__name__})"
                 raise ParameterError(
                     _OWNER, f"{_NEEDED}, without batch and bands", "candidates", where
@@ -200,6 +198,11 @@ class BestRun(OneShot):
         costs = list(_costs(self.candidates, domain))
         memory, work = (max(numbers) for numbers in zip(*costs, strict=True)) if costs else (0, 0)
         return memory, self.runs * work
+
+
+def _is_plain(query: SumQuery) -> bool:
+    """Whether a sum is over all records, each for itself, and answered alone."""
+    return query.sampling is None and query.bands is None and query.sum.person is None
 
 
 def _costs(candidates: tuple[SummingLearner, ...], domain: Domain) -> Iterator[tuple[int, int]]:

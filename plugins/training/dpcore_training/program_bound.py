@@ -14,6 +14,7 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
 from dpcore_training.jax_network import JaxNetwork, require_jax
+from dpcore_training.program_network import ProgramNetwork
 from dpcore_training.tanh_network import TanhNetwork
 
 
@@ -22,8 +23,8 @@ class ProgramBound(SensitivityBound):
     """C for a record that comes or goes, 2C for one that is replaced, with the program's digest."""
 
     def is_about(self, learner: AnyLearner) -> bool:
-        """Every `JaxNetwork` whose sums the core adds."""
-        return isinstance(learner, JaxNetwork) and sums_exactly(learner)
+        """Every `ProgramNetwork` whose sums the core adds."""
+        return isinstance(learner, ProgramNetwork) and sums_exactly(learner)
 
     @classmethod
     def example_learner(cls) -> JaxNetwork:

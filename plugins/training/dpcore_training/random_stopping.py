@@ -20,7 +20,6 @@ arXiv:2402.06137; see `dpcore.events.random_stopping`.
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import attrs
@@ -39,8 +38,6 @@ from dpcore.rounding import up
 
 CANDIDATE, SCORE, ANSWERS = 0, 1, 2
 """What a transcript holds, by place: the candidate, its score, and from here on its answers."""
-
-Release = Callable[[NDArray[np.float64], Query], NDArray[Any]]
 
 
 @attrs.frozen(kw_only=True)
@@ -101,24 +98,18 @@ class RandomStopping(Mechanism):
     def event(self, query: Query, sensitivity: Sensitivity) -> Event:
         """The best of K runs, each a Gaussian of the largest mu that a candidate's run has."""
         runs, squares = _runs(query), []
-        _, score_mu = self._part(1, 1, runs.score, sensitivity)
+        score_mu = _mu(self._noise(1, runs.score), 1, sensitivity)
         for asks, size in runs.sums:
-            _, mu = self._part(size, asks, 1 - runs.score, sensitivity)
+            mu = _mu(self._noise(asks, 1 - runs.score), size, sensitivity)
             squares.append(asks * mu * mu + score_mu * score_mu)
         run = GaussianEvent(
             mu=up(math.sqrt(max(squares)), roundings=8), adjacency=sensitivity.adjacency
         )
         return RandomStoppingEvent(event=run, mean=float(runs.mean), shape=1.0)
 
-    def _part(
-        self, size: int, asks: int, share: float, sensitivity: Sensitivity
-    ) -> tuple[Prepared, float]:
-        """What adds noise to one of `asks` vectors, which share this much of a run; and its mu."""
-        query = Query(name="part", shape=(size,), distance=Distance.L2)
-        gaussian = Gaussian(noise_multiplier=self.noise_multiplier * math.sqrt(asks / share))
-        mu = gaussian.event(query, sensitivity).gaussian_mu()
-        assert mu is not None, "Gaussian noise of a plain sensitivity"
-        return gaussian.prepared(query, sensitivity), mu
+    def _noise(self, asks: int, share: float) -> Gaussian:
+        """Of each of `asks` vectors that together get this share of a run."""
+        return Gaussian(noise_multiplier=self.noise_multiplier * math.sqrt(asks / share))
 
     def release(
         self, value: NDArray[Any], query: Query, sensitivity: Sensitivity, noise: Stream
@@ -134,9 +125,10 @@ class RandomStopping(Mechanism):
     def prepared(self, query: Query, sensitivity: Sensitivity) -> Prepared:
         """With the grids and samplers of every candidate's sums, and of the score."""
         runs = _runs(query)
-        score, _ = self._part(1, 1, runs.score, sensitivity)
+        score = self._noise(1, runs.score).prepared(_vector(1), sensitivity)
         sums = tuple(
-            self._part(size, asks, 1 - runs.score, sensitivity)[0] for asks, size in runs.sums
+            self._noise(asks, 1 - runs.score).prepared(_vector(size), sensitivity)
+            for asks, size in runs.sums
         )
         return _Runs(sums=sums, score=score)
 
@@ -186,9 +178,20 @@ class _Runs:
             # A step sees noisy answers alone: its own exact sum is not kept.
             exact = process.step(number, transcript)[place]
             release = self.score if place.start == SCORE else self.sums[candidate]
-            part = Query(name=runs.name, shape=exact.shape, distance=Distance.L2)
-            transcript[place] = release(exact, part, noise)
+            transcript[place] = release(exact, _vector(exact.size), noise)
         return transcript
+
+
+def _vector(size: int) -> Query:
+    """What the noise of one sum, or of a score, is for."""
+    return Query(name="part of a run", shape=(size,), distance=Distance.L2)
+
+
+def _mu(gaussian: Gaussian, size: int, sensitivity: Sensitivity) -> float:
+    """What one vector costs."""
+    mu = gaussian.event(_vector(size), sensitivity).gaussian_mu()
+    assert mu is not None, "Gaussian noise of a plain sensitivity"
+    return mu
 
 
 def _exact(value: NDArray[Any], query: Query, noise: Stream) -> NDArray[Any]:

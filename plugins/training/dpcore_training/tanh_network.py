@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
 from dpcore.randomness import Stream
-from dpcore_training.jax_network import JaxNetwork, Parameters
+from dpcore_training.jax_network import JaxNetwork
+from dpcore_training.program_network import Parameters
 
 
 @attrs.frozen(kw_only=True)

@@ -1,12 +1,15 @@
 """The best of a random number of runs: its law by quadrature, its steps, what is published."""
 
 import math
+from pathlib import Path
 
 import attrs
 import numpy as np
 import pytest
 from scipy.stats import norm
 
+import dpcore
+import dpcore_training
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -24,6 +27,7 @@ from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
+from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
@@ -185,20 +189,46 @@ def test_a_run_of_every_candidate_costs_one_over_the_noise_multiplier(value):
     assert 1 / 2.5 <= event.event.mu <= (1 + 1e-12) / 2.5
 
 
-def test_noise_of_a_part_is_as_wide_as_its_share_says():
+def test_noise_wider_than_any_that_is_drawn_still_has_a_price():
+    query = runs_query(sums=((4, 10),))
+    event = RandomStopping(noise_multiplier=2.0**50).event(query, claim())
+    assert event.event.mu == pytest.approx(2.0**-50)
+
+
+def test_noise_of_a_part_and_of_a_score_is_as_wide_as_its_share_says():
     """Of two asks of three numbers, of which one record moves each by up to 2."""
     query, sensitivity = runs_query(sums=((2, 3),)), claim(2.0)
     process = Process(function=lambda number, state: 0 * state, shape=query.shape, steps=3)
-    release = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)
-    transcripts = np.array(
-        [
-            release(np.asarray(process), query, SecretCoins.rehearsal(n).noise(0, "run", 1))
-            for n in range(80)
-        ]
-    )
+    runs = RandomStopping(noise_multiplier=1.0).prepared(query, sensitivity)
+    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    transcripts = np.array([runs.run(process, query, 0, noise) for _ in range(500)])
     expected = 2.0 * math.sqrt(2 / 0.6)
-    # Scores here say nothing of answers, so that any run's answers are as wide.
-    assert np.std(transcripts[:, ANSWERS:]) == pytest.approx(expected, rel=0.1)
+    assert np.std(transcripts[:, ANSWERS:]) == pytest.approx(expected, rel=0.06)
+    assert np.std(transcripts[:, SCORE]) == pytest.approx(2.0 / math.sqrt(0.4), rel=0.12)
+
+
+def test_a_coin_of_one_in_five_ends_the_runs_and_each_candidate_is_as_likely(monkeypatch):
+    """3,000 releases whose runs cost nothing."""
+    query, counts = runs_query(sums=((1, 1),) * 3, mean=5), []
+
+    def run(self, process, runs, candidate, noise):
+        counts[-1].append(candidate)
+        return np.zeros(runs.shape)
+
+    release = MECHANISM.prepared(query, claim())
+    monkeypatch.setattr(type(release), "run", run)
+    noise = SecretCoins.rehearsal(0).noise(0, "run", 1)
+    for _ in range(3000):
+        counts.append([])
+        release(np.asarray(process_of(0.0)), query, noise)
+    runs = np.array([len(candidates) for candidates in counts])
+    for number in (1, 2, 5, 12, 30):
+        expected = 1 - (1 - 1 / 5) ** number
+        spread = math.sqrt(expected * (1 - expected) / len(runs))
+        assert abs(np.mean(runs <= number) - expected) < 4 * spread
+    drawn = np.concatenate(counts)
+    shares = np.bincount(drawn, minlength=3) / len(drawn)
+    assert np.abs(shares - 1 / 3).max() < 4 * math.sqrt(2 / 9 / len(drawn))
 
 
 @pytest.mark.parametrize(
@@ -346,6 +376,22 @@ def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     assert model.chosen == answer.value[CANDIDATE]
     behind = answer.value[ANSWERS + (model.chosen + 2) * 9 :]
     assert not behind.any()
+
+
+@pytest.mark.slow
+def test_the_example_runs_is_evaluated_and_replays(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    example = Path(dpcore_training.__file__).parent / "examples" / "best_run.yaml"
+    evaluate = "evaluate: {holdout: 0.2, metrics: [accuracy]}\n"
+    (tmp_path / "s.yaml").write_text(example.read_text() + evaluate)
+    sizes = []
+    for _ in range(2):
+        result = dpcore.run("s.yaml")
+        assert result.guarantee.status is Status.PROVED
+        assert dpcore.replay(result.folder).files == result.files
+        sizes.append((result.kept / "answers.npz").stat().st_size)
+    # However many runs there were, what is published has one size.
+    assert sizes[0] == sizes[1]
 
 
 @pytest.mark.slow

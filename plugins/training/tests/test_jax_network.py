@@ -25,9 +25,11 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_attacks.subjects import subjects_of
+from dpcore_training.best_run import BestRun
 from dpcore_training.jax_network import JaxNetwork
 from dpcore_training.program_bound import ProgramBound
 from dpcore_training.proposal import gradient_weight
+from dpcore_training.random_stopping import RandomStopping
 from dpcore_training.tanh_network import TanhNetwork
 
 jax = pytest.importorskip("jax")
@@ -251,6 +253,21 @@ def test_no_law_of_sums_is_broken():
     domain = facts(exact=None, limit=RECORDS)
     case = Case(learner=Tanh(steps=2), bound=ProgramBound(), domain=domain, adjacency=ADD_REMOVE)
     assert not [verdict for verdict in sum_verdicts(case) if verdict.failed]
+
+
+def test_a_run_of_candidates_has_the_programs_among_its_premises_and_learns():
+    candidates = (Tanh(steps=4, rate=4.0), Tanh(steps=4, rate=8.0))
+    noise, data = RandomStopping(noise_multiplier=0.2), table(count=200)
+    plan = price(
+        domain=facts(exact=200),
+        adjacency=REPLACE_ONE,
+        budget=PrivacyBudget(epsilon=200.0, delta=1e-5),
+        learner=BestRun(candidates=candidates, runs=2),
+        mechanism=noise,
+    )
+    assert sum("exported program" in premise for premise in plan.guarantee.premises) == 1
+    model = plan.run(data, replaying=HERE).models["release"]
+    assert (model.predict(data) == data["y"]).mean() > 0.6
 
 
 @attrs.frozen

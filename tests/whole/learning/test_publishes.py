@@ -52,6 +52,7 @@ KINDS = {
     "shifted_interpolation.descent": ScoringModel,
     "synthetic.rows": SyntheticRows,
     "tables.shape_functions": ScoringProbabilityModel,
+    "training.best_run": ScoringProbabilityModel,
     "training.network": ScoringProbabilityModel,
 }
 """Of every learner that predicts; the others publish statistics."""

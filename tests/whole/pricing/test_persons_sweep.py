@@ -95,6 +95,7 @@ APART = {
     "statistics.private_groups": "its mechanism counts on one record",
     "statistics.private_keys": "its mechanism counts on one record",
     "statistics.ratio": "needs a column of numbers not below 0",
+    "training.best_run": "its mechanism counts on one record",
 }
 REFUSED = {
     "kernel_ridge.ridge": "reads the public number of records",
