@@ -11,7 +11,7 @@ from dpcore.domain.columns import Range
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
-from dpcore_attacks.audits.one_run import OneRun
+from dpcore_attacks import ApproximateDP, GaussianDP, attack_one_run
 from dpcore_training.dense import DenseNetwork
 
 CANARIES, GUESSES, EPSILON, DELTA = 1000, 100, 3.0, 1e-5
@@ -57,55 +57,58 @@ def facts():
     return Domain(columns=columns, target="y", labels=Range(-1, 1), limit=CANARIES)
 
 
-def audited(trainer, seed, steps=4):
-    """What the sum of all answers tells of who was in: fair coins, and guesses fixed before."""
-    plan = price(
+def audited(trainer, claim, seed=1, steps=4):
+    """What one run tells of who was in, by the sum of its answers along each canary's direction."""
+
+    def train(is_in):
+        places = np.flatnonzero(is_in).astype(float)
+        table = {"j": places, "y": np.zeros(len(places))}
+        plan = priced(trainer, steps)
+        outcome = plan.run(table, replaying=HERE, secret=SecretCoins.rehearsal(seed))
+        return sum(answer.value for answer in outcome.answers["release"])
+
+    return attack_one_run(
+        train, claim, canaries=CANARIES, guesses=GUESSES, relation=ADD_REMOVE, error=0.05, seed=seed
+    )
+
+
+def priced(trainer, steps=4):
+    return price(
         domain=facts(),
         adjacency=ADD_REMOVE,
         budget=PrivacyBudget(epsilon=EPSILON, delta=DELTA),
         learner=trainer(steps=steps),
         mechanism=Gaussian(),
     )
-    is_in = np.random.default_rng(seed).uniform(size=CANARIES) < 0.5
-    places = np.flatnonzero(is_in).astype(float)
-    table = {"j": places, "y": np.zeros(len(places))}
-    outcome = plan.run(table, replaying=HERE, secret=SecretCoins.rehearsal(seed))
-    total = sum(answer.value for answer in outcome.answers["release"])
-    return OneRun.of_scores(total - steps / 2, is_in, GUESSES)
 
 
-def claimed_mu():
-    plan = price(
-        domain=facts(),
-        adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=EPSILON, delta=DELTA),
-        learner=Canaries(steps=4),
-        mechanism=Gaussian(),
-    )
-    (ask,) = plan.schedule.asks
-    return 2 / ask.mechanism.noise_multiplier
+def claims():
+    """The quoted pair, and the Gaussian that four steps are."""
+    (ask,) = priced(Canaries).schedule.asks
+    mu = 2 / ask.mechanism.noise_multiplier
+    return ApproximateDP(epsilon=EPSILON, delta=DELTA), GaussianDP(mu=mu, delta=DELTA)
 
 
-def test_one_run_certifies_part_of_the_claim_and_no_more():
-    run = audited(Canaries, seed=1)
-    assert 0.4 < run.epsilon(DELTA, 0.05) < EPSILON
-    assert 0.3 * claimed_mu() < run.mu(0.05) < claimed_mu()
+@pytest.mark.parametrize("kind", [0, 1], ids=["pair", "gaussian"])
+def test_one_run_certifies_part_of_the_claim_and_no_more(kind):
+    report = audited(Canaries, claims()[kind])
+    assert report.verdict == "not refuted"
+    assert (0.13, 0.3)[kind] * report.claim.claimed < report.least < report.claim.claimed
 
 
-def test_one_run_refutes_a_trainer_whose_sums_move_four_times_as_far():
-    run = audited(FourTimesTheClip, seed=1)
-    assert run.epsilon(DELTA, 0.05) > EPSILON
-    assert run.mu(0.05) > claimed_mu()
+@pytest.mark.parametrize("kind", [0, 1], ids=["pair", "gaussian"])
+def test_one_run_refutes_a_trainer_whose_sums_move_four_times_as_far(kind):
+    assert audited(FourTimesTheClip, claims()[kind]).verdict == "refuted"
 
 
 def test_rows_over_the_clip_tell_nothing():
-    run = audited(OverTheClip, seed=1)
-    assert run.epsilon(DELTA, 0.05) == 0
-    assert abs(run.right - GUESSES / 2) < 4 * math.sqrt(GUESSES / 4)
+    report = audited(OverTheClip, claims()[0])
+    assert report.least == 0
+    assert abs(report.right - GUESSES / 2) < 4 * math.sqrt(GUESSES / 4)
 
 
 @pytest.mark.slow
-def test_no_run_of_twenty_refutes_the_claim():
-    runs = [audited(Canaries, seed) for seed in range(20)]
-    assert max(run.epsilon(DELTA, 0.05) for run in runs) < EPSILON
-    assert sum(run.mu(0.05) > claimed_mu() for run in runs) == 0
+@pytest.mark.parametrize("kind", [0, 1], ids=["pair", "gaussian"])
+def test_no_run_of_twenty_refutes_the_claim(kind):
+    claim = claims()[kind]
+    assert {audited(Canaries, claim, seed).verdict for seed in range(20)} == {"not refuted"}
