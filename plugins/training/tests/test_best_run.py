@@ -29,14 +29,13 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE
-from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
+from dpcore_attacks.laws.learners.plain_learner import PlainMoments
 from dpcore_attacks.laws.learners.processes import process_verdicts
-from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_models.learners.losses import LOSS_UNIT, total_loss
 from dpcore_training.best_run import BestRun, CandidatesBound, _Run
 from dpcore_training.dense import DenseNetwork
@@ -425,7 +424,7 @@ def test_more_runs_cost_more_and_less_than_paying_for_each():
     "candidates",
     [
         CANDIDATES[:1],
-        (CANDIDATES[0], ClippedGradient(features=Identity(), clip=0.5)),
+        (CANDIDATES[0], PlainMoments()),
     ],
 )
 def test_learners_without_one_sum_and_probabilities_are_refused(candidates):
