@@ -54,9 +54,10 @@ def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict
     # Each library is known by a name that only its objects have.
     if hasattr(subject, "output_measure"):
         return _mapped_claim(subject, relation, distance, delta)
-    library = type(subject).__module__.partition(".")[0]
-    if library in _BUDGETS:
-        epsilon, delta = _BUDGETS[library](subject, relation, delta)
+    libraries = [kind.__module__.partition(".")[0] for kind in type(subject).__mro__]
+    # Subclasses too: what else has `epsilon` would be taken at its word.
+    if read := next((_BUDGETS[name] for name in libraries if name in _BUDGETS), None):
+        epsilon, delta = read(subject, relation, delta)
         return {"epsilon": float(epsilon), "delta": float(delta)}
     if type(subject).__module__.startswith("dp_accounting.dp_event"):
         from dp_accounting import NeighboringRelation as Relation, pld

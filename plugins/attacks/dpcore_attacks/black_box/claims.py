@@ -99,6 +99,7 @@ def read_claim(
     """
     request = (str(relation), distance, delta)
     try:
+        # Where the library is installed elsewhere, numbers alone come back.
         is_elsewhere = isinstance(subject, Elsewhere)
         numbers = subject(request) if is_elsewhere else stated_claim(subject, request)
     except (TypeError, AttributeError, RefusedElsewhereError) as error:

@@ -90,6 +90,7 @@ reader, idle_reader = (
     for spent in ((1.5, 2e-6), (0.0, 0.0))
 )
 privacy = of("snsql.sql.privacy", "Privacy", epsilon=0.5, delta=1e-6)
+columns = type("Mine", (type(privacy),), {})()
 budget = of("pipeline_dp.budget_accounting", "Naive", _total_epsilon=2, _total_delta=1e-7)
 trees = of("interpret.privacy._dp", "DPExplainableBoostingRegressor", epsilon=1, delta=1e-5)
 
@@ -157,6 +158,7 @@ def test_a_zcdp_claim_is_its_curve(stated):
         ("reader", REPLACE_ONE, None),
         ("idle_reader", ADD_REMOVE, None),
         ("privacy", ADD_REMOVE, None),  # of one column: a query of two spends twice as much
+        ("columns", ADD_REMOVE, None),  # a class of somebody's own on top of it
         ("budget", REPLACE_ONE, None),
     ],
 )
