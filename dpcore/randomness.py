@@ -23,6 +23,7 @@ from __future__ import annotations
 import enum
 import functools
 import hashlib
+import math
 import secrets
 import struct
 from abc import ABC, abstractmethod
@@ -256,7 +257,7 @@ class Stream:
 
 
 def _size(shape: int | Sequence[int]) -> int:
-    return int(np.prod(shape, dtype=np.int64))
+    return int(math.prod(shape) if isinstance(shape, Sequence) else shape)
 
 
 @attrs.frozen

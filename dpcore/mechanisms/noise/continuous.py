@@ -56,5 +56,4 @@ def direction(dimension: int, stream: Stream) -> NDArray[np.float64]:
     while True:
         point = stream.normal(dimension)
         if (length := float(np.linalg.norm(point))) > 0:
-            unit: NDArray[np.float64] = point / length
-            return unit
+            return np.asarray(point / length)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -39,7 +39,7 @@ from dpcore_attacks.laws.learners.cells import cell_verdicts
 from dpcore_attacks.laws.learners.features import feature_verdicts
 from dpcore_attacks.laws.learners.kernels import kernel_verdicts
 from dpcore_attacks.laws.learners.learners import TOTAL, learner_verdicts
-from dpcore_attacks.laws.learners.variants import accepted
+from dpcore_attacks.laws.learners.variants import forms
 from dpcore_attacks.laws.mechanisms import (
     once as once_laws,
 )
@@ -194,12 +194,12 @@ class Examination:
         """Of feature maps and kernels."""
         for name, maps in subjects.features.items():
             for features, domain in maps if self._selection.has_component(name) else ():
-                for where in accepted(features, domain):
-                    yield from feature_verdicts(features, where, self._seed)
+                for change, changed, where in forms(features, domain):
+                    yield from _changed(feature_verdicts(changed, where, self._seed), change)
         for name, kernels in subjects.kernels.items():
             for kernel, domain in kernels if self._selection.has_component(name) else ():
-                for where in accepted(kernel, domain):
-                    yield from kernel_verdicts(kernel, where, self._seed)
+                for change, changed_kernel, where in forms(kernel, domain):
+                    yield from _changed(kernel_verdicts(changed_kernel, where, self._seed), change)
 
     def _bounds(self, subjects: Subjects) -> Iterator[Stage]:
         """All claims, then runs of examples; the pairs are shared."""
@@ -271,6 +271,13 @@ class Examination:
             ):
                 self.findings += findings
                 yield from verdicts
+
+
+def _changed(verdicts: Iterable[Verdict], change: str) -> Iterator[Verdict]:
+    """With what of the component was changed behind its name."""
+    for verdict in verdicts:
+        subject = f"{verdict.subject} ({change})" if change else verdict.subject
+        yield attrs.evolve(verdict, subject=subject)
 
 
 def _uses(run: Priced, classes: Collection[type[Any]]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence, Set
+from functools import cache
 from itertools import chain
 from typing import Any, TypeVar
 
@@ -21,7 +22,11 @@ from dpcore_attacks.laws.accountants import (
     events as event_laws,
 )
 from dpcore_attacks.laws.accountants.accountants import accountant_verdicts
-from dpcore_attacks.laws.accountants.compositions import certified_verdicts
+from dpcore_attacks.laws.accountants.compositions import (
+    CertifiedEnds,
+    certified_ends,
+    certified_verdicts,
+)
 from dpcore_attacks.laws.accountants.core_events import core_events
 from dpcore_attacks.laws.accountants.events import COMPARED, event_verdicts, stored_verdict
 from dpcore_attacks.laws.law import Outcome, Verdict
@@ -89,6 +94,7 @@ class MechanismStages:
     _laddered: set[type[Event]] = attrs.field(factory=set, init=False)
     _judged_events: list[Event] = attrs.field(factory=list, init=False)
     _left_out: list[AnyMechanism] = attrs.field(factory=list, init=False)
+    _ends_of: CertifiedEnds = attrs.field(factory=lambda: cache(certified_ends), init=False)
 
     def of_mechanisms(self, subjects: Subjects) -> Iterator[Stage]:
         """Every stage of the mechanisms and events that are selected."""
@@ -229,7 +235,8 @@ class MechanismStages:
                     self._meet_events(case)
         verdicts: list[Verdict] = []
         for verdict in chain(
-            accountant_verdicts(accountant, self._ladders), certified_verdicts(accountant)
+            accountant_verdicts(accountant, self._ladders),
+            certified_verdicts(accountant, self._ends_of),
         ):
             verdicts.append(verdict)
             yield verdict

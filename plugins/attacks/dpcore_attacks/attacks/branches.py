@@ -6,21 +6,29 @@ something about the records.
 
 from __future__ import annotations
 
+import linecache
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
 Taken = frozenset[tuple[str, int, int]]
-"""File, first line of the code, offset of the instruction."""
+"""File, first line of the code (or the instruction's own), offset of the instruction."""
 
+_SHOWN = 2  # lines
 _MOST = 30_000  # events, after which the rest is not followed
 
 
-def followed(work: Callable[[], T], files: frozenset[str]) -> tuple[T, Taken]:
+def followed(
+    work: Callable[[], T], files: frozenset[str], *, lines: bool = False
+) -> tuple[T, Taken]:
     """What `work` returns, and which instructions of code in `files` ran on the way.
+
+    Args:
+        lines: Tell each instruction's own line, which takes longer, in place of its code's first.
 
     A tracer that is at work already (a debugger's, a coverage tool's) is put back afterwards.
     """
@@ -33,7 +41,8 @@ def followed(work: Callable[[], T], files: frozenset[str]) -> tuple[T, Taken]:
         if event == "opcode":
             budget -= 1
             code = frame.f_code
-            instructions.add((code.co_filename, code.co_firstlineno, frame.f_lasti))
+            line = frame.f_lineno if lines else code.co_firstlineno
+            instructions.add((code.co_filename, line, frame.f_lasti))
             if budget <= 0:
                 frame.f_trace_opcodes = False
                 sys.settrace(None)
@@ -55,3 +64,19 @@ def followed(work: Callable[[], T], files: frozenset[str]) -> tuple[T, Taken]:
     finally:
         sys.settrace(previous_tracer)
     return result, frozenset(instructions)
+
+
+def lines_apart(
+    works: tuple[Callable[[], object], Callable[[], object]], files: frozenset[str]
+) -> str:
+    """The first lines of which some instructions run in one of two works alone, in words.
+
+    Empty where the same instructions run in both.
+    """
+    first, second = (followed(work, files, lines=True)[1] for work in works)
+    places = sorted({(file, line) for file, line, _ in first ^ second})
+    texts = [
+        f"{Path(file).name}:{line} `{linecache.getline(file, line).strip()}`"
+        for file, line in places[:_SHOWN]
+    ]
+    return f"{' and '.join(texts)} ran otherwise for the two" if texts else ""

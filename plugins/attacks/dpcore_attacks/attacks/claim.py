@@ -73,9 +73,7 @@ class Target:
     def fire(self, pair: Pair) -> Shot:
         """Evaluate both neighbours with the same secret coins."""
         inside = self._inside(pair)
-        records_before, records_after = (
-            self._sample(records, pair.changed) for records in (pair.before, pair.after)
-        )
+        records_before, records_after = self.drawn_pair(pair)
         (before, first), (after, second) = self.value(records_before), self.value(records_after)
         failure = first or second
         # a run answers for a failed statistic with 0, and the claim says that it covers this too
@@ -95,6 +93,11 @@ class Target:
         if isinstance(self.claim, Sensitivity) and self.claim.range is not None:
             distance = max(distance, claimed * span(before, after) / self.claim.reach)
         return Shot(distance / claimed, inside, size / claimed, failure, claimed)
+
+    def drawn_pair(self, pair: Pair) -> tuple[Records, Records]:
+        """What the private function sees of either neighbour: the changed record takes part."""
+        before, after = (self._sample(each, pair.changed) for each in (pair.before, pair.after))
+        return before, after
 
     def drawn(self, records: Records) -> Records:
         """What the private function sees of records none of which stands out."""

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from dpcore.bound import Refused
 from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.records.records import Records
+from dpcore_attacks.attacks.branches import lines_apart
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.attacks.source_constants import written
 
 _SHOWN = 6  # entries of a row
 _KEPT = 50
@@ -74,7 +76,18 @@ class Counterexample(Shown):
         return f"{subject}: {', '.join(changes) or 'nothing changes'}"
 
     def replay(self, case: Case) -> Shot:
-        """The same pair against the same claim, computed anew.
+        """The same pair against the same claim, computed anew; see `target`."""
+        return self.target(case).fire(self.pair)
+
+    def branch(self, case: Case) -> str:
+        """Lines of the learner's own code that run for one neighbour alone, in words, or empty."""
+        target = self.target(case)
+        before, after = target.drawn_pair(self.pair)
+        files = written(case.learner, case.domain.label_bound).files
+        return lines_apart((lambda: target.value(before), lambda: target.value(after)), files)
+
+    def target(self, case: Case) -> Target:
+        """The claim that was broken, at the ask and the coins that broke it.
 
         Args:
             case: Learner, bound and adjacency; its size and coins are taken from here.
@@ -94,8 +107,7 @@ class Counterexample(Shown):
             if query.name == self.query and claim.distance == (self.norm or query.distance):
                 # the learner is asked as planned: the norm is the claim's alone
                 ask = attrs.evolve(planned_queries[query.name], args=self.arguments)
-                target = Target(case=case, ask=ask, claim=claim, draw=self.draw)
-                return target.fire(self.pair)
+                return Target(case=case, ask=ask, claim=claim, draw=self.draw)
         raise ValueError(f"there is no query {self.query!r}")
 
     def save(self, path: Path) -> None:

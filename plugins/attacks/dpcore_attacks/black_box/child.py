@@ -4,6 +4,7 @@ Reads records, one JSON value a line. Writes one a line: an answer, the class of
 why there is none.
 """
 
+import copy
 import functools
 import importlib
 import json
@@ -38,8 +39,9 @@ def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict
     """What an object of another library says that it claims: epsilon and delta, or rho.
 
     That is an OpenDP measurement by its map, what has `get_epsilon` (an Opacus engine, an
-    accountant), an event of dp-accounting by its accountant for the relation, or what has `epsilon`
-    (diffprivlib's models and mechanisms). None of these libraries is imported unless it is there.
+    accountant), an event of dp-accounting by its accountant for the relation, a plan of
+    JAX-Privacy, a reader of SmartNoise, a budget of PipelineDP, or what has `epsilon` (models and
+    mechanisms of diffprivlib, DP-EBM). None of these libraries is imported unless it is there.
 
     Args:
         request: The relation; the distance of neighbours in the measurement's own metric, or None;
@@ -52,6 +54,11 @@ def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict
     # Each library is known by a name that only its objects have.
     if hasattr(subject, "output_measure"):
         return _mapped_claim(subject, relation, distance, delta)
+    libraries = [kind.__module__.partition(".")[0] for kind in type(subject).__mro__]
+    # Subclasses too: what else has `epsilon` would be taken at its word.
+    if read := next((_BUDGETS[name] for name in libraries if name in _BUDGETS), None):
+        epsilon, delta = read(subject, relation, delta)
+        return {"epsilon": float(epsilon), "delta": float(delta)}
     if type(subject).__module__.startswith("dp_accounting.dp_event"):
         from dp_accounting import NeighboringRelation as Relation, pld
 
@@ -59,8 +66,7 @@ def stated_claim(subject: Any, request: tuple[str, float | None, float]) -> dict
         neighbouring = Relation.ADD_OR_REMOVE_ONE if add_remove else Relation.REPLACE_ONE
         epsilon = pld.PLDAccountant(neighbouring).compose(subject).get_epsilon(delta)
     elif hasattr(subject, "get_epsilon"):
-        if relation != "add_remove":
-            raise TypeError("its accountant is about records that come or go")
+        _require_add_remove(relation)
         epsilon = subject.get_epsilon(delta)
     else:
         epsilon, delta = subject.epsilon, getattr(subject, "delta", 0.0) or 0.0
@@ -90,6 +96,52 @@ def _mapped_claim(
         raise TypeError(f"{measure} is no claim that is attacked")
     epsilon, delta = loss if isinstance(loss, tuple) else (loss, 0.0)
     return {"epsilon": float(epsilon), "delta": float(delta)}
+
+
+def _of_jax_privacy(config: Any, relation: str, delta: float) -> tuple[float, float]:
+    """Of an execution plan's configuration, by the accountant that says which neighbours it means.
+
+    The plan alone says no relation: its noise is scaled for that of the configuration.
+    """
+    if not hasattr(config, "accountant"):
+        raise TypeError("a plan says no relation: hand over its configuration")
+    accountant = copy.deepcopy(config.accountant)
+    neighbouring = accountant.neighboring_relation.name
+    if {"ADD_OR_REMOVE_ONE": "add_remove", "REPLACE_ONE": "replace_one"}.get(
+        neighbouring
+    ) != relation:
+        raise TypeError(f"its accountant is about {neighbouring}")
+    return accountant.compose(config.plan.dp_event).get_epsilon(delta), delta
+
+
+def _of_smartnoise(reader: Any, relation: str, delta: float) -> tuple[float, float]:
+    """Of a reader, what its odometer says that all of its queries spent."""
+    if not hasattr(reader, "odometer"):
+        # A claim that is too small would be refuted though nobody makes it.
+        raise TypeError("its epsilon is that of one column of a query: hand over the reader")
+    _require_add_remove(relation)
+    epsilon, delta = reader.odometer.spent
+    if not epsilon:
+        raise TypeError("its odometer says that nothing was asked yet")
+    return epsilon, delta
+
+
+def _of_pipeline_dp(budget: Any, relation: str, delta: float) -> tuple[float, float]:
+    """Of a budget accountant, all that a pipeline may spend: no public name tells it."""
+    _require_add_remove(relation)
+    return budget._total_epsilon, budget._total_delta
+
+
+def _require_add_remove(relation: str) -> None:
+    if relation != "add_remove":
+        raise TypeError("its accountant is about records that come or go")
+
+
+_BUDGETS = {
+    "jax_privacy": _of_jax_privacy,
+    "snsql": _of_smartnoise,
+    "pipeline_dp": _of_pipeline_dp,
+}
 
 
 def main() -> None:

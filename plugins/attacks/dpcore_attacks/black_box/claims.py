@@ -89,7 +89,8 @@ def read_claim(
 
     Args:
         subject: An OpenDP measurement, an Opacus engine, an event of dp-accounting, a model or
-            mechanism of diffprivlib; or such an object `Elsewhere`.
+            mechanism of diffprivlib, and what else `stated_claim` knows; or such an object
+            `Elsewhere`.
         distance: Of neighbours in a measurement's own metric, where that is none of datasets.
         delta: Where the claim leaves it open.
 
@@ -98,6 +99,7 @@ def read_claim(
     """
     request = (str(relation), distance, delta)
     try:
+        # Where the library is installed elsewhere, numbers alone come back.
         is_elsewhere = isinstance(subject, Elsewhere)
         numbers = subject(request) if is_elsewhere else stated_claim(subject, request)
     except (TypeError, AttributeError, RefusedElsewhereError) as error:

@@ -56,6 +56,7 @@ class Excess:
     Args:
         least: Lower confidence end of the hockey-stick divergence. claimed: By the curve.
         doubt: By how many standard errors the largest estimate lies above the curve.
+        counts: The event, and how often it came under either neighbour, in words.
     """
 
     least: float
@@ -63,6 +64,7 @@ class Excess:
     epsilon: float
     what: str
     doubt: float
+    counts: str = ""
 
     @property
     def broken(self) -> bool:
@@ -72,9 +74,10 @@ class Excess:
     def describe(self, where: str, rate: float) -> str:
         """The evidence, for a message; `rate` is the law's chance of an error."""
         place = f"{where}: " if where else ""
+        # A curve that computes as -0, or a hair below it, claims 0.
         return (
-            f"{place}by {self.what}, delta({self.epsilon:g}) >= {self.least:.4g} was seen (chance "
-            f"{rate:g} of an error), {self.claimed + 0.0:.4g} is claimed"
+            f"{place}{self.what} {self.counts}: so delta({self.epsilon:g}) >= {self.least:.4g} "
+            f"(chance {rate:g} of an error), and {max(0.0, self.claimed):.4g} is claimed"
         )
 
 
@@ -183,7 +186,20 @@ def _test_event(
         epsilon=event.epsilon,
         what=sample.what,
         doubt=_estimate(inside, factor, curve[event.epsilon]),
+        counts=_counts(inside, event),
     )
+
+
+def _counts(inside: Sequence[NDArray[np.bool_]], event: _Event) -> str:
+    """An event of one number, and how often it came: `p` are outputs after the movement."""
+    sign = {0.0: "=", 1.0: ">=", -1.0: "<="}[event.side]
+    likely, other = (
+        f"{int(hits.sum()):,} of {hits.size:,} times {when} the movement"
+        for hits, when in zip(
+            inside, ("before", "after") if event.turned else ("after", "before"), strict=True
+        )
+    )
+    return f"{sign} {event.cut:.6g} came {likely} and {other}"
 
 
 def _between_ends(inside: Sequence[NDArray[np.bool_]], factor: float, rate: float) -> float:

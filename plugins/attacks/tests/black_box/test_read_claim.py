@@ -62,6 +62,38 @@ class Model:
             self.delta = delta
 
 
+def of(module, kind, **fields):
+    return type(kind, (), {"__module__": module, **fields})()
+
+
+class Budget:
+    '''As an accountant of dp-accounting: one event costs a million times delta.'''
+
+    def __init__(self, relation):
+        self.neighboring_relation, self.events = of("enum", "Relation", name=relation), []
+
+    def compose(self, event):
+        self.events.append(event)
+        return self
+
+    def get_epsilon(self, delta):
+        return 1e6 * delta * sum(self.events)
+
+
+steps = of("jax_privacy.experimental.execution_plan", "DPExecutionPlan", dp_event=0.5)
+plan, plan_replaced, plan_special = (
+    of("jax_privacy.experimental.execution_plan", "Config", accountant=Budget(name), plan=steps)
+    for name in ("ADD_OR_REMOVE_ONE", "REPLACE_ONE", "REPLACE_SPECIAL")
+)
+reader, idle_reader = (
+    of("snsql.sql", "PrivateReader", odometer=of("snsql.sql", "Odometer", spent=spent))
+    for spent in ((1.5, 2e-6), (0.0, 0.0))
+)
+privacy = of("snsql.sql.privacy", "Privacy", epsilon=0.5, delta=1e-6)
+columns = type("Mine", (type(privacy),), {})()
+budget = of("pipeline_dp.budget_accounting", "Naive", _total_epsilon=2, _total_delta=1e-7)
+trees = of("interpret.privacy._dp", "DPExplainableBoostingRegressor", epsilon=1, delta=1e-5)
+
 engine, model, noise = Engine(), Model(2), Model(0.5, 1e-5)
 pairs = [([0, 0], [0, 0, 1])]
 """
@@ -90,6 +122,11 @@ def stated(tmp_path, monkeypatch):
         ("engine", ADD_REMOVE, None, 1e3, 1e-3),
         ("model", REPLACE_ONE, None, 2.0, 0.0),
         ("noise", REPLACE_ONE, None, 0.5, 1e-5),
+        ("plan", ADD_REMOVE, None, 500.0, 1e-3),
+        ("plan_replaced", REPLACE_ONE, None, 500.0, 1e-3),
+        ("reader", ADD_REMOVE, None, 1.5, 2e-6),
+        ("budget", ADD_REMOVE, None, 2.0, 1e-7),
+        ("trees", ADD_REMOVE, None, 1.0, 1e-5),
     ],
 )
 def test_a_stated_claim_is_read_for_the_relation(stated, name, relation, distance, epsilon, delta):
@@ -114,11 +151,27 @@ def test_a_zcdp_claim_is_its_curve(stated):
         ("doubtful", ADD_REMOVE, None),
         ("engine", REPLACE_ONE, None),
         ("Profile", ADD_REMOVE, None),
+        ("plan", REPLACE_ONE, None),
+        ("plan_replaced", ADD_REMOVE, None),
+        ("plan_special", REPLACE_ONE, None),
+        ("steps", ADD_REMOVE, None),  # says no relation
+        ("reader", REPLACE_ONE, None),
+        ("idle_reader", ADD_REMOVE, None),
+        ("privacy", ADD_REMOVE, None),  # of one column: a query of two spends twice as much
+        ("columns", ADD_REMOVE, None),  # a class of somebody's own on top of it
+        ("budget", REPLACE_ONE, None),
     ],
 )
 def test_what_states_no_claim_about_the_neighbours_is_an_error(stated, name, relation, distance):
     with pytest.raises(ParameterError, match="a claim about"):
         read_claim(getattr(stated, name), relation, distance)
+
+
+def test_a_plan_is_read_twice_alike(stated):
+    """Composing changes some accountants: each reading gets a copy."""
+    claims = [read_claim(stated.plan, ADD_REMOVE, delta=1e-3) for _ in range(2)]
+    assert claims[0] == claims[1]
+    assert stated.plan.accountant.events == []
 
 
 def test_a_distance_below_that_of_neighbours_is_never_used(stated):

@@ -1,9 +1,16 @@
 """Laws of every hook around a release: each wrong component is caught, no right one is."""
 
+import math
+
 import attrs
+import numpy as np
 import pytest
 
 from dpcore import Registry
+from dpcore.errors import ParameterError
+from dpcore.functions.kernels.base import Kernel
+from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.learning.features.identity import Identity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.engines.choices import choice_verdicts
@@ -12,7 +19,7 @@ from dpcore_attacks.laws.learners.metrics import metric_verdicts
 from dpcore_attacks.laws.sources.sources import source_verdicts
 
 from gallery.around import metrics, others, sources
-from gallery.entry import plugin
+from gallery.entry import Drawn, plugin
 
 
 def report(**components):
@@ -124,6 +131,76 @@ def test_the_kit_passes_a_plugin_of_right_components_of_every_hook():
         engines=others.SmallBlocks,
         commands=others.several,
     )
+    assert found.passed, [v for v in found.verdicts if v.failed or v.untested]
+
+
+@attrs.frozen(kw_only=True)
+class NormOfTheDefault(GaussianKernel):
+    """Its values grow as the bandwidth falls, and its norm is that of the default."""
+
+    def __call__(self, left, right):
+        return super().__call__(left, right) / self.bandwidth
+
+    def diagonal(self, rows):
+        return super().diagonal(rows) / self.bandwidth
+
+
+@attrs.frozen(kw_only=True)
+class NormOfOneScale(Identity):
+    """Scales by a number that its norm does not read."""
+
+    scale: float = 1.0
+
+    def draw(self, domain, coins):
+        drawn = super().draw(domain, coins)
+        return Drawn(lambda encoded: drawn(encoded) * self.scale)
+
+
+@attrs.frozen(kw_only=True)
+class Narrow(GaussianKernel):
+    """Right, and takes one bandwidth alone."""
+
+    def norm(self, domain):
+        if self.bandwidth != 1.0:
+            raise ParameterError("narrow", "1", "bandwidth", self.bandwidth)
+        return super().norm(domain)
+
+
+class WithoutFields(Kernel):
+    """Right, and no class of attrs: the product of the rows, plus 1."""
+
+    def norm(self, domain):
+        return math.sqrt(1 + domain.feature_norm**2) * (1 + 1e-12)
+
+    def error(self, domain):
+        return 1e-12
+
+    def diagonal(self, rows):
+        return 1 + np.sum(rows * rows, axis=1)
+
+    def __call__(self, left, right):
+        return 1 + left @ right.T
+
+
+@pytest.mark.parametrize(
+    ("kind", "component", "law", "change"),
+    [
+        ("kernels", NormOfTheDefault, "kernel.norm", "(bandwidth=0.1)"),
+        ("features", NormOfOneScale, "features.norm", "(scale=10)"),
+    ],
+)
+def test_a_norm_that_is_right_at_one_number_alone_is_caught(kind, component, law, change):
+    failed = {v.law.id: v.subject for v in report(**{kind: component}).verdicts if v.failed}
+    assert change in failed[law]
+
+
+@pytest.mark.parametrize(
+    "component",
+    [Narrow, pytest.param(WithoutFields, marks=pytest.mark.slow)],
+    ids=named,
+)
+def test_no_right_kernel_of_unusual_form_raises_an_alarm(component):
+    found = report(kernels=component)
     assert found.passed, [v for v in found.verdicts if v.failed or v.untested]
 
 

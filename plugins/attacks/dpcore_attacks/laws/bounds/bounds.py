@@ -365,7 +365,9 @@ def _outcome(finding: Finding) -> tuple[Outcome, str]:
         attacked += f"; outside its assumptions {finding.outside:.4g}"
     if finding.broken and finding.counterexample is not None:
         counterexample = finding.counterexample
-        return Outcome.FAILED, f"{attacked} ({counterexample.origin}): {counterexample.describe()}"
+        branch = counterexample.branch(finding.case)
+        detail = f"{counterexample.describe()}{branch and f'; {branch}'}"
+        return Outcome.FAILED, f"{attacked} ({counterexample.origin}): {detail}"
     if finding.reason:
         return Outcome.NOT_APPLICABLE, f"{finding.reason} ({attacked})"
     return Outcome.PASSED, attacked

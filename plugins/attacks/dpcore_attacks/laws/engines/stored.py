@@ -194,8 +194,8 @@ class Stored:
         """How many records the engine counts."""
         return sum(engine.load(self.source().parts(), Encoding(domain=_DOMAIN, refuse=refuse)))
 
-    def records(self, engine: Engine) -> EngineRecords:
-        """All records, as a learner sees them."""
+    def records(self, engine: Engine) -> Any:
+        """All records behind the engine, which stand in for `Records` as in a run."""
         count = self.load(engine)
         return EngineRecords(engine=engine, places=count, count=count)
 
@@ -205,8 +205,8 @@ class Stored:
         return [part.learner.total_of(part.query, records, part.public) for _, part in PARTS]
 
 
-def totals(records: EngineRecords) -> list[Exact]:
-    """The sums that the engine adds."""
+def totals(records: Any) -> list[Exact]:
+    """The sums of the plan, which the engine of the records adds."""
     return [part.learner.total_of(part.query, records, part.public) for _, part in PARTS]
 
 

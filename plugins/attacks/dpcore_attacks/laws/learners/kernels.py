@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Domain
 from dpcore.functions.kernels.base import Kernel
 from dpcore_attacks.attacks.rows import Rows
-from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge_all
+from dpcore_attacks.laws.law import BrokenLawError, Law, Verdict, fail_if, judge_all
 
 NORM = Law("kernel.norm", "No row of the domain has K(x, x) above the square of the stated norm.")
 ERROR = Law("kernel.error", "The stated error is a number >= 0, not infinite.")
@@ -114,8 +114,22 @@ def _positive(trial: _Trial) -> str:
     matrix = trial.kernel(trial.rows, trial.rows)
     smallest = float(np.linalg.eigvalsh(0.5 * (matrix + matrix.T))[0])
     # Rounding of n^2 entries shifts an eigenvalue by n times their error at most.
-    fail_if(
-        not smallest >= -len(trial.rows) * trial.tolerance,
-        f"the least eigenvalue is {smallest:.3g}",
-    )
+    least = -len(trial.rows) * trial.tolerance
+    if not smallest >= least:
+        raise BrokenLawError(_negative(trial, matrix, smallest, least))
     return f"least eigenvalue {smallest:.3g}"
+
+
+def _negative(trial: _Trial, matrix: NDArray[np.float64], smallest: float, least: float) -> str:
+    """Few rows at which K is none, in words: those that weigh most, until they are enough."""
+    symmetric = 0.5 * (matrix + matrix.T)
+    weights = np.linalg.eigh(symmetric)[1][:, 0]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    ends = [np.linalg.eigvalsh(symmetric[np.ix_(order[:k], order[:k])])[0] for k in range(1, 9)]
+    count = next((k for k, end in enumerate(ends, start=1) if end < least), len(ends))
+    rows = ", ".join(str(np.round(trial.rows[row], 4).tolist()) for row in order[:count])
+    return (
+        f"the matrix of {trial.kernel!r} over {len(trial.rows)} synthetic rows has the eigenvalue "
+        f"{smallest:.3g}, where its error explains {least:.1g}; over the rows {rows} alone it has "
+        f"{ends[count - 1]:.3g}: a kernel's matrices have no negative one"
+    )

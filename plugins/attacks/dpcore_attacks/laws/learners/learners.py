@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, cast
 
@@ -33,6 +33,7 @@ from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen
 from dpcore_attacks.attacks.statistic import Statistic, compute, is_numeric, same
 from dpcore_attacks.laws.law import (
+    BrokenLawError,
     Law,
     NotApplicableError,
     Verdict,
@@ -196,16 +197,34 @@ def _asks_as_planned(trial: _Trial) -> str:
         counts: dict[str, int] = {}
         for _, query, _ in conversation(trial.case, None, trial.rng(), scale):
             counts[query.name] = counts.get(query.name, 0) + 1
-            fail_if(
-                query.name not in planned or attrs.evolve(query, args=None) != planned[query.name],
-                f"the query {query.name!r} was asked but not planned like this",
-            )
+            asked_query = attrs.evolve(query, args=None)
+            if asked_query != planned.get(query.name):
+                raise BrokenLawError(_unplanned(trial, asked_query, planned))
             limit = planned[query.name].at_most
             fail_if(
                 counts[query.name] > limit,
                 f"the query {query.name!r} was planned for {limit} asks, one more came",
             )
     return f"at most {allowed} asks"
+
+
+def _unplanned(trial: _Trial, query: Query, planned: Mapping[str, Query]) -> str:
+    """In what a query that was asked is not as planned, and what planning again gives."""
+    plan = planned.get(query.name)
+    if plan is None:
+        return f"the query {query.name!r} was asked, and planned were {', '.join(planned)}"
+    fields = (field.name for field in attrs.fields(type(plan)) if type(plan) is type(query))
+    pairs = {name: (getattr(plan, name), getattr(query, name)) for name in fields}
+    changes = [f"{name} {old!r} became {new!r}" for name, (old, new) in pairs.items() if old != new]
+    again = {query.name: query for query in trial.case.learner.queries(trial.case.public)}
+    cause = (
+        "what is asked depends on an answer, or on something outside the arguments of `queries`"
+        if again == planned
+        else "`queries` gives another plan when it is called again with equal arguments, so it "
+        "depends on something outside them, such as a field, a global or a file"
+    )
+    changed = ", ".join(changes) or f"{type(plan).__name__} became {type(query).__name__}"
+    return f"the query {query.name!r} was asked in another form than planned ({changed}): {cause}"
 
 
 def _statistic_pure(trial: _Trial) -> str:
@@ -221,7 +240,9 @@ def _statistic_pure(trial: _Trial) -> str:
             fresh_instance = trial.statistic(copy.deepcopy(trial.case.learner), query, pair.before)
             fail_if(
                 not same(first, repeat) or not same(first, fresh_instance),
-                f"{query.name!r}: equal arguments gave different statistics",
+                f"{query.name!r}: the same records gave two statistics, asked twice with others in "
+                "between or by a copy of the learner: it depends on something outside its "
+                "arguments, such as a field, a global or a file",
             )
             compared += 1
     return f"{compared} statistics"

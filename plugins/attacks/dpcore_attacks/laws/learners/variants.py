@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
@@ -14,6 +14,8 @@ from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
 from dpcore.learning.features.base import FeatureMap
 from dpcore_attacks.attacks.setting import Case
+
+Map = TypeVar("Map", FeatureMap, Kernel)
 
 _MORE = "one_more_column_"
 _SMALL, _LARGE = 60, 300  # records: statistics of many cost the cube of their number
@@ -67,6 +69,21 @@ def accepted(part: FeatureMap | Kernel, domain: Domain) -> Iterator[Domain]:
         except Exception:  # it is about other columns
             continue
         yield candidate
+
+
+def forms(part: Map, domain: Domain) -> Iterator[tuple[str, Map, Domain]]:
+    """A feature map or a kernel on every domain that it accepts; then on its own domain with one
+    number of its fields at a tenth and at ten times. With what was changed, or nothing.
+    """
+    for where in accepted(part, domain):
+        yield "", part, where
+    # A norm, an error or a cache that is right for one number may have copied it.
+    for change, changed in _one_number_changed(part) if attrs.has(type(part)) else ():
+        try:
+            changed.norm(domain)
+        except Exception:  # it takes no such number, or not on this domain
+            continue
+        yield change, changed, domain
 
 
 def _other_columns(case: Case) -> Iterator[tuple[str, Case]]:
