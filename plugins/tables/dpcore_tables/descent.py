@@ -28,11 +28,13 @@ class Step:
     """One released gradient and what it was computed with.
 
     Args:
+        weights: w, at which it was asked, shape (d, m).
         target: b, shape (d, m). noise: s/f, its standard deviation.
         scatter: Root mean square of the clipped residuals, over f.
         map: Of the mean of b to the next weights, shape (d, d).
     """
 
+    weights: NDArray[np.float64]
     target: NDArray[np.float64]
     noise: float
     scatter: float
@@ -107,7 +109,13 @@ class Descent:
         # b = H w - g/f: an error of H moves b, but not the fixed point.
         target = metric.damped @ self.weights - gradient / below
         empty = np.zeros((0, 0))
-        new_step = Step(target=target, noise=noise / below, scatter=clipped.size / below, map=empty)
+        new_step = Step(
+            weights=self.weights,
+            target=target,
+            noise=noise / below,
+            scatter=clipped.size / below,
+            map=empty,
+        )
         steps = (*self.steps, new_step)
         window = [steps[j] for j in self.window(last)]
         # A mean weighted by precision: steps differ in their clip, and so in their noise.
