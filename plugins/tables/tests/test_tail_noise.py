@@ -199,7 +199,7 @@ def test_what_paths_add_is_their_variance_less_what_was_counted(released):
             scores.append(score * rows[0, place] / INTERCEPT)
         z = (encoded[place, 0] - model.dictionary.ranks.means[0]) / model.dictionary.ranks.widths[0]
         wider = 1.2**2 if abs(z) >= 1 else 1.0
-        added = max(wider * np.var(scores, ddof=1) - counted, 0.0)
+        added = max(wider * np.var(scores, ddof=1) - counted, 0.0) * min(2 * abs(z), 1) ** 2
         whole = rows[:, place] @ spread @ rows[:, place] + added
         claimed = model.standard_errors({"x": table["x"][[place]]})[0]
         assert claimed == pytest.approx((HIGH - LOW) * np.sqrt(whole))
@@ -209,16 +209,22 @@ def test_what_paths_add_is_their_variance_less_what_was_counted(released):
 
 
 def test_bands_of_a_tail_follow_and_published_arrays_do_not(released):
+    """Curves of the paths, centred by released shares, where all of their spread is added."""
     _, model = released
     (shape,) = [shape for shape in model.shapes() if shape.columns == ("x",)]
     encoded = encode_points(model.domain, 0, shape.at[0])
-    curves = []
+    ranks, curves = model.dictionary.ranks, []
+    z = (encoded[:, 0] - ranks.means[0]) / ranks.widths[0]
+    inside = np.abs(z) <= 1.5
+    bins = np.clip(((z + 1.5) * 8).astype(int), 0, BINS - 1)
+    frequencies = np.where(inside, ranks.shares[0][bins], 0.0)
     for alone, weights in model.tails.ends:
         values = (weights[1:] * alone.sizes) @ alone.values(encoded)
-        curves.append((HIGH - LOW) * values)
+        curves.append((HIGH - LOW) * (values - values @ frequencies / frequencies.sum()))
     spread = np.std(curves, axis=0, ddof=1)
-    assert shape.band[-1] > 0.9 * 2 * spread[-1]
-    assert np.all(shape.joint_band[-30:] > shape.band[-30:] / 2)
+    far = 2 * np.abs(z) >= 2
+    assert shape.band[far] == pytest.approx(2 * 1.2 * spread[far], rel=0.05)
+    assert np.all(shape.joint_band[far] > 0.9 * shape.band[far])
     assert np.array_equal(model.arrays()["spread"], model.state.noise_covariance())
 
 

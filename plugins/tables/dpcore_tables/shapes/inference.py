@@ -27,6 +27,7 @@ from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.normal import gaussian_below
 from dpcore_tables.shapes.effects import Effect, effects_of, encode_points, rare_points
+from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths
 
 FALSE_DISCOVERIES = 0.1
@@ -58,7 +59,15 @@ def shapes_of(
         tails: What else the noise does to numbers with a long tail.
     """
     effects = effects_of(domain, dictionary, levels)
-    beyond = [_beyond(effect, domain, spread[1:, 1:], tails) for effect in effects]
+    beyond = [np.zeros(len(effect.frequencies)) for effect in effects]
+    if tails is not None:
+        factor = usual_shortening(dictionary)
+        for place, effect in enumerate(effects):
+            column = effect.owner[0]
+            if len(effect.owner) == 1 and column in tails.columns:
+                points = encode_points(domain, column, effect.at[0])
+                laws = (effect.frequencies, effect.functions, spread[1:, 1:])
+                beyond[place] = tails.of_column(column, points, factor, *laws)
     p_values = [
         p_value_of(effect, weights[1:], errors[1:, 1:], variances)
         for effect, variances in zip(effects, beyond, strict=True)
@@ -108,17 +117,6 @@ def discoveries(
     passing = np.flatnonzero(np.array(p_values)[order] <= limits)
     count = int(passing[-1]) + 1 if len(passing) else 0
     return np.array([place for place in order[:count] if p_values[place] <= _EACH], dtype=np.intp)
-
-
-def _beyond(
-    effect: Effect, domain: Domain, spread: NDArray[np.float64], tails: TailPaths | None
-) -> NDArray[np.float64]:
-    """What tails add to the variance of an effect by the noise, shape (k,)."""
-    if tails is None or len(effect.owner) > 1 or effect.owner[0] not in tails.columns:
-        return np.zeros(len(effect.frequencies))
-    encoded = encode_points(domain, effect.owner[0], effect.at[0])
-    laws = (effect.frequencies, effect.functions, spread)
-    return tails.of_column(effect.owner[0], encoded, *laws)
 
 
 def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.float64]:

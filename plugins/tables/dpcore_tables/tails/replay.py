@@ -29,14 +29,14 @@ from dpcore_tables.metric import DAMPING, Metric
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import (
     BINS,
-    FARTHEST,
+    SPREAD,
     Ranks,
     cells,
     likely_means,
     likely_variances,
     released_shares,
 )
-from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
+from dpcore_tables.residuals import UNCLIPPED, USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import EDGES, bins_of
 from dpcore_tables.tails.records import Tail, tailed_records
 
@@ -44,10 +44,17 @@ _PATHS, _MOVES = 12, 2
 _MOST = 4
 """Numbers with tails that are walked again, those of the largest functions: it bounds the time."""
 
-_WIDER, _FAR = 1.2, 2 / 3
-"""By what deviations in a tail are widened, and of the cells, where it begins: two standard
-deviations from the mean. For what is in no path: which functions were chosen, and that the label
-need not go on as the made-up records' do. Chosen on one lognormal column."""
+_WIDER, _FAR = 1.2, 2.0
+"""By what deviations in a tail are widened, and from how many standard deviations of a number on.
+
+For what is in no path: which functions were chosen, and that the label need not go on as that of
+made-up records does. Chosen on one lognormal column.
+"""
+
+_NEAR = 1.0
+"""Up to so many standard deviations from the mean only the square of their part is added: there
+most records are, so that what is counted without paths is nearly all, and made-up records lie
+evenly in bins that real ones may fill at one value."""
 
 
 class Noise:
@@ -66,12 +73,13 @@ class TailPaths:
     """Where the paths ended.
 
     Args:
-        columns: The declared columns that moved.
+        columns: The declared columns that moved. ranks: Those of the release.
         members: Which functions of the release moved, the intercept first, shape (d,).
         ends: Of every path its dictionary of these functions, and their weights, shape (d', ).
     """
 
     columns: tuple[int, ...]
+    ranks: Ranks
     members: NDArray[np.bool_]
     ends: tuple[tuple[Dictionary, NDArray[np.float64]], ...]
 
@@ -93,12 +101,14 @@ class TailPaths:
             for alone, weights in self.ends
         ]
         block = np.ix_(self.members, self.members)
-        return self._beyond(scores, encoded, features[self.members], spread[block])
+        columns = self.columns
+        return self._beyond(columns, scores, encoded, features[self.members], spread[block])
 
     def of_column(
         self,
         column: int,
         encoded: NDArray[np.float64],
+        factor: float,
         frequencies: NDArray[np.float64],
         functions: NDArray[np.float64],
         spread: NDArray[np.float64],
@@ -106,7 +116,8 @@ class TailPaths:
         """What the paths add to the variance of one column's own shape, shape (k,).
 
         Args:
-            encoded: Its points, shape (k, p). frequencies: Of the points, shape (k,).
+            encoded: Its points, shape (k, p). factor: By which rows are shortened.
+            frequencies: Of the points, shape (k,).
             functions: Of every term what one unit of its weight adds there, shape (d - 1, k).
             spread: Covariance of the terms' weights without the paths, shape (d - 1, d - 1).
         """
@@ -114,25 +125,29 @@ class TailPaths:
         for alone, weights in self.ends:
             is_own = alone.terms[:, 0] == column
             values = (weights[1:] * alone.sizes * is_own) @ alone.values(encoded)
-            shapes.append(values - frequencies @ values)
+            shapes.append(factor * (values - frequencies @ values))
         places = np.flatnonzero(self.members[1:])[self.ends[0][0].terms[:, 0] == column]
-        return self._beyond(shapes, encoded, functions[places], spread[np.ix_(places, places)])
+        block = spread[np.ix_(places, places)]
+        return self._beyond((column,), shapes, encoded, functions[places], block)
 
     def _beyond(
         self,
+        columns: tuple[int, ...],
         values: list[NDArray[np.float64]],
         encoded: NDArray[np.float64],
         functions: NDArray[np.float64],
         spread: NDArray[np.float64],
     ) -> NDArray[np.float64]:
-        """The variance over paths, less what is counted without them; never below 0."""
+        """The variance over paths, less what is counted without them, and never below 0; all of it
+        where a number of these columns is far from its mean."""
         counted = np.einsum("in,ij,jn->n", functions, spread, functions)
         alone = self.ends[0][0]
-        numbers = [alone.layout.numeric.index(column) for column in self.columns]
-        z = alone.ranks.standard(encoded[:, alone.layout.encoded])[numbers]
-        is_far = (np.abs(z) >= _FAR * FARTHEST).any(axis=0)
-        widths = np.where(is_far, _WIDER**2, 1.0)
-        return np.maximum(widths * np.var(np.array(values), axis=0, ddof=1) - counted, 0.0)
+        numbers = [alone.layout.numeric.index(column) for column in columns]
+        z = self.ranks.standard(encoded[:, alone.layout.encoded])[numbers]
+        distances = SPREAD * np.abs(z).max(axis=0)
+        widths = np.where(distances >= _FAR, _WIDER**2, 1.0)
+        added = np.maximum(widths * np.var(np.array(values), axis=0, ddof=1) - counted, 0.0)
+        return added * np.minimum(distances / _NEAR, 1.0) ** 2
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -183,7 +198,7 @@ class TailReplay:
         labels = np.clip(likely + rows[members].T @ shift, 0.0, 1.0)
         walk = attrs.evolve(walk, labels=labels)
         ends = tuple(walk.end(Noise(3 + path)) for path in range(_PATHS))
-        return TailPaths(columns=columns, members=members, ends=ends)
+        return TailPaths(columns=columns, ranks=dictionary.ranks, members=members, ends=ends)
 
     def _tails(self) -> list[Tail]:
         """Tails that released shares show beyond their noise, of the numbers that matter most."""
@@ -275,24 +290,22 @@ class Walk:
             descent = attrs.evolve(descent, weights=weights)
         share = release.plan.shares()[f"{name}.gradient"]
         deviation, clip = release.noises[f"{name}.gradient"], 0.0
+        law = (1.0, residuals.sigma, UNCLIPPED)
         for place, step in enumerate(released.steps):
+            # Residuals of every made-up record: what moves here, and what stays as it was released.
             errors = release.offset - self.labels + own.T @ descent.weights[:, 0]
             errors += others @ step.weights[~members, 0]
             is_look = place in round_.looks
             if is_look:
                 residuals = self._look(errors, f"{name}.residuals", noise)
+            # A clip holds from one look at residuals to the next, as in the release.
             if is_look or place == 0:
                 unit = release.unit / math.sqrt(share)
                 clip = best_clip(residuals, unit, release.records, dictionary.width)
+                law = (residuals.below(clip), residuals.sigma, residuals.clipped(clip))
             gradient = own @ (self.counts * np.clip(errors, -clip, clip))
             gradient += clip * deviation * noise.draw(len(gradient))
-            descent = descent.after(
-                gradient[:, None],
-                clip * deviation,
-                residuals.below(clip),
-                residuals.sigma,
-                residuals.clipped(clip),
-            )
+            descent = descent.after(gradient[:, None], clip * deviation, *law)
         return descent, residuals
 
     def _start(
@@ -335,4 +348,5 @@ class Walk:
             metric=metric,
             prior=whole.prior[members[1:]],
             weights=whole.weights[members],
+            deviations=alone.deviations() if alone.is_ramp.any() else None,
         )
