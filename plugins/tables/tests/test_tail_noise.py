@@ -108,6 +108,15 @@ def test_made_up_records_have_the_released_variance_shares_and_number():
     assert np.abs(distances[:BODY, 0]).max() <= first + 1e-12
 
 
+def test_a_column_of_zeros_is_made_up_of_zeros():
+    shares = np.full(BINS, 0.05 / 22)
+    shares[-1], shares[11] = 0.05, 0.9
+    ranks = Ranks.of(np.array([-0.99]), np.array([0.01]), shares[None])
+    dictionary = Dictionary.of(Layout.of(domain_of(1000)), ranks, [(Term(0, 0), 1.0)])
+    encoded, counts = tailed_records(dictionary, np.full(1, 0.01), [(0, True)], 0.15, 1e-4, 1000.0)
+    assert np.sum(counts[encoded[:, 0] == -1.0]) == pytest.approx(900, rel=0.05)
+
+
 def replay_of(model):
     state = model.state
     return TailReplay(

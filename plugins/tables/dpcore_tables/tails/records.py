@@ -20,7 +20,7 @@ BODY, TAIL = 256, 64
 Tail = tuple[int, bool]
 """A number by its place among the numbers, and whether it is its upper tail."""
 
-_LEAST_BODY = 0.2
+_LEAST_BODY, _MOSTLY = 0.2, 0.5
 _INDICES = 2.0 ** (np.arange(-20, 25) / 8)  # 2 is the index of place 28
 _USUAL, _LIKELY = 28, 0.25  # a part of what all indices make of a variance
 _BEGIN = 1 - 2 / BINS  # of an end cell, where the tail's first distances are
@@ -87,13 +87,20 @@ def _spread_evenly(
 ) -> NDArray[np.float64]:
     """Encoded numbers at evenly spaced ranks of all bins but the tails', in this order; shape (k,).
 
-    No more of a bin is used than the declared range, as no record is elsewhere.
+    No more of a bin is used than the declared range, as no record is elsewhere. Most records in a
+    bin that the range ends in are at that end: such numbers are mostly zeros.
     """
     body = ranks.plain_shares[number]
     body[ends] = 0.0
     below = np.concatenate([[0.0], np.cumsum(body / body.sum())])
     edges = ranks.means[number] + ranks.widths[number] * np.linspace(-FARTHEST, FARTHEST, BINS + 1)
-    return np.interp((order + 0.5) / len(order), below, np.clip(edges, -1.0, 1.0))
+    edges = np.clip(edges, -1.0, 1.0)
+    for bin_ in np.flatnonzero(body > _MOSTLY * body.sum()).tolist():
+        if edges[bin_] == -1.0:
+            edges[bin_ + 1] = -1.0
+        elif edges[bin_ + 1] == 1.0:
+            edges[bin_] = 1.0
+    return np.asarray(np.interp((order + 0.5) / len(order), below, edges))
 
 
 def _distances(start: float, end: float) -> NDArray[np.float64]:

@@ -147,7 +147,7 @@ class TailPaths:
         distances = SPREAD * np.abs(z).max(axis=0)
         widths = np.where(distances >= _FAR, _WIDER**2, 1.0)
         added = np.maximum(widths * np.var(np.array(values), axis=0, ddof=1) - counted, 0.0)
-        return added * np.minimum(distances / _NEAR, 1.0) ** 2
+        return np.asarray(added * np.minimum(distances / _NEAR, 1.0) ** 2)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -265,8 +265,8 @@ class Walk:
     def _look(self, residuals: NDArray[np.float64], name: str, noise: Noise) -> Residuals:
         """A noisy histogram of their sizes."""
         release, deviation = self.replay, self.replay.noises[name]
-        counts = np.bincount(bins_of(np.abs(residuals)), self.counts, len(EDGES))
-        counts = counts + deviation * noise.draw(len(EDGES))
+        counts = deviation * noise.draw(len(EDGES))
+        counts += np.bincount(bins_of(np.abs(residuals)), self.counts, len(EDGES))
         return measured(counts, deviation, release.records, USUAL)
 
     def _round(
