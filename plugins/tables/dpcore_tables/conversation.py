@@ -15,7 +15,7 @@ from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, surv
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
-from dpcore_tables.metric import Metric, released_levels
+from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
@@ -30,9 +30,7 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _PRIOR = 0.3
-_DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
-_LEAST = 0.25  # of a clip, in units of sigma
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
 
@@ -53,6 +51,7 @@ class State:
         label: The mean label, or the shares of classes, shape (m,).
         dictionary: Of the round; of the intercept alone before the first one.
         descent: The latest one; of no steps before the first round.
+        screened: That of the first round, once a second one with a Gram matrix has begun.
         survey: What the screen left over.
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
@@ -74,6 +73,7 @@ class State:
     label: NDArray[np.float64]
     dictionary: Dictionary
     descent: Descent | Plain
+    screened: Descent | None = None
     survey: Survey
     spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
@@ -124,6 +124,16 @@ class State:
         shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
         return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
 
+    @property
+    def prior_variance(self) -> float:
+        """Of predictions, before a descent."""
+        # Classes have no look at residuals: their prior is in units of the score.
+        if self.first is None:
+            return _CLASS_PRIOR
+        # The first look is at a constant, so it holds how much there is to explain at all.
+        wider = math.sqrt(max(1.0, self.plan.signal / small.SIGNAL))
+        return _PRIOR * wider * min(self.first.sigma, 0.5) ** 2
+
     def args(self) -> dict[str, Any]:
         """What the next ask is computed with."""
         name = self.next
@@ -154,7 +164,7 @@ class State:
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
             width = self.survey.dictionary.width
-        return best_clip(self.residuals, noise, self.records, width, _LEAST)
+        return best_clip(self.residuals, noise, self.records, width)
 
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
@@ -287,8 +297,8 @@ def _count(state: State, answer: Answer, stage: str) -> State:
 
 
 def _means(state: State, answer: Answer, stage: str) -> State:
-    farthest = 0.99 if state.plan.tailed else 0.9
-    return attrs.evolve(state, means=likely_means(answer.value / state.records, farthest))
+    means = likely_means(answer.value / state.records, state.plan.farthest)
+    return attrs.evolve(state, means=means)
 
 
 def _squares(state: State, answer: Answer, stage: str) -> State:
@@ -340,7 +350,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         dictionary,
         state.records,
         _CURVATURES[plan.kind],
-        _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
+        DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
     if stage == "screen":
@@ -349,21 +359,16 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
             state, levels=released_levels(dictionary, gram_row, state.noise(answer))
         )
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
-    # Classes have no look at residuals: their prior is in units of the score.
-    variance = _CLASS_PRIOR
-    # The first look is at a constant, so it holds how much there is to explain at all.
-    if state.first is not None:
-        wider = math.sqrt(max(1.0, plan.signal / small.SIGNAL))
-        variance = _PRIOR * wider * min(state.first.sigma, 0.5) ** 2
     descent = Descent.start(
         dictionary,
         metric,
         plan.round(stage).steps,
         start,
-        variance=variance,
+        variance=state.prior_variance,
         early=plan.kind == "number",
     )
-    return attrs.evolve(state, descent=descent)
+    screened = state.descent if isinstance(state.descent, Descent) else None
+    return attrs.evolve(state, descent=descent, screened=screened)
 
 
 def _with_curves(state: State) -> State:

@@ -28,11 +28,13 @@ class Step:
     """One released gradient and what it was computed with.
 
     Args:
+        weights: w, at which it was asked, shape (d, m).
         target: b, shape (d, m). noise: s/f, its standard deviation.
         scatter: Root mean square of the clipped residuals, over f.
         map: Of the mean of b to the next weights, shape (d, d).
     """
 
+    weights: NDArray[np.float64]
     target: NDArray[np.float64]
     noise: float
     scatter: float
@@ -48,6 +50,7 @@ class Descent:
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
         steps: Taken so far. early: Whether the prior is learned after two thirds, too.
+        deviations: Of the weights, where there are ramps: what the prior is of; shape (d, d).
     """
 
     dictionary: Dictionary
@@ -57,6 +60,7 @@ class Descent:
     weights: NDArray[np.float64]
     steps: tuple[Step, ...] = ()
     early: bool = False
+    deviations: NDArray[np.float64] | None = None
 
     @classmethod
     def start(
@@ -82,6 +86,7 @@ class Descent:
             prior=prior,
             weights=weights,
             early=early,
+            deviations=dictionary.deviations() if is_ramp.any() else None,
         )
 
     def window(self, last: int) -> range:
@@ -107,7 +112,13 @@ class Descent:
         # b = H w - g/f: an error of H moves b, but not the fixed point.
         target = metric.damped @ self.weights - gradient / below
         empty = np.zeros((0, 0))
-        new_step = Step(target=target, noise=noise / below, scatter=clipped.size / below, map=empty)
+        new_step = Step(
+            weights=self.weights,
+            target=target,
+            noise=noise / below,
+            scatter=clipped.size / below,
+            map=empty,
+        )
         steps = (*self.steps, new_step)
         window = [steps[j] for j in self.window(last)]
         # A mean weighted by precision: steps differ in their clip, and so in their noise.
@@ -136,11 +147,10 @@ class Descent:
     def _precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the weights by these variances of the terms' deviations, shape (d, d)."""
         precision = np.diag(1 / np.concatenate([[_INTERCEPT_PRIOR], prior]))
-        if not self.dictionary.is_ramp.any():
+        if self.deviations is None:
             return precision
         # A ramp goes on as its column's straight line does, until the data say otherwise.
-        deviations = self.dictionary.deviations()
-        return np.asarray(deviations.T @ precision @ deviations)
+        return np.asarray(self.deviations.T @ precision @ self.deviations)
 
     def _learned(
         self, weights: NDArray[np.float64], remainder: NDArray[np.float64]
@@ -150,9 +160,9 @@ class Descent:
         Args:
             weights: Shape (d, m). remainder: Their covariance given the data, shape (d, d).
         """
-        if self.dictionary.is_ramp.any():
-            deviations = self.dictionary.deviations()
-            weights, remainder = deviations @ weights, deviations @ remainder @ deviations.T
+        if self.deviations is not None:
+            weights = self.deviations @ weights
+            remainder = self.deviations @ remainder @ self.deviations.T
         credit = 1 - remainder.diagonal()[1:] / self.prior
         shape = self.dictionary.weights / self.dictionary.sizes**2
         groups = self.dictionary.groups()

@@ -16,6 +16,9 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.sums import gram_of
 
+DAMPING, CLASS_DAMPING = 0.4, 0.7
+"""Parts of the norm of the noise: of numbers, and of classes."""
+
 _TINY = 1e-9
 
 
@@ -46,21 +49,44 @@ class Metric:
         damping: float,
     ) -> "Metric":
         """From the released vector, its planned width and the standard deviation of its noise."""
-        width = dictionary.width
+        width, ramps = dictionary.width, int(dictionary.is_ramp.sum())
         gram_matrix = gram_of(answer, planned)[:width, :width]
+        widths = (width - ramps, ramps)
+        return cls.denoised(gram_matrix, noise, dictionary, records, curvature, damping, widths)
+
+    @classmethod
+    def denoised(
+        cls,
+        gram_matrix: NDArray[np.float64],
+        noise: float,
+        dictionary: Dictionary,
+        records: float,
+        curvature: float,
+        damping: float,
+        widths: tuple[int, int],
+    ) -> "Metric":
+        """From a noisy matrix of some or all functions of a round.
+
+        Args:
+            gram_matrix: Of the dictionary, shape (d, d). noise: On the diagonal.
+            widths: How many functions the round has that are no ramps, and how many that are:
+                their noise is what is thresholded.
+        """
+        width = dictionary.width
         likely = records * dictionary.scales**2
         likely[1:] *= dictionary.squares
         basis, eigenvalues, damped = np.zeros((width, width)), np.zeros(width), np.zeros(width)
         # A Gram matrix is at most twice its blocks, of ramps and of what is no ramp, so that by
         # those a descent contracts, too. Damped by the noise of both, ramps would hardly move.
         is_ramp = np.append(False, dictionary.is_ramp)
-        for block in (np.flatnonzero(~is_ramp), np.flatnonzero(is_ramp)):
+        blocks = (np.flatnonzero(~is_ramp), np.flatnonzero(is_ramp))
+        for block, count in zip(blocks, widths, strict=True):
             matrix, diagonal = gram_matrix[np.ix_(block, block)], likely[block]
             # The diagonal is nearly known: correct it by the answer as far as its noise allows.
             trust = 1 / (1 + (noise / diagonal) ** 2)
             diagonal = np.maximum(diagonal + trust * (matrix.diagonal() - diagonal), 0.1 * diagonal)
             # Soft threshold: eigenvalues of the correction within the noise's norm become 0.
-            theta = math.sqrt(2 * len(block)) * noise
+            theta = math.sqrt(2 * count) * noise
             values, vectors = np.linalg.eigh(matrix - np.diag(diagonal))
             signals = np.sign(values) * np.maximum(np.abs(values) - theta, 0.0)
             values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * signals) @ vectors.T)

@@ -20,11 +20,13 @@ from dpcore.notebook_view import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import softmax, unclipped
 from dpcore_tables.conversation import State
+from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
 from dpcore_tables.synthetic_records import usual_shortening
+from dpcore_tables.tails.replay import TailPaths, TailReplay
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -52,6 +54,28 @@ class ShapeModel(ShownModel):
         """Covariance of one output's weights by the noise, shape (d, d)."""
         # A fit without noise is asked for predictions alone, and needs none.
         return self.state.noise_covariance()
+
+    @cached_property
+    def tails(self) -> TailPaths | None:
+        """Where other noise would have led functions of numbers with a long tail; None without.
+
+        It takes about as long as some descents of these functions, and no run needs it.
+        """
+        state, descent = self.state, self.state.descent
+        if self.kind != "number" or state.screened is None or not isinstance(descent, Descent):
+            return None
+        return TailReplay(
+            plan=state.plan,
+            records=state.records,
+            offset=float(state.offset[0]),
+            variances=state.variances,
+            screened=state.screened,
+            descent=descent,
+            residuals=state.residuals,
+            prior=state.prior_variance,
+            unit=state.unit,
+            noises=state.noises,
+        ).paths()
 
     @property
     def _unit(self) -> float:
@@ -134,7 +158,11 @@ class ShapeModel(ShownModel):
 
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = self._unprojected(encoded)
-            return np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
+            variances = np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
+            # What the noise of all other answers does to tails is in no spread of weights.
+            if self.tails is not None:
+                variances += self.tails.variances(encoded, rows, self.spread)
+            return variances
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.
         squares = in_blocks(block_variances, self.domain.encode(table), len(self.weights))
@@ -156,6 +184,7 @@ class ShapeModel(ShownModel):
             self.state.error_covariance(self.spread),
             self._unit,
             self.state.plan.pairs,
+            self.tails,
         )
         if not (self.curves or self.edits):
             return shapes

@@ -162,6 +162,11 @@ class Plan:
         return self.edition > 1 and numbers and self.signal >= _JUMPING
 
     @property
+    def farthest(self) -> float:
+        """How far from the middle of a declared range the mean of a number may be."""
+        return 0.99 if self.tailed else 0.9
+
+    @property
     def row(self) -> float:
         """c: rows of numbers are at most this long."""
         return (1.0 if self.tailed else 0.5) * math.sqrt(len(self.layout.numeric))

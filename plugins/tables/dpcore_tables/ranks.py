@@ -60,6 +60,12 @@ class Ranks:
         """All that fixes them, shape (K, 26)."""
         return np.column_stack([self.means, self.widths, self.shares])
 
+    @property
+    def plain_shares(self) -> NDArray[np.float64]:
+        """Shares less the little mass that is everywhere, so that ranks rise; shape (K, 24)."""
+        plain = np.maximum(self.shares * (1 + _PSEUDO) - _PSEUDO / BINS, 0.0)
+        return np.asarray(plain / plain.sum(axis=1, keepdims=True))
+
     def quantiles(self, number: int, places: NDArray[np.float64]) -> NDArray[np.float64]:
         """z of given ranks of one column."""
         # The inverse of the distribution function, on the middles of its cells.

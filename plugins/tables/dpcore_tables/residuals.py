@@ -16,6 +16,7 @@ from dpcore_tables.sums import EDGES
 
 USUAL = 0.12
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
+_LEAST = 0.25  # of a clip, in units of sigma
 _FLATTEST = 0.05  # share below a clip
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
@@ -92,14 +93,14 @@ def measured(
     return Residuals(sigma, trust * shares + (1 - trust) * likely)
 
 
-def best_clip(known: Residuals, noise: float, records: float, width: int, least: float) -> float:
+def best_clip(known: Residuals, noise: float, records: float, width: int) -> float:
     r"""Noise against what clipping cuts off, both from released numbers.
 
     Of d functions with :math:`\sum v^2` near 1, noise s moves predictions by a variance of
     :math:`\sum_f(s/nfv_f)^2\approx(ds/nf)^2`, with f the share that is not clipped.
 
     Args:
-        noise: Standard deviation per unit of clip of the gradient. least: In units of sigma.
+        noise: Standard deviation per unit of clip of the gradient.
     """
     variance = known.sigma**2
 
@@ -109,7 +110,7 @@ def best_clip(known: Residuals, noise: float, records: float, width: int, least:
         return float(blurred * variance / (blurred + variance) + known.beyond(clip) ** 2)
 
     # Clips are from a short public list, and not so small that hardly a residual is below.
-    allowed = [clip for clip in CLIPS if clip >= least * known.sigma] or [1.0]
+    allowed = [clip for clip in CLIPS if clip >= _LEAST * known.sigma] or [1.0]
     return min(allowed, key=cost)
 
 

@@ -26,7 +26,9 @@ from dpcore import Domain
 from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.normal import gaussian_below
-from dpcore_tables.shapes.effects import Effect, effects_of, rare_points
+from dpcore_tables.shapes.effects import Effect, effects_of, encode_points, rare_points
+from dpcore_tables.synthetic_records import usual_shortening
+from dpcore_tables.tails.replay import TailPaths
 
 FALSE_DISCOVERIES = 0.1
 """Of what is found, the share that is null, at most and on average."""
@@ -45,6 +47,7 @@ def shapes_of(
     errors: NDArray[np.float64],
     unit: float,
     candidates: int,
+    tails: TailPaths | None = None,
 ) -> tuple[Shape, ...]:
     """Every column's and pair's shape, the most important first.
 
@@ -53,20 +56,34 @@ def shapes_of(
         weights: Shape (d, m). spread: Covariance of their noise, shape (d, d).
         errors: Of noise and chance together, where a column says nothing.
         unit: Of the label for each unit of a score. candidates: How many pairs were looked at.
+        tails: What else the noise does to numbers with a long tail.
     """
     effects = effects_of(domain, dictionary, levels)
-    p_values = [p_value_of(effect, weights[1:], errors[1:, 1:]) for effect in effects]
+    beyond = [np.zeros(len(effect.frequencies)) for effect in effects]
+    if tails is not None:
+        factor = usual_shortening(dictionary)
+        for place, effect in enumerate(effects):
+            column = effect.owner[0]
+            if len(effect.owner) == 1 and column in tails.columns:
+                points = encode_points(domain, column, effect.at[0])
+                laws = (effect.frequencies, effect.functions, spread[1:, 1:])
+                beyond[place] = tails.of_column(column, points, factor, *laws)
+    p_values = [
+        p_value_of(effect, weights[1:], errors[1:, 1:], variances)
+        for effect, variances in zip(effects, beyond, strict=True)
+    ]
     found = set[int]()
     for size in (1, 2):
         family = [place for place, effect in enumerate(effects) if len(effect.owner) == size]
-        tests = max(len(family), len(domain.columns) if size == 1 else candidates)
-        found |= {family[place] for place in discoveries([p_values[i] for i in family], tests)}
+        count = max(len(family), len(domain.columns) if size == 1 else candidates)
+        found |= {family[place] for place in discoveries([p_values[i] for i in family], count)}
     shapes, names = [], [*domain.columns]
-    for place, (effect, p_value) in enumerate(zip(effects, p_values, strict=True)):
+    tests = zip(effects, p_values, beyond, strict=True)
+    for place, (effect, p_value, variances) in enumerate(tests):
         shape = tuple(len(points) for points in effect.at)
         values = unit * (effect.functions.T @ weights[1:])
-        noise = unit * _deviations(effect, spread[1:, 1:])
-        joint = unit * joint_band_of(effect, errors[1:, 1:], weights.shape[1])
+        noise = unit * np.sqrt(_deviations(effect, spread[1:, 1:]) ** 2 + variances)
+        joint = unit * joint_band_of(effect, errors[1:, 1:], weights.shape[1], variances)
         frequencies, first = effect.frequencies, effect.owner[0]
         single_output = weights.shape[1] == 1
         shapes.append(
@@ -111,9 +128,16 @@ def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.f
 
 
 def p_value_of(
-    effect: Effect, weights: NDArray[np.float64], covariance: NDArray[np.float64]
+    effect: Effect,
+    weights: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    beyond: NDArray[np.float64] | float = 0.0,
 ) -> float:
-    """The probability of an importance so large, where there is nothing but noise and chance."""
+    """The probability of an importance so large, where there is nothing but noise and chance.
+
+    Args:
+        beyond: A variance to add at every point, shape (k,): the law is wider by its mean.
+    """
     active = np.flatnonzero(effect.functions.any(axis=1))
     functions, outputs = effect.functions[active], weights.shape[1]
     square = float(effect.frequencies @ ((functions.T @ weights[active]) ** 2).sum(axis=1))
@@ -123,6 +147,7 @@ def p_value_of(
     variance = 2 * outputs**2 / max(outputs - 1, 1) * float(np.sum(form * form.T))
     if not (mean > 0 and variance > 0):
         return 1.0
+    square /= 1 + outputs * float(np.sum(effect.frequencies * beyond)) / mean
     # The cube root of a chi-square is nearly normal (Wilson and Hilferty).
     freedom = 2 * mean**2 / variance
     bend = 2 / (9 * freedom)
@@ -131,9 +156,16 @@ def p_value_of(
 
 
 def joint_band_of(
-    effect: Effect, covariance: NDArray[np.float64], outputs: int
+    effect: Effect,
+    covariance: NDArray[np.float64],
+    outputs: int,
+    beyond: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
-    """Half the width of a band that holds 0 everywhere in 95 of 100 null shapes, shape (k,)."""
+    """Half the width of a band that holds 0 everywhere in 95 of 100 null shapes, shape (k,).
+
+    Args:
+        beyond: A variance to add at every point, shape (k,).
+    """
     active = np.flatnonzero(effect.functions.any(axis=1))
     deviations = _deviations(effect, covariance)
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
@@ -148,4 +180,5 @@ def joint_band_of(
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
     farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
-    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * deviations)
+    wider = np.sqrt(deviations**2 + beyond)
+    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * wider)
