@@ -32,6 +32,25 @@ def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.asarray(up / (up + down))
 
 
+def unclipped_several(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probabilities at which clipped residuals of several classes balance, shapes (n, m).
+
+    A record of class j adds (q - e_j) min(1, C/|q - e_j|), so the mean is 0 where p_j is in
+    proportion to q_j max(|q - e_j|, C).
+    """
+    squares = np.sum(found**2, axis=1, keepdims=True) - 2 * found + 1
+    amounts = found * np.maximum(np.sqrt(np.maximum(squares, 0.0)), CLIP)
+    return np.asarray(amounts / amounts.sum(axis=1, keepdims=True))
+
+
+def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of all classes, corrected for clipping; shape (n, m) to (n, classes)."""
+    if scores.shape[1] > 1:
+        return unclipped_several(softmax(scores))
+    second = unclipped(0.5 + 0.5 * np.tanh(scores[:, 0] / 2))
+    return np.stack([1 - second, second], axis=1)
+
+
 def curvature(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
