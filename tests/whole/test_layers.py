@@ -125,8 +125,8 @@ BUDGETS = {
     "synthetic": 810,  # 250 for rows as files, and how near they are to records; 160 for triples
     # the Gaussian without scipy; 73 for scores with numpy alone; 225 for purified effects, and for
     # what of them stands out of noise and chance; 200 for monotone
-    # columns, declared pairs and edits; 145 for a look at curves of many columns, and for tails; 115
-    # for classes: scores that known noise shrinks, corrections for clipping, pairs and steps
+    # columns, declared pairs and edits; 145 for a look at curves of many columns, and for tails
+    # 115 for classes: scores that known noise shrinks, corrections for clipping, pairs
     "tables": 2_640,
     "training": 691,  # 70 for noise across steps: which bands, and their certificate; 36 for a clip
     # that follows a quantile; 150 for images as arrays and lists, whose files are checked first

@@ -23,6 +23,7 @@ SCREENED = 1.1
 
 _ROUNDS = 20
 _TINY = 1e-9
+_FLATTEST = 0.02
 _FARTHEST = 500.0
 
 
@@ -71,6 +72,19 @@ def curvature(
     # The sum of gain phi phi' over the simulated records, scaled to n.
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
     return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
+
+
+def gain(
+    dictionary: Dictionary,
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> float:
+    """By how much a record's clipped residual grows with its score, on average; arguments of
+    `curvature`."""
+    shifted = _shifted_scores(simulated_rows(dictionary), weights, offset, shares)
+    gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
+    return max(float(np.mean(gains)), _FLATTEST)
 
 
 def scatter(

@@ -404,6 +404,9 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / residuals.below(clip)
+        if state.plan.kind != "number":
+            law = (state.descent.dictionary, state.descent.weights, state.offset, state.label)
+            unit = clip / classes.gain(*law)
         strength_by_term = strengths_of(
             candidates,
             unit * answer.value[: candidates.width],

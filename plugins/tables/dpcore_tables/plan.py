@@ -224,7 +224,8 @@ class Plan:
         """Whether pairs are looked for."""
         products = self.layout.products
         pairs = self.layout.columns > 1 if products is None else bool(products)
-        return pairs and self.kind == "number" and self.signal >= small.SIGNAL
+        is_known = self.kind == "number" or self.edition > 1
+        return pairs and is_known and self.signal >= small.SIGNAL
 
     @property
     def pairs(self) -> int:
