@@ -126,7 +126,7 @@ BUDGETS = {
     # the Gaussian without scipy; 73 for scores with numpy alone; 225 for purified effects, and for
     # what of them stands out of noise and chance; 200 for monotone
     # columns, declared pairs and edits; 145 for a look at curves of many columns, and for tails
-    # 115 for classes: scores that known noise shrinks, corrections for clipping, pairs
+    # 115 for classes: scores that known noise shrinks, corrections for clipping, slopes
     "tables": 2_640,
     "training": 691,  # 70 for noise across steps: which bands, and their certificate; 36 for a clip
     # that follows a quantile; 150 for images as arrays and lists, whose files are checked first

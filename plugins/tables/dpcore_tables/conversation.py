@@ -29,6 +29,7 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 """Of classes no histogram is released: a public sigma, and a public share below every clip."""
 
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
+_CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _DAMPING, _CLASS_DAMPING = 0.4, 0.7  # of the norm of the noise
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
@@ -339,7 +340,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _CURVATURES[plan.kind],
+        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind],
         _DAMPING if plan.kind == "number" else _CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
@@ -350,7 +351,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         )
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     # Classes have no look at residuals: their prior is in units of the score.
-    variance = _CLASS_PRIOR
+    widening = min(plan.signal / small.SIGNAL, _WIDER_PRIOR) if plan.steep else 1.0
+    variance = _CLASS_PRIOR * widening
     # The first look is at a constant, so it holds how much there is to explain at all.
     if state.first is not None:
         wider = math.sqrt(max(1.0, plan.signal / small.SIGNAL))
@@ -404,9 +406,6 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / residuals.below(clip)
-        if state.plan.kind != "number":
-            law = (state.descent.dictionary, state.descent.weights, state.offset, state.label)
-            unit = clip / classes.gain(*law)
         strength_by_term = strengths_of(
             candidates,
             unit * answer.value[: candidates.width],

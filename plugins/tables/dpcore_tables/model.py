@@ -24,7 +24,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
-from dpcore_tables.shapes.shrunk_scores import ShrunkScores
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 
 
@@ -37,7 +37,7 @@ class ShapeModel(ShownModel):
         state: What the answers fixed, from which shapes and their tests follow.
         curves: Of monotone columns, in place of their functions.
         edits: What people added to shapes after publication, in order.
-        shrunk: How far scores of classes were shrunk; None if they are not corrected.
+        scaled: By what scores of classes were multiplied; None if they are not corrected.
     """
 
     domain: Domain
@@ -48,13 +48,13 @@ class ShapeModel(ShownModel):
     state: State
     curves: tuple[Curve, ...] = ()
     edits: tuple[Edit, ...] = ()
-    shrunk: ShrunkScores | None = None
+    scaled: ScaledScores | None = None
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
         """Covariance of one output's weights by the noise, shape (d, d)."""
-        if self.shrunk is not None:
-            return self.shrunk.spread
+        if self.scaled is not None:
+            return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
         return self.state.noise_covariance()
 
@@ -107,7 +107,7 @@ class ShapeModel(ShownModel):
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
         if self.kind == "several":
             scores = self.outputs(encoded)
-            likely = scores if self.shrunk is None else probabilities(scores)
+            likely = scores if self.scaled is None else probabilities(scores)
             return np.asarray(np.argmax(likely, axis=1), dtype=np.float64)
         scores = self.outputs(encoded)[:, 0]
         # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
@@ -129,7 +129,7 @@ class ShapeModel(ShownModel):
             raise AttributeError("a target that is a number has no probabilities of classes")
         scores = self.outputs(self.domain.encode(table))
         # Before 0.2.0 nothing was shrunk, and several classes were not corrected for clipping.
-        if self.kind == "several" and self.shrunk is None:
+        if self.kind == "several" and self.scaled is None:
             return softmax(scores)
         return probabilities(scores)
 
@@ -155,7 +155,7 @@ class ShapeModel(ShownModel):
         of monotone columns are, and what was edited has what was added to it.
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
-        factor = 1.0 if self.shrunk is None else self.shrunk.factor
+        factor = 1.0 if self.scaled is None else self.scaled.factor
         shapes = shapes_of(
             self.domain,
             self.dictionary,
@@ -214,7 +214,7 @@ class ShapeModel(ShownModel):
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
         return portable, {
             "kind": self.kind,
-            "is_corrected": self.shrunk is not None,
+            "is_corrected": self.scaled is not None,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
             "levels": layout.levels,
             "starts": layout.starts,

@@ -205,6 +205,12 @@ class Plan:
         )
 
     @property
+    def steep(self) -> bool:
+        """Whether scores of several classes descend faster and farther: by the curvature of clipped
+        residuals, which at most two classes have, where there is signal enough for that."""
+        return self.edition > 1 and self.kind == "several" and self.signal >= small.SIGNAL
+
+    @property
     def looked(self) -> bool:
         """Whether one gradient looks at curves of all numbers, as the screen has no room for them,
         and there is enough signal for one among so many."""
@@ -224,8 +230,7 @@ class Plan:
         """Whether pairs are looked for."""
         products = self.layout.products
         pairs = self.layout.columns > 1 if products is None else bool(products)
-        is_known = self.kind == "number" or self.edition > 1
-        return pairs and is_known and self.signal >= small.SIGNAL
+        return pairs and self.kind == "number" and self.signal >= small.SIGNAL
 
     @property
     def pairs(self) -> int:

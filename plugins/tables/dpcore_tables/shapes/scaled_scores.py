@@ -1,16 +1,20 @@
-r"""How far scores of classes are shrunk towards the released shares: by their known noise alone.
+r"""By what scores of classes are multiplied: shrunk by their known noise, widened by gradients.
 
 With w the fitted weights, A the covariance of their functions over made-up records, and S that of
 the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
 
 .. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-1.2\,\mathrm{tr}AS/w^TAw))\bigr)
 
-multiplies the weights. That is James and Stein's factor, but for three things: the descent's prior
-has shrunk what is signal, too; noise chose what was fitted, which S leaves out; and a small rest
-costs nothing and keeps the order of the scores. Constants are then shifted until made-up records
-have, on average, :math:`\gamma` times the shares of the fit and :math:`1-\gamma` times the released
-ones. Where noise explains little of the scores the fit is left as it is; where it explains all of
-them, the model says nearly the released shares. A function of answers alone.
+is what the weights deserve by their size. That is James and Stein's factor, but for three things:
+the descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out;
+and a small rest costs nothing and keeps the order of the scores.
+
+The released gradients say more where there is more signal: by what weights would have to be
+multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
+:math:`\gamma+(t-\gamma)\,0.09/(0.09+s^2)`, at least 0.05 and at most 3.
+
+Constants are then shifted until made-up records have, on average, the shares of the fit, mixed
+with the released ones by the part that gamma takes away. A function of answers alone.
 """
 
 import math
@@ -19,24 +23,26 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore_tables.classes import RAREST, probabilities
+from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
 from dpcore_tables.conversation import State
+from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.synthetic_records import simulated_rows
 
-_SHRUNK, _CHOSEN, _LEAST = 1.5, 1.2, 0.05  # chosen on tables that `docs/tables.md` names
+_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
+_LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _ROUNDS = 200, 50
-_TINY = 1e-9
+_TINY, _FLAT = 1e-9, 1e6
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class ShrunkScores:
+class ScaledScores:
     """What is published of a fit of classes.
 
     Args:
-        factor: gamma, from 0 to 1.
-        weights: Shrunk, shape (d, m). offset: Of the scores, shape (m,).
-        spread: Covariance of the noise in one output's shrunk weights, shape (d, d).
+        factor: Of the weights, from 0.05 to 3.
+        weights: Multiplied, shape (d, m). offset: Of the scores, shape (m,).
+        spread: Covariance of the noise in one output's weights then, shape (d, d).
     """
 
     factor: float
@@ -47,7 +53,7 @@ class ShrunkScores:
     @classmethod
     def of_state(
         cls, state: State, weights: NDArray[np.float64], offset: NDArray[np.float64]
-    ) -> "ShrunkScores | None":
+    ) -> "ScaledScores | None":
         """After the last answer; None of numbers, and of classes by the first edition's rules.
 
         Args:
@@ -56,7 +62,11 @@ class ShrunkScores:
         if state.plan.kind == "number" or state.plan.edition < 2:
             return None
         noise, spread = state.noises["label"] / state.records, state.noise_covariance()
-        return cls.of(state.descent.dictionary, weights, offset, state.label, noise, spread)
+        dictionary, descent = state.descent.dictionary, state.descent
+        assert isinstance(descent, Descent), "classes have a metric"
+        law = (dictionary, descent.weights, state.offset, state.label)
+        slope = descent.slope(gain(*law) / BELOW)
+        return cls.of(dictionary, weights, offset, state.label, noise, spread, slope)
 
     @classmethod
     def of(
@@ -67,39 +77,46 @@ class ShrunkScores:
         shares: NDArray[np.float64],
         noise: float,
         spread: NDArray[np.float64],
-    ) -> "ShrunkScores":
+        slope: tuple[float, float],
+    ) -> "ScaledScores":
         """From a fit and the shares that were released.
 
         Args:
             weights: Shape (d, m). offset: Shape (m,). spread: Of one output's weights, (d, d).
             shares: Released, of the classes, or of two the second's, shape (m,).
             noise: Standard deviation of each share.
+            slope: Of the gradients, with its standard deviation.
         """
         rows = simulated_rows(dictionary)
         covariance = np.cov(rows, bias=True)
-        factor = float(_factors(weights[None], covariance, spread)[0])
-        shrunk = factor * weights
-        # At a factor of 1 the offset is left to the last bit.
-        if factor < 1:
-            offset = _shifted(rows, weights, offset, shares, factor)
+        gamma = float(_gammas(weights[None], covariance, spread)[0])
+        factor = float(_factors(np.array([gamma]), slope[0], slope[1])[0])
         return cls(
             factor=factor,
-            weights=shrunk,
-            offset=offset,
-            spread=_shrunk_spread(weights, covariance, spread)
-            + _offset_spread(shares, (1 - factor) * noise, len(weights)),
+            weights=factor * weights,
+            offset=_shifted(rows, weights, offset, shares, factor, gamma),
+            spread=_scaled_spread(weights, covariance, spread, slope)
+            + _offset_spread(shares, (1 - gamma) * noise, len(weights)),
         )
 
 
 def _factors(
+    gammas: NDArray[np.float64], slopes: NDArray[np.float64] | float, deviation: float
+) -> NDArray[np.float64]:
+    """Of gammas and slopes, as far as the slopes' noise lets them count; shape (k,)."""
+    trust = _TRUST / (_TRUST + deviation**2)
+    return np.asarray(np.clip(gammas + trust * (slopes - gammas), _LEAST, _WIDEST))
+
+
+def _gammas(
     weights: NDArray[np.float64], covariance: NDArray[np.float64], spread: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """gamma of many fits, shapes (k, d, m) to (k,)."""
     # Per output: the variance of its scores, and what noise alone makes of it.
     variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
     noise = float(np.sum(covariance * spread))
-    factors = _SHRUNK * (1 - _CHOSEN * noise / np.maximum(variances, _TINY))
-    return np.asarray(np.clip(factors, _LEAST, 1.0))
+    gammas = _SHRUNK * (1 - _CHOSEN * noise / np.maximum(variances, _TINY))
+    return np.asarray(np.clip(gammas, _LEAST, 1.0))
 
 
 def _shifted(
@@ -108,6 +125,7 @@ def _shifted(
     offset: NDArray[np.float64],
     shares: NDArray[np.float64],
     factor: float,
+    gamma: float,
 ) -> NDArray[np.float64]:
     """The offset with which made-up records have both shares' mixture, shape (m,)."""
     released = np.clip(shares, RAREST, 1 - RAREST)
@@ -115,8 +133,8 @@ def _shifted(
         released = np.array([1 - released[0], released[0]])
     scores = rows.T @ weights
     fitted = probabilities(scores + offset).mean(axis=0)
-    goal = factor * fitted + (1 - factor) * released / released.sum()
-    # The mean score stays, and what scores differ by is shrunk.
+    goal = gamma * fitted + (1 - gamma) * released / released.sum()
+    # The mean score stays, and what scores differ by is multiplied.
     offset = offset + (1 - factor) * scores.mean(axis=0)
     for _ in range(_ROUNDS):
         means = np.maximum(probabilities(factor * scores + offset).mean(axis=0), _TINY)
@@ -125,19 +143,27 @@ def _shifted(
     return offset
 
 
-def _shrunk_spread(
-    weights: NDArray[np.float64], covariance: NDArray[np.float64], spread: NDArray[np.float64]
+def _scaled_spread(
+    weights: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    slope: tuple[float, float],
 ) -> NDArray[np.float64]:
-    """Of one output's shrunk weights, shape (d, d): noise moves the factor, too, so the weights are
-    drawn with their noise again and again, and shrunk."""
+    """Of one output's multiplied weights, shape (d, d): noise moves the factor, too, so weights and
+    slope are drawn with their noise again and again."""
     generator = np.random.Generator(np.random.PCG64(0))
     values, vectors = np.linalg.eigh(spread)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    fits = weights + root @ generator.standard_normal((_DRAWS, *weights.shape))
-    factors = _factors(fits, covariance, spread)
-    # No draw is shrunk: the covariance is known without them.
-    if factors.min() == 1:
-        return spread
+    # Noise has made the weights longer: drawn around as many of them as are signal, fits are again
+    # about as long as these.
+    variance = float(np.mean(np.sum(weights * (covariance @ weights), axis=0)))
+    signal = 1 - float(np.sum(covariance * spread)) / max(variance, _TINY)
+    fits = math.sqrt(max(signal, 0.0)) * weights + root @ generator.standard_normal(
+        (_DRAWS, *weights.shape)
+    )
+    deviation = min(slope[1], _FLAT)
+    slopes = slope[0] + deviation * generator.standard_normal(_DRAWS)
+    factors = _factors(_gammas(fits, covariance, spread), slopes, deviation)
     fits *= factors[:, None, None]
     fits -= fits.mean(axis=0)
     return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (_DRAWS * weights.shape[1]))

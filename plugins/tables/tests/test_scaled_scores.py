@@ -1,7 +1,8 @@
-"""Published scores of classes: corrected for clipping, and shrunk towards the released shares."""
+"""Published scores of classes: corrected for clipping, shrunk by noise, widened by gradients."""
 
 import math
 
+import attrs
 import numpy as np
 import pytest
 
@@ -10,13 +11,15 @@ from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, Secr
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_tables import portable
-from dpcore_tables.classes import CLIP, probabilities, softmax, unclipped, unclipped_several
+from dpcore_tables.classes import BELOW, CLIP, probabilities, softmax, unclipped, unclipped_several
+from dpcore_tables.descent import Descent, Step
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
+from dpcore_tables.metric import Metric
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.shape_functions import ShapeFunctions
-from dpcore_tables.shapes.shrunk_scores import ShrunkScores
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import simulated_rows
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
@@ -53,28 +56,35 @@ def test_probabilities_of_two_classes_are_the_known_ones():
     assert np.isfinite(probabilities(np.array([[1e6, 0.0, -1e6]]))).all()
 
 
-def shrunk(weights, spread, shares=(0.1,), noise=0.0):
+UNKNOWN = (1.0, math.inf)
+
+
+def scaled(weights, spread, shares=(0.1,), noise=0.0, slope=UNKNOWN):
     shares = np.array(shares)
     offset = np.log(shares / (1 - shares)) if len(shares) == 1 else np.log(shares)
-    law = (DICTIONARY, weights, offset, shares, noise, spread)
-    return ShrunkScores.of(*law), offset
+    law = (DICTIONARY, weights, offset, shares, noise, spread, slope)
+    return ScaledScores.of(*law), offset
 
 
 @pytest.mark.parametrize("shares", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
-def test_a_clear_fit_is_left_as_it_is_to_the_last_bit(shares):
+def test_a_clear_fit_whose_slope_is_unknown_is_left_as_it_is(shares):
     weights = np.random.default_rng(0).normal(size=(3, len(shares)))
     spread = 1e-4 * np.eye(3)
-    published, offset = shrunk(weights, spread, shares, noise=0.1)
+    published, offset = scaled(weights, spread, shares, noise=0.1)
     assert published.factor == 1
     assert np.array_equal(published.weights, weights)
-    assert np.array_equal(published.offset, offset)
-    assert np.array_equal(published.spread, spread)
+    likely, fitted = (
+        probabilities(ROWS.T @ weights + added) for added in (published.offset, offset)
+    )
+    assert np.allclose(likely, fitted)
+    noise = np.trace(np.cov(ROWS, bias=True) @ published.spread)
+    assert noise == pytest.approx(1e-4 * np.trace(np.cov(ROWS, bias=True)), rel=0.25)
 
 
 @pytest.mark.parametrize("shares", [(0.1,), (0.2, 0.3, 0.5)], ids=str)
 def test_noise_alone_gives_nearly_the_released_shares(shares):
     weights = np.random.default_rng(1).normal(size=(3, len(shares)))
-    published, _ = shrunk(weights, 4 * np.eye(3), shares)
+    published, _ = scaled(weights, 4 * np.eye(3), shares)
     assert published.factor == 0.05
     likely = probabilities(ROWS.T @ published.weights + published.offset)
     released = np.array(shares) if len(shares) > 1 else np.array([0.9, 0.1])
@@ -89,7 +99,7 @@ def test_between_them_made_up_records_have_the_mixture_of_both_shares(shares):
     scores = ROWS.T @ weights
     variance = np.mean(np.var(scores, axis=0))
     spread = 0.5 * variance / np.trace(np.cov(ROWS, bias=True)) * np.eye(3)
-    published, offset = shrunk(weights, spread, shares)
+    published, offset = scaled(weights, spread, shares)
     assert published.factor == pytest.approx(1.5 * (1 - 1.2 * 0.5))
     fitted = probabilities(scores + offset).mean(axis=0)
     released = np.array(shares) if len(shares) > 1 else np.array([0.9, 0.1])
@@ -97,27 +107,117 @@ def test_between_them_made_up_records_have_the_mixture_of_both_shares(shares):
     assert likely == pytest.approx(0.6 * fitted + 0.4 * released, abs=1e-6)
 
 
-def test_the_stated_spread_is_that_of_fits_that_are_shrunk_anew():
-    """Sixteen hundred draws of the noise, each shrunk by the definition; 200 draws state it."""
-    weights = np.array([[0.3], [1.0], [0.5]])
+@pytest.mark.parametrize("size", [0.1, 0.5, 1.0, 3.0])
+def test_the_stated_spread_is_that_of_fits_that_are_multiplied_anew(size):
+    """Of a truth whose scores have that deviation, over the noise's: 1600 draws, each multiplied by
+    the definition. Forty of them state their own spread."""
+    truth = np.array([0.3, 1.0, 0.5])
     covariance, rng = np.cov(ROWS, bias=True), np.random.default_rng(3)
-    spread = 0.2 * float(weights[:, 0] @ covariance @ weights[:, 0]) / np.trace(covariance)
-    published, _ = shrunk(weights, spread * np.eye(3))
-    fits = weights[:, 0] + math.sqrt(spread) * rng.standard_normal((1600, 3))
+    spread = float(truth @ covariance @ truth) / np.trace(covariance) / size**2
+    fits = truth + math.sqrt(spread) * rng.standard_normal((1600, 3))
     noise = spread * np.trace(covariance)
     variances = np.sum(fits * (fits @ covariance), axis=1)
+    stated = [scaled(fit[:, None], spread * np.eye(3))[0].spread for fit in fits[:40]]
     fits *= np.clip(1.5 * (1 - 1.2 * noise / variances), 0.05, 1)[:, None]
     expected = np.trace(covariance @ np.cov(fits.T))
-    assert float(np.trace(covariance @ published.spread)) == pytest.approx(expected, rel=0.2)
+    found = np.trace(covariance @ np.mean(stated, axis=0))
+    assert 0.8 < math.sqrt(found / expected) < 1.3
 
 
 def test_the_noise_of_the_shares_moves_scores_as_far_as_they_are_shrunk_to_them():
     weights, spread = np.full((3, 1), 0.1), 4 * np.eye(3)
-    still, noisy = (shrunk(weights, spread, noise=noise)[0].spread for noise in (0.0, 0.02))
+    still, noisy = (scaled(weights, spread, noise=noise)[0].spread for noise in (0.0, 0.02))
     moved = 0.95 * 0.02 / (0.1 * 0.9)  # of the logarithm of p/(1 - p)
     assert ROWS[0].max() == 0.5
     assert noisy[0, 0] - still[0, 0] == pytest.approx((moved / 0.5) ** 2)
     assert np.array_equal(noisy[1:], still[1:])
+
+
+def test_a_slope_counts_as_far_as_it_is_known():
+    weights, spread = np.array([[0.3], [1.0], [0.5]]), 1e-4 * np.eye(3)
+    expected = {0.0: 2.0, 0.3: 1.5, math.inf: 1.0}
+    for deviation, factor in expected.items():
+        published, offset = scaled(weights, spread, slope=(2.0, deviation))
+        assert published.factor == pytest.approx(factor)
+        assert np.array_equal(published.weights, published.factor * weights)
+        fitted = probabilities(ROWS.T @ weights + offset).mean(axis=0)
+        likely = probabilities(ROWS.T @ published.weights + published.offset).mean(axis=0)
+        assert likely == pytest.approx(fitted, abs=1e-6)
+    assert scaled(weights, spread, slope=(9.0, 0.0))[0].factor == 3
+    assert scaled(weights, spread, slope=(-9.0, 0.0))[0].factor == 0.05
+    # Noise of 0.3 in the slope, of which half counts, moves scores by 0.15 of their size.
+    noisy = scaled(weights, 1e-12 * np.eye(3), slope=(2.0, 0.3))[0].spread
+    size = float(weights[:, 0] @ np.cov(ROWS, bias=True) @ weights[:, 0])
+    assert np.trace(np.cov(ROWS, bias=True) @ noisy) == pytest.approx(0.15**2 * size, rel=0.25)
+
+
+def descent_of(start, target, noise, draws, gain=0.1):
+    """Nine steps at weights that do not move, of residuals that balance at others."""
+    rng = np.random.default_rng(6)
+    metric = Metric(
+        basis=np.eye(3), known=np.array([200.0, 90.0, 60.0]), damping=np.ones(3), curvature=0.25
+    )
+    started = Descent.start(DICTIONARY, metric, 9, start, variance=3.0)
+    curvature = gain * np.diag(metric.known)
+    for _ in range(draws):
+        steps = []
+        for _ in range(9):
+            gradient = curvature @ (start - target) + noise * rng.standard_normal(start.shape)
+            steps.append(
+                Step(
+                    target=metric.damped @ start - gradient,
+                    noise=noise,
+                    scatter=0.0,
+                    map=np.eye(3),
+                    weights=start,
+                )
+            )
+        yield attrs.evolve(started, steps=tuple(steps))
+
+
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_the_slope_is_that_at_which_gradients_balance(outputs):
+    start = np.random.default_rng(7).normal(size=(3, outputs))
+    if outputs > 1:
+        start -= start.mean(axis=1, keepdims=True)
+    (descent,) = descent_of(start, 1.7 * start, 0.0, 1)
+    assert descent.slope(0.1) == (pytest.approx(1.7), 0.0)
+    slopes = [descent.slope(0.1) for descent in descent_of(start, 1.7 * start, 3.0, 300)]
+    found, deviation = np.mean([slope for slope, _ in slopes]), slopes[0][1]
+    assert found == pytest.approx(1.7, abs=4 * deviation / math.sqrt(300))
+    assert np.std([slope for slope, _ in slopes]) == pytest.approx(deviation, rel=0.15)
+
+
+def test_weights_of_zero_have_no_slope():
+    (descent,) = descent_of(np.zeros((3, 1)), np.ones((3, 1)), 0.0, 1)
+    assert descent.slope(0.1) == (1.0, math.inf)
+
+
+def test_only_many_records_of_several_classes_descend_by_the_clipped_curvature():
+    """Where labels follow the corrected probabilities, no residual gains more than 0.33 of its
+    score: less than twice 0.25, so a descent contracts."""
+    public = {
+        count: Public(domain=facts(("p", "q", "r"), count), coins=PublicCoins(1), mu=0.27)
+        for count in (1000, 9000)
+    }
+    steep = {
+        (count, edition): Plan.of(given, None, edition=edition).steep
+        for count, given in public.items()
+        for edition in (1, 2)
+    }
+    assert [case for case, is_steep in steep.items() if is_steep] == [(9000, 2)]
+    rng, largest = np.random.default_rng(8), 0.0
+    fitted = [np.array([2 / 3, 1 / 3, 0.0]), *rng.dirichlet(np.full(3, 0.5), 500)]
+    for likely in fitted:
+        law = np.diag(likely) - np.outer(likely, likely)
+        gain = np.zeros((3, 3))
+        for label, share in enumerate(unclipped_several(likely[None])[0]):
+            residual = likely - np.eye(3)[label]
+            length = max(float(np.linalg.norm(residual)), 1e-9)
+            across = np.eye(3) - (length > CLIP) * np.outer(residual, residual) / length**2
+            gain += share * min(1.0, CLIP / length) * across @ law
+        largest = max(largest, float(np.linalg.eigvals(gain / BELOW).real.max()))
+    assert 0.32 < largest < 0.33
 
 
 def facts(labels, count):
@@ -162,4 +262,4 @@ def test_what_is_exported_names_the_classes_that_the_model_does(edition):
     assert np.array_equal(likely.argmax(axis=1), model.score(encoded).astype(int))
     plain = softmax(model.outputs(encoded))
     assert np.allclose(likely, plain if edition == 1 else unclipped_several(plain))
-    assert (model.shrunk is None) is (edition == 1)
+    assert (model.scaled is None) is (edition == 1)
