@@ -36,7 +36,12 @@ def table_of(folder, name, most):
     """Records, columns, target and labels."""
     table, _, column = name.partition("/")
     path, delimiter, columns, target, labels = described(folder, table)
-    records = {name: values[:most] for name, values in read(folder, path, delimiter).items()}
+    declared = {**columns, target: labels}
+    records = {
+        name: values[:most].astype(float) if isinstance(declared[name], Range) else values[:most]
+        for name, values in read(folder, path, delimiter).items()
+        if name in declared
+    }
     if column:
         known = {**columns, target: labels}
         chosen = known.pop(column)

@@ -151,28 +151,23 @@ def test_a_slope_counts_as_far_as_it_is_known():
     assert np.trace(np.cov(ROWS, bias=True) @ noisy) == pytest.approx(0.15**2 * size, rel=0.25)
 
 
-def descent_of(start, target, noise, draws, gain=0.1):
-    """Nine steps at weights that do not move, of residuals that balance at others."""
+def descents_of(start, slope, noise, draws, gain=0.1):
+    """Nine steps at weights that do not move, of residuals that balance at so many times the
+    functions' weights, and for that at another intercept."""
     rng = np.random.default_rng(6)
+    basis = np.linalg.qr(rng.normal(size=(3, 3)))[0]
     metric = Metric(
-        basis=np.eye(3), known=np.array([200.0, 90.0, 60.0]), damping=np.ones(3), curvature=0.25
+        basis=basis, known=np.array([200.0, 90.0, 60.0]), damping=np.ones(3), curvature=0.25
     )
     started = Descent.start(DICTIONARY, metric, 9, start, variance=3.0)
-    curvature = gain * np.diag(metric.known)
+    curvature = gain * (basis * metric.known) @ basis.T
+    missing = (1 - slope) * start
+    missing[0] = -curvature[0, 1:] @ missing[1:] / curvature[0, 0]
     for _ in range(draws):
-        steps = []
-        for _ in range(9):
-            gradient = curvature @ (start - target) + noise * rng.standard_normal(start.shape)
-            steps.append(
-                Step(
-                    target=metric.damped @ start - gradient,
-                    noise=noise,
-                    scatter=0.0,
-                    map=np.eye(3),
-                    weights=start,
-                )
-            )
-        yield attrs.evolve(started, steps=tuple(steps))
+        gradients = curvature @ missing + noise * rng.standard_normal((9, *start.shape))
+        targets = metric.damped @ start - gradients
+        empty = {"noise": noise, "scatter": 0.0, "map": np.eye(3), "weights": start}
+        yield attrs.evolve(started, steps=tuple(Step(target=t, **empty) for t in targets))
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -180,16 +175,32 @@ def test_the_slope_is_that_at_which_gradients_balance(outputs):
     start = np.random.default_rng(7).normal(size=(3, outputs))
     if outputs > 1:
         start -= start.mean(axis=1, keepdims=True)
-    (descent,) = descent_of(start, 1.7 * start, 0.0, 1)
+    (descent,) = descents_of(start, 1.7, 0.0, 1)
     assert descent.slope(0.1) == (pytest.approx(1.7), 0.0)
-    slopes = [descent.slope(0.1) for descent in descent_of(start, 1.7 * start, 3.0, 300)]
+    slopes = [descent.slope(0.1) for descent in descents_of(start, 1.7, 3.0, 300)]
     found, deviation = np.mean([slope for slope, _ in slopes]), slopes[0][1]
     assert found == pytest.approx(1.7, abs=4 * deviation / math.sqrt(300))
     assert np.std([slope for slope, _ in slopes]) == pytest.approx(deviation, rel=0.15)
 
 
+def test_what_moves_all_scores_alike_has_no_slope():
+    """The same gradients at weights that noise has moved by as much in all classes."""
+    start = np.random.default_rng(7).normal(size=(3, 3))
+    start -= start.mean(axis=1, keepdims=True)
+    (descent,) = descents_of(start, 1.7, 0.0, 1)
+    moved = np.array([[0.0], [2.0], [-1.0]])
+    steps = [
+        attrs.evolve(
+            step, weights=start + moved, target=step.target + descent.metric.damped @ moved
+        )
+        for step in descent.steps
+    ]
+    descent = attrs.evolve(descent, steps=tuple(steps))
+    assert descent.slope(0.1) == (pytest.approx(1.7), 0.0)
+
+
 def test_weights_of_zero_have_no_slope():
-    (descent,) = descent_of(np.zeros((3, 1)), np.ones((3, 1)), 0.0, 1)
+    (descent,) = descents_of(np.zeros((3, 1)), 1.0, 0.0, 1)
     assert descent.slope(0.1) == (1.0, math.inf)
 
 
@@ -263,3 +274,16 @@ def test_what_is_exported_names_the_classes_that_the_model_does(edition):
     plain = softmax(model.outputs(encoded))
     assert np.allclose(likely, plain if edition == 1 else unclipped_several(plain))
     assert (model.scaled is None) is (edition == 1)
+
+
+def test_a_class_that_clipping_hid_is_exported_as_it_is_predicted():
+    """The first class leads before the correction and the second one after it."""
+    fitted = np.array([[0.45, 0.42, 0.13]])
+    assert unclipped_several(fitted).argmax() == 1
+    model, table = model_of(("p", "q", "r"), 2)
+    encoded = model.domain.encode(table)[:5]
+    values = {**model.exported()[1], "weights": 0 * model.weights, "offset": np.log(fitted[0])}
+    hidden = attrs.evolve(model, weights=values["weights"], offset=values["offset"])
+    assert hidden.score(encoded).tolist() == portable.score(encoded, values).tolist() == [1.0] * 5
+    values["is_corrected"] = False
+    assert portable.score(encoded, values).tolist() == [0.0] * 5
