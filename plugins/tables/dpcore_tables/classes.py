@@ -34,10 +34,12 @@ def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def unclipped_several(found: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probabilities at which clipped residuals of several classes balance, shapes (n, m).
+    r"""Probabilities at which clipped residuals of several classes balance, shapes (n, m).
 
     A record of class j adds (q - e_j) min(1, C/|q - e_j|), so the mean is 0 where p_j is in
-    proportion to q_j max(|q - e_j|, C).
+    proportion to q_j max(|q - e_j|, C). Order stays: with s = q_1 + q_2, r = 1 - s and
+    :math:`q_1>q_2`, the squares of q_1 |q - e_1| and q_2 |q - e_2| differ by at least
+    :math:`(q_1-q_2)\,r\,(s-q_1^2-q_2^2)\geq 0`, and |q - e_1| is the shorter one.
     """
     squares = np.sum(found**2, axis=1, keepdims=True) - 2 * found + 1
     amounts = found * np.maximum(np.sqrt(np.maximum(squares, 0.0)), CLIP)

@@ -106,9 +106,8 @@ class ShapeModel(ShownModel):
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
         if self.kind == "several":
-            scores = self.outputs(encoded)
-            likely = scores if self.scaled is None else probabilities(scores)
-            return np.asarray(np.argmax(likely, axis=1), dtype=np.float64)
+            # The correction for clipping keeps the order of classes.
+            return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
         scores = self.outputs(encoded)[:, 0]
         # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
         if self.kind == "two":
@@ -214,7 +213,6 @@ class ShapeModel(ShownModel):
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
         return portable, {
             "kind": self.kind,
-            "is_corrected": self.scaled is not None,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
             "levels": layout.levels,
             "starts": layout.starts,

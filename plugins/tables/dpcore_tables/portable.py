@@ -82,15 +82,6 @@ def features(rows: Any, values: Mapping[str, Any]) -> Any:
     return found
 
 
-def corrected(scores: Any) -> Any:
-    """Probabilities of several classes up to a factor, shapes (n, m): clipped residuals bent scores
-    in the fit, and this inverts that."""
-    falling = np.exp(scores - scores.max(axis=1, keepdims=True))
-    found = falling / falling.sum(axis=1, keepdims=True)
-    squares = np.sum(found**2, axis=1, keepdims=True) - 2 * found + 1
-    return found * np.maximum(np.sqrt(np.maximum(squares, 0.0)), _CLIP)
-
-
 def score(rows: Any, values: Mapping[str, Any]) -> Any:
     """Centred predictions of encoded rows, shape (n,); of several classes the class's code."""
     weights, offset = np.array(values["weights"]), np.array(values["offset"])
@@ -104,8 +95,6 @@ def score(rows: Any, values: Mapping[str, Any]) -> Any:
         for index, low, high in edit["cells"]:
             scores[:, 0] += edit["score"] * ((low <= rows[:, index]) & (rows[:, index] <= high))
     if values["kind"] == "several":
-        if values["is_corrected"]:
-            scores = corrected(scores)
         return np.argmax(scores, axis=1).astype(np.float64)
     first = scores[:, 0]
     if values["kind"] == "number":

@@ -48,6 +48,13 @@ def test_clipped_residuals_of_several_classes_balance_at_the_corrected_probabili
     assert unclipped_several(fitted).sum(axis=1) == pytest.approx(np.ones(len(fitted)))
 
 
+def test_the_correction_keeps_the_order_of_classes():
+    rng = np.random.default_rng(9)
+    for count in (3, 5):
+        fitted = np.sort(rng.dirichlet(np.full(count, 0.7), 5000), axis=1)
+        assert np.diff(unclipped_several(fitted), axis=1).min() > -1e-12
+
+
 def test_probabilities_of_two_classes_are_the_known_ones():
     scores = np.linspace(-30, 30, 61)[:, None]
     second = unclipped(1 / (1 + np.exp(-scores[:, 0])))
@@ -274,16 +281,3 @@ def test_what_is_exported_names_the_classes_that_the_model_does(edition):
     plain = softmax(model.outputs(encoded))
     assert np.allclose(likely, plain if edition == 1 else unclipped_several(plain))
     assert (model.scaled is None) is (edition == 1)
-
-
-def test_a_class_that_clipping_hid_is_exported_as_it_is_predicted():
-    """The first class leads before the correction and the second one after it."""
-    fitted = np.array([[0.45, 0.42, 0.13]])
-    assert unclipped_several(fitted).argmax() == 1
-    model, table = model_of(("p", "q", "r"), 2)
-    encoded = model.domain.encode(table)[:5]
-    values = {**model.exported()[1], "weights": 0 * model.weights, "offset": np.log(fitted[0])}
-    hidden = attrs.evolve(model, weights=values["weights"], offset=values["offset"])
-    assert hidden.score(encoded).tolist() == portable.score(encoded, values).tolist() == [1.0] * 5
-    values["is_corrected"] = False
-    assert portable.score(encoded, values).tolist() == [0.0] * 5
