@@ -1,7 +1,8 @@
 """Probabilities of classes on public tables: area, log loss and calibration, beside no privacy.
 
 `computers/premium` names a table of $DPCORE_DATA/tables and the column of categories to predict,
-from all others; `hdma` alone its declared target. Fixed 90/10 splits, replace-one, delta 1e-5. The
+from all others; `hdma` alone its declared target. `imbalanced:1500` and its like are drawn, see
+`class_tables.py`. Fixed 90/10 splits, replace-one, delta 1e-5. The
 logistic regression of scikit-learn has no privacy: standardised numbers and one column a category.
 Of several classes the area is the mean over each against the rest. Log losses are relative to that
 of the training part's shares; calibration is the mean distance, over ten bins of equal width, of
@@ -16,6 +17,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from class_tables import drawn_classes
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss, roc_auc_score
 from utility import DELTA, EPSILONS, described, read, split
@@ -34,7 +36,12 @@ def table_of(folder, name, most):
     """Records, columns, target and labels."""
     table, _, column = name.partition("/")
     path, delimiter, columns, target, labels = described(folder, table)
-    records = {name: values[:most] for name, values in read(folder, path, delimiter).items()}
+    declared = {**columns, target: labels}
+    records = {
+        name: values[:most].astype(float) if isinstance(declared[name], Range) else values[:most]
+        for name, values in read(folder, path, delimiter).items()
+        if name in declared
+    }
     if column:
         known = {**columns, target: labels}
         chosen = known.pop(column)
@@ -99,14 +106,19 @@ def main():
     parser.add_argument("--splits", type=int, default=10)
     parser.add_argument("--first", type=int, default=90_000, help="seed of the first split")
     parser.add_argument("--most", type=int, help="records at most")
+    parser.add_argument("--edition", type=int, choices=(1, 2), default=2, help="of the rules")
     parser.add_argument("--noise", choices=("grid", "float"), default="grid")
     given = parser.parse_args()
     folder = Path(os.environ.get("DPCORE_DATA", "."))
     for name in given.data:
-        records, columns, target, labels = table_of(folder, name, given.most)
-        classes, results, began = list(labels.values), {}, time.process_time()
+        results, began = {}, time.process_time()
         for seed in range(given.first, given.first + given.splits):
-            train, test = split(records, seed)
+            if ":" in name:
+                train, test, columns, target, labels = drawn_classes(name, seed)
+            else:
+                records, columns, target, labels = table_of(folder, name, given.most)
+                train, test = split(records, seed)
+            classes = list(labels.values)
             base = np.array([np.mean(train[target] == one) for one in classes])
             found = plain(train, test, columns, target, classes)
             results.setdefault("no privacy", []).append(scores(found, test[target], classes, base))
@@ -117,7 +129,7 @@ def main():
                     ),
                     adjacency=dpcore.REPLACE_ONE,
                     budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=DELTA),
-                    learner=ShapeFunctions(),
+                    learner=ShapeFunctions(edition=given.edition),
                     mechanism=Gaussian(noise=given.noise),
                     on_invalid="project",
                 )
@@ -125,7 +137,7 @@ def main():
                 own = scores(model.probabilities(test), test[target], classes, base)
                 results.setdefault(f"epsilon {epsilon:g}", []).append(own)
         shares = " ".join(f"{share:.1%}" for share in sorted(base))
-        print(f"{name}: {len(records[target])} records, classes {shares}")
+        print(f"{name}: {len(train[target])} records to train on, classes {shares}")
         for who, each in results.items():
             mean, error = np.mean(each, axis=0), np.std(each, axis=0, ddof=1) / len(each) ** 0.5
             told = ("area", "log loss", "calibration", "wrong")

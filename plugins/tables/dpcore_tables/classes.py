@@ -23,6 +23,7 @@ SCREENED = 1.1
 
 _ROUNDS = 20
 _TINY = 1e-9
+_FLATTEST = 0.02
 _FARTHEST = 500.0
 
 
@@ -30,6 +31,27 @@ def unclipped(found: NDArray[np.float64]) -> NDArray[np.float64]:
     """The probability p at which clipped residuals balance: p min(1-q, C) = (1-p) min(q, C)."""
     up, down = np.minimum(found, CLIP), np.minimum(1 - found, CLIP)
     return np.asarray(up / (up + down))
+
+
+def unclipped_several(found: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""Probabilities at which clipped residuals of several classes balance, shapes (n, m).
+
+    A record of class j adds (q - e_j) min(1, C/|q - e_j|), so the mean is 0 where p_j is in
+    proportion to q_j max(|q - e_j|, C). Order stays: with s = q_1 + q_2, r = 1 - s and
+    :math:`q_1>q_2`, the squares of q_1 |q - e_1| and q_2 |q - e_2| differ by at least
+    :math:`(q_1-q_2)\,r\,(s-q_1^2-q_2^2)\geq 0`, and |q - e_1| is the shorter one.
+    """
+    squares = np.sum(found**2, axis=1, keepdims=True) - 2 * found + 1
+    amounts = found * np.maximum(np.sqrt(np.maximum(squares, 0.0)), CLIP)
+    return np.asarray(amounts / amounts.sum(axis=1, keepdims=True))
+
+
+def probabilities(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Of all classes, corrected for clipping; shape (n, m) to (n, classes)."""
+    if scores.shape[1] > 1:
+        return unclipped_several(softmax(scores))
+    second = unclipped(0.5 + 0.5 * np.tanh(scores[:, 0] / 2))
+    return np.stack([1 - second, second], axis=1)
 
 
 def curvature(
@@ -52,6 +74,19 @@ def curvature(
     # The sum of gain phi phi' over the simulated records, scaled to n.
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
     return np.asarray((rows * (gains / BELOW)) @ rows.T * (records / rows.shape[1]))
+
+
+def gain(
+    dictionary: Dictionary,
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> float:
+    """By how much a record's clipped residual grows with its score, on average; arguments of
+    `curvature`."""
+    shifted = _shifted_scores(simulated_rows(dictionary), weights, offset, shares)
+    gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
+    return max(float(np.mean(gains)), _FLATTEST)
 
 
 def scatter(

@@ -29,6 +29,7 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 """Of classes no histogram is released: a public sigma, and a public share below every clip."""
 
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
+_CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
@@ -129,7 +130,8 @@ class State:
         """Of predictions, before a descent."""
         # Classes have no look at residuals: their prior is in units of the score.
         if self.first is None:
-            return _CLASS_PRIOR
+            ratio = self.plan.signal / small.SIGNAL
+            return _CLASS_PRIOR * (min(ratio, _WIDER_PRIOR) if self.plan.steep else 1.0)
         # The first look is at a constant, so it holds how much there is to explain at all.
         wider = math.sqrt(max(1.0, self.plan.signal / small.SIGNAL))
         return _PRIOR * wider * min(self.first.sigma, 0.5) ** 2
@@ -349,7 +351,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _CURVATURES[plan.kind],
+        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind],
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.

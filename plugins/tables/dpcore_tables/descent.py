@@ -7,6 +7,7 @@ with :math:`\bar b` a mean of later b weighted by their precision, and f the sha
 below the clip. A fixed point solves the clipped problem whatever H is.
 """
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -19,6 +20,7 @@ from dpcore_tables.residuals import Clipped
 
 _INTERCEPT_PRIOR = 0.05
 _RAMP_PRIOR = 0.25
+_TINY = 1e-9
 _LEAST_KEPT = 0.05
 """Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
@@ -170,6 +172,34 @@ class Descent:
         sums = np.bincount(groups, np.mean(weights[1:] ** 2, axis=1) / shape)
         freedom = np.bincount(groups, np.maximum(credit, 0.0))
         return np.asarray(np.clip(sums / (freedom + 0.2), 1e-8, 4.0)[groups] * shape)
+
+    def slope(self, gain: float) -> tuple[float, float]:
+        """By what the weights would have to be multiplied for the released gradients to balance
+        along them, and the standard deviation of that; after the last step.
+
+        A prior shrinks weights, and so do few steps. One direction is known far better than all d:
+        of the last third of the steps, whose weights hardly move, the gradients' components along
+        the weights say how far. A gradient's noise is independent of the weights it is taken at.
+
+        Args:
+            gain: What g/f gains per unit of score, on average.
+        """
+        gram_matrix = gain / self.metric.curvature * self.metric.undamped
+        damped, pulls, curvatures, variance = self.metric.damped, 0.0, 0.0, 0.0
+        for step in self.steps[-max(self.count // 3, 1) :]:
+            # The intercept is free: what is along it is left out, and of the rest what it explains.
+            # Scores of several classes that all move alike say nothing.
+            slopes = step.weights[1:]
+            if slopes.shape[1] > 1:
+                slopes = slopes - slopes.mean(axis=1, keepdims=True)
+            along = gram_matrix[0, 1:] @ slopes
+            pulls += float(np.sum(slopes * (damped @ step.weights - step.target)[1:]))
+            curvatures += float(np.sum(slopes * (gram_matrix[1:, 1:] @ slopes)))
+            curvatures -= float(np.sum(along**2)) / max(float(gram_matrix[0, 0]), _TINY)
+            variance += step.noise**2 * float(np.sum(slopes**2))
+        if not curvatures > _TINY:
+            return 1.0, math.inf
+        return 1 - pulls / curvatures, math.sqrt(variance) / curvatures
 
     def noise_covariance(
         self,

@@ -18,13 +18,14 @@ from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
 from dpcore.notebook_view import Listing, Sheet
 from dpcore_tables import portable
-from dpcore_tables.classes import softmax, unclipped
+from dpcore_tables.classes import probabilities, softmax, unclipped
 from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths, TailReplay
 
@@ -38,6 +39,7 @@ class ShapeModel(ShownModel):
         state: What the answers fixed, from which shapes and their tests follow.
         curves: Of monotone columns, in place of their functions.
         edits: What people added to shapes after publication, in order.
+        scaled: By what scores of classes were multiplied; None if they are not corrected.
     """
 
     domain: Domain
@@ -48,10 +50,13 @@ class ShapeModel(ShownModel):
     state: State
     curves: tuple[Curve, ...] = ()
     edits: tuple[Edit, ...] = ()
+    scaled: ScaledScores | None = None
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
         """Covariance of one output's weights by the noise, shape (d, d)."""
+        if self.scaled is not None:
+            return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
         return self.state.noise_covariance()
 
@@ -125,6 +130,7 @@ class ShapeModel(ShownModel):
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, shape (n,); of two classes 2p - 1, of several the class's code."""
         if self.kind == "several":
+            # The correction for clipping keeps the order of classes.
             return np.asarray(np.argmax(self.outputs(encoded), axis=1), dtype=np.float64)
         scores = self.outputs(encoded)[:, 0]
         # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
@@ -145,10 +151,10 @@ class ShapeModel(ShownModel):
         if not isinstance(self.domain.labels, Classes):
             raise AttributeError("a target that is a number has no probabilities of classes")
         scores = self.outputs(self.domain.encode(table))
-        if self.kind == "two":
-            second = unclipped(_sigmoid(scores[:, 0]))
-            return np.stack([1 - second, second], axis=1)
-        return softmax(scores)
+        # Before 0.2.0 nothing was shrunk, and several classes were not corrected for clipping.
+        if self.kind == "several" and self.scaled is None:
+            return softmax(scores)
+        return probabilities(scores)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """How much the privacy noise moved each score, in label units for numbers; shape (n,).
@@ -175,13 +181,15 @@ class ShapeModel(ShownModel):
         Pairs are purified: what they say of one column alone stands in that column's shape. Those
         of monotone columns are, and what was edited has what was added to it.
         """
+        # Tests compare what was fitted with its errors, and both are shrunk alike.
+        factor = 1.0 if self.scaled is None else self.scaled.factor
         shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
             self.weights,
             self.spread,
-            self.state.error_covariance(self.spread),
+            factor**2 * self.state.error_covariance(self.spread),
             self._unit,
             self.state.plan.pairs,
             self.tails,

@@ -38,6 +38,7 @@ _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
+_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
@@ -209,6 +210,12 @@ class Plan:
         )
 
     @property
+    def steep(self) -> bool:
+        """Whether scores of several classes descend faster and farther: by the curvature of clipped
+        residuals, which at most two classes have, where there is signal enough for that."""
+        return self.edition > 1 and self.kind == "several" and self.signal >= small.SIGNAL
+
+    @property
     def looked(self) -> bool:
         """Whether one gradient looks at curves of all numbers, as the screen has no room for them,
         and there is enough signal for one among so many."""
@@ -261,7 +268,7 @@ class Plan:
             shares_by_name |= {"means": moment_share, "squares": moment_share}
         if self.bins:
             shares_by_name["bins"] = 0.04
-        shares_by_name["label"] = 0.01
+        shares_by_name["label"] = self._label_share
         if self.small:
             shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
             remainder = 1 - math.fsum(shares_by_name.values())
@@ -284,6 +291,17 @@ class Plan:
             "screen.gradient": screen * remainder,
             "fit.gradient": (1 - screen) * remainder,
         }
+
+    @property
+    def _label_share(self) -> float:
+        """Of the mean label: of few records of classes more, as a model that finds nothing says
+        their shares. Of K classes their noise costs K^2/(s (n mu)^2 log K) of the log loss, and of
+        two, of which one is rare, more than of K alike."""
+        if self.kind == "number" or self.edition < 2:
+            return _LABEL
+        count = self.outputs
+        noise = _TWO_SHARES if count == 1 else _SHARES * count**2 / math.log(count)
+        return min(max(noise / self.signal**2, _LABEL), _LARGEST_LABEL)
 
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""

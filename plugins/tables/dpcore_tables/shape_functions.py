@@ -39,6 +39,7 @@ from dpcore_tables.model import ShapeModel
 from dpcore_tables.plan import CURVES, MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.sums import (
     BLOCK,
@@ -238,6 +239,9 @@ class ShapeFunctions(SummingLearner):
         if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
             weights = weights - weights.mean(axis=1, keepdims=True)
             offset = offset - offset.mean()
+        scaled = ScaledScores.of_state(state, weights, offset)
+        if scaled is not None:
+            weights, offset = scaled.weights, scaled.offset
         dictionary, names = state.descent.dictionary, [*state.domain.columns]
         curves = tuple(
             Curve.of(dictionary, weights[1:, 0], names.index(name), rises=direction == "up")
@@ -251,6 +255,7 @@ class ShapeFunctions(SummingLearner):
             weights=weights,
             offset=offset,
             state=state,
+            scaled=scaled,
         )
 
 

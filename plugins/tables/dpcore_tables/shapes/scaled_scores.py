@@ -1,0 +1,179 @@
+r"""By what scores of classes are multiplied: shrunk by their known noise, widened by gradients.
+
+With w the fitted weights, A the covariance of their functions over made-up records, and S that of
+the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
+
+.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-1.2\,\mathrm{tr}AS/w^TAw))\bigr)
+
+is what the weights deserve by their size. That is James and Stein's factor, but for three things:
+the descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out;
+and a small rest costs nothing and keeps the order of the scores.
+
+The released gradients say more where there is more signal: by what weights would have to be
+multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
+:math:`\gamma+(t-\gamma)\,0.09/(0.09+s^2)`, at least 0.05 and at most 3.
+
+Constants are then shifted until made-up records have, on average, the shares of the fit, mixed
+with the released ones by the part that gamma takes away. A function of answers alone.
+"""
+
+import math
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
+from dpcore_tables.conversation import State
+from dpcore_tables.descent import Descent
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.synthetic_records import simulated_rows
+
+_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
+_LEAST, _WIDEST = 0.05, 3.0
+_DRAWS, _ROUNDS = 200, 50
+_TINY, _FLAT = 1e-9, 1e6
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class ScaledScores:
+    """What is published of a fit of classes.
+
+    Args:
+        factor: Of the weights, from 0.05 to 3.
+        weights: Multiplied, shape (d, m). offset: Of the scores, shape (m,).
+        spread: Covariance of the noise in one output's weights then, shape (d, d).
+    """
+
+    factor: float
+    weights: NDArray[np.float64]
+    offset: NDArray[np.float64]
+    spread: NDArray[np.float64]
+
+    @classmethod
+    def of_state(
+        cls, state: State, weights: NDArray[np.float64], offset: NDArray[np.float64]
+    ) -> "ScaledScores | None":
+        """After the last answer; None of numbers, and of classes by the first edition's rules.
+
+        Args:
+            weights: Centred, shape (d, m). offset: Shape (m,).
+        """
+        if state.plan.kind == "number" or state.plan.edition < 2:
+            return None
+        noise, spread = state.noises["label"] / state.records, state.noise_covariance()
+        dictionary, descent = state.descent.dictionary, state.descent
+        assert isinstance(descent, Descent), "classes have a metric"
+        law = (dictionary, descent.weights, state.offset, state.label)
+        slope = descent.slope(gain(*law) / BELOW)
+        return cls.of(dictionary, weights, offset, state.label, noise, spread, slope)
+
+    @classmethod
+    def of(
+        cls,
+        dictionary: Dictionary,
+        weights: NDArray[np.float64],
+        offset: NDArray[np.float64],
+        shares: NDArray[np.float64],
+        noise: float,
+        spread: NDArray[np.float64],
+        slope: tuple[float, float],
+    ) -> "ScaledScores":
+        """From a fit and the shares that were released.
+
+        Args:
+            weights: Shape (d, m). offset: Shape (m,). spread: Of one output's weights, (d, d).
+            shares: Released, of the classes, or of two the second's, shape (m,).
+            noise: Standard deviation of each share.
+            slope: Of the gradients, with its standard deviation.
+        """
+        rows = simulated_rows(dictionary)
+        covariance = np.cov(rows, bias=True)
+        gamma = float(_gammas(weights[None], covariance, spread)[0])
+        factor = float(_factors(np.array([gamma]), slope[0], slope[1])[0])
+        return cls(
+            factor=factor,
+            weights=factor * weights,
+            offset=_shifted(rows, weights, offset, shares, factor, gamma),
+            spread=_scaled_spread(weights, covariance, spread, slope)
+            + _offset_spread(shares, (1 - gamma) * noise, len(weights)),
+        )
+
+
+def _factors(
+    gammas: NDArray[np.float64], slopes: NDArray[np.float64] | float, deviation: float
+) -> NDArray[np.float64]:
+    """Of gammas and slopes, as far as the slopes' noise lets them count; shape (k,)."""
+    trust = _TRUST / (_TRUST + deviation**2)
+    return np.asarray(np.clip(gammas + trust * (slopes - gammas), _LEAST, _WIDEST))
+
+
+def _gammas(
+    weights: NDArray[np.float64], covariance: NDArray[np.float64], spread: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """gamma of many fits, shapes (k, d, m) to (k,)."""
+    # Per output: the variance of its scores, and what noise alone makes of it.
+    variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
+    noise = float(np.sum(covariance * spread))
+    gammas = _SHRUNK * (1 - _CHOSEN * noise / np.maximum(variances, _TINY))
+    return np.asarray(np.clip(gammas, _LEAST, 1.0))
+
+
+def _shifted(
+    rows: NDArray[np.float64],
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+    factor: float,
+    gamma: float,
+) -> NDArray[np.float64]:
+    """The offset with which made-up records have both shares' mixture, shape (m,)."""
+    released = np.clip(shares, RAREST, 1 - RAREST)
+    if len(released) == 1:
+        released = np.array([1 - released[0], released[0]])
+    scores = rows.T @ weights
+    fitted = probabilities(scores + offset).mean(axis=0)
+    goal = gamma * fitted + (1 - gamma) * released / released.sum()
+    # The mean score stays, and what scores differ by is multiplied.
+    offset = offset + (1 - factor) * scores.mean(axis=0)
+    for _ in range(_ROUNDS):
+        means = np.maximum(probabilities(factor * scores + offset).mean(axis=0), _TINY)
+        step = np.log(np.maximum(goal, _TINY) / means)
+        offset = offset + (step if len(offset) > 1 else step[1] - step[0])
+    return offset
+
+
+def _scaled_spread(
+    weights: NDArray[np.float64],
+    covariance: NDArray[np.float64],
+    spread: NDArray[np.float64],
+    slope: tuple[float, float],
+) -> NDArray[np.float64]:
+    """Of one output's multiplied weights, shape (d, d): noise moves the factor, too, so weights and
+    slope are drawn with their noise again and again."""
+    generator = np.random.Generator(np.random.PCG64(0))
+    values, vectors = np.linalg.eigh(spread)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    # Noise has made the weights longer: drawn around as many of them as are signal, fits are again
+    # about as long as these.
+    variance = float(np.mean(np.sum(weights * (covariance @ weights), axis=0)))
+    signal = 1 - float(np.sum(covariance * spread)) / max(variance, _TINY)
+    fits = math.sqrt(max(signal, 0.0)) * weights + root @ generator.standard_normal(
+        (_DRAWS, *weights.shape)
+    )
+    deviation = min(slope[1], _FLAT)
+    slopes = slope[0] + deviation * generator.standard_normal(_DRAWS)
+    factors = _factors(_gammas(fits, covariance, spread), slopes, deviation)
+    fits *= factors[:, None, None]
+    fits -= fits.mean(axis=0)
+    return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (_DRAWS * weights.shape[1]))
+
+
+def _offset_spread(shares: NDArray[np.float64], noise: float, width: int) -> NDArray[np.float64]:
+    """What the noise of released shares adds, as a movement of the intercept; shape (d, d)."""
+    likely = np.clip(shares, RAREST, 1 - RAREST)
+    # The derivative of an offset by its share.
+    slopes = 1 / likely if len(likely) > 1 else 1 / (likely * (1 - likely))
+    added = np.zeros((width, width))
+    added[0, 0] = (noise * math.sqrt(float(np.mean(slopes**2))) / INTERCEPT) ** 2
+    return added
