@@ -283,9 +283,7 @@ class ServerLedger(Struct, frozen=True, forbid_unknown_fields=True):
 
     name: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)]
     place: Literal["postgresql"] | None = None
-    analyst: (
-        Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$", extra=_NAME)] | None
-    ) = None
+    analyst: Annotated[str, Meta(pattern=_ANALYST, extra=_NAME)] | None = None
 
     def __str__(self) -> str:
         return f"{self.name}@{self.place}" if self.place else self.name

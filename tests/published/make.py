@@ -124,21 +124,29 @@ LEDGERS = {  # notion: relation, the example that is charged, delta, further opt
     "basic": ("replace_one", "statistics.replaced", "0", ()),
     "renyi": ("add_remove", "statistics.basics", "1e-4", ("--order", "8")),
     "persons": ("{person: {records: 5, adjacency: add_remove}}", "statistics.persons", "1e-4", ()),
+    "analysts": ("replace_one", "linear.sufficient_statistics", "1e-4", ()),
 }
+LIMITS = {"ann": "7", "ben": "9"}  # epsilons of analysts, in the ledger of that name
 
 
 def make_ledgers(folder: Path) -> None:
-    """A ledger of each notion and one about persons, each charged by two runs."""
+    """A ledger of each notion, one about persons and one with limits, each charged by two runs."""
     for name, (relation, example, delta, options) in LEDGERS.items():
-        notion = () if name == "persons" else ("--notion", name)
+        notion = ("--notion", name) if name in ("gaussian", "basic", "renyi") else ()
         total = ["--epsilon", "10", "--delta", delta, "--adjacency", relation, *notion, *options]
-        required(dpcore(folder, "ledger", "create", f"./{name}.ledger", *total))
+        file = f"./{name}.ledger"
+        required(dpcore(folder, "ledger", "create", file, *total))
         spec = folder / "charged.yaml"
         text = (folder / f"{example}.yaml").read_text("utf-8")
-        spec.write_text(f"{text}ledger: ./{name}.ledger\n", "utf-8")
+        spec.write_text(f"{text}ledger: {file}\n", "utf-8")
+        if name == "analysts":
+            for analyst, epsilon in LIMITS.items():
+                limit = ["--epsilon", epsilon, "--delta", "5e-5"]
+                required(dpcore(folder, "ledger", "limit", file, analyst, *limit))
+            spec.write_text(f"{text}ledger: {{name: {file}, analyst: ann}}\n", "utf-8")
         for _ in range(2):
             required(dpcore(folder, "run", spec.name))
-        shown = required(dpcore(folder, "ledger", "show", f"./{name}.ledger", "--json"))
+        shown = required(dpcore(folder, "ledger", "show", file, "--json"))
         write(f"ledgers/{name}.json", shown.stdout)
         shutil.copy(folder / f"{name}.ledger", ARCHIVE / "ledgers")
         (folder / "charged.lock.json").unlink()
