@@ -89,7 +89,7 @@ class ScaledScores:
         """
         rows = simulated_rows(dictionary)
         covariance = np.cov(rows, bias=True)
-        # The size of the weights says how much of them is signal, the gradients how far they fall short.
+        # The size of the weights says how much is signal, gradients how far they fall short.
         gamma = float(_gammas(weights[None], covariance, spread)[0])
         factor = float(_factors(np.array([gamma]), slope[0], slope[1])[0])
         return cls(
