@@ -228,10 +228,8 @@ class State:
         return covariance * (classes.SCREENED**2 * (outputs - 1) / outputs)
 
     def noise(self, answer: Answer) -> float:
-        """The standard deviation of an answer's noise, as its mechanism says.
-
-        Of a made-up answer that says nothing of its noise, that of the plan.
-        """
+        """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
+        without noise, that of the plan."""
         if answer.spread is not None:
             return answer.spread.std
         multiplier = getattr(answer.mechanism, "noise_multiplier", None)
@@ -299,8 +297,8 @@ def _count(state: State, answer: Answer, stage: str) -> State:
 
 
 def _means(state: State, answer: Answer, stage: str) -> State:
-    means = likely_means(answer.value / state.records, state.plan.farthest)
-    return attrs.evolve(state, means=means)
+    released = answer.value / state.records
+    return attrs.evolve(state, means=likely_means(released, state.plan.farthest))
 
 
 def _squares(state: State, answer: Answer, stage: str) -> State:

@@ -31,7 +31,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 
 _SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
 _LEAST, _WIDEST = 0.05, 3.0
-_DRAWS, _ROUNDS = 200, 50
+_DRAWS, _FEWEST, _ROUNDS = 200, 50, 50
 _TINY, _FLAT = 1e-9, 1e6
 
 
@@ -89,6 +89,7 @@ class ScaledScores:
         """
         rows = simulated_rows(dictionary)
         covariance = np.cov(rows, bias=True)
+        # The size of the weights says how much is signal, gradients how far they fall short.
         gamma = float(_gammas(weights[None], covariance, spread)[0])
         factor = float(_factors(np.array([gamma]), slope[0], slope[1])[0])
         return cls(
@@ -158,15 +159,16 @@ def _scaled_spread(
     # about as long as these.
     variance = float(np.mean(np.sum(weights * (covariance @ weights), axis=0)))
     signal = 1 - float(np.sum(covariance * spread)) / max(variance, _TINY)
-    fits = math.sqrt(max(signal, 0.0)) * weights + root @ generator.standard_normal(
-        (_DRAWS, *weights.shape)
-    )
+    # Outputs are alike: of several, fewer draws say as much.
+    count = max(_DRAWS // weights.shape[1], _FEWEST)
+    noise = root @ generator.standard_normal((count, *weights.shape))
+    fits = math.sqrt(max(signal, 0.0)) * weights + noise
     deviation = min(slope[1], _FLAT)
-    slopes = slope[0] + deviation * generator.standard_normal(_DRAWS)
+    slopes = slope[0] + deviation * generator.standard_normal(count)
     factors = _factors(_gammas(fits, covariance, spread), slopes, deviation)
     fits *= factors[:, None, None]
     fits -= fits.mean(axis=0)
-    return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (_DRAWS * weights.shape[1]))
+    return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (count * weights.shape[1]))
 
 
 def _offset_spread(shares: NDArray[np.float64], noise: float, width: int) -> NDArray[np.float64]:
