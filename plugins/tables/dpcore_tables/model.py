@@ -159,7 +159,8 @@ class ShapeModel(ShownModel):
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
         """How much the privacy noise moved each score, in label units for numbers; shape (n,).
 
-        Of monotone columns, as if they were not: the noise moves their curves less on average.
+        Of numbers with a long tail with what `tails` adds. Of monotone columns, as if they were
+        not: the noise moves their curves less on average.
         """
 
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -260,7 +261,7 @@ class ShapeModel(ShownModel):
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Weights, what fixes the features, and the spread of the weights."""
+        """Weights, what fixes the features, and the spread of the weights, without `tails`."""
         weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
         # The key stands only where columns are monotone: what was published before has none.
         curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}

@@ -82,7 +82,7 @@ def shapes_of(
     for place, (effect, p_value, variances) in enumerate(tests):
         shape = tuple(len(points) for points in effect.at)
         values = unit * (effect.functions.T @ weights[1:])
-        noise = unit * np.sqrt(_deviations(effect, spread[1:, 1:]) ** 2 + variances)
+        noise = unit * _widen(_deviations(effect, spread[1:, 1:]), variances)
         joint = unit * joint_band_of(effect, errors[1:, 1:], weights.shape[1], variances)
         frequencies, first = effect.frequencies, effect.owner[0]
         single_output = weights.shape[1] == 1
@@ -125,6 +125,13 @@ def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.f
     functions, block = effect.functions[active], covariance[np.ix_(active, active)]
     squares = np.einsum("in,ij,jn->n", functions, block, functions)
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+
+
+def _widen(
+    deviations: NDArray[np.float64], beyond: NDArray[np.float64] | float
+) -> NDArray[np.float64]:
+    """With a variance added; the same bits where it is 0."""
+    return np.where(np.asarray(beyond) > 0, np.sqrt(deviations**2 + beyond), deviations)
 
 
 def p_value_of(
@@ -180,5 +187,4 @@ def joint_band_of(
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
     farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
-    wider = np.sqrt(deviations**2 + beyond)
-    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * wider)
+    return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * _widen(deviations, beyond))

@@ -52,7 +52,7 @@ made-up records does. Chosen on one lognormal column.
 """
 
 _NEAR = 1.0
-"""Up to so many standard deviations from the mean only the square of their part is added: there
+"""Nearer to the mean than so many standard deviations only the square of their part is added: there
 most records are, so that what is counted without paths is nearly all, and made-up records lie
 evenly in bins that real ones may fill at one value."""
 
@@ -100,9 +100,8 @@ class TailPaths:
             factors * (INTERCEPT * weights[0] + (weights[1:] * alone.sizes) @ alone.values(encoded))
             for alone, weights in self.ends
         ]
-        block = np.ix_(self.members, self.members)
-        columns = self.columns
-        return self._beyond(columns, scores, encoded, features[self.members], spread[block])
+        own, block = features[self.members], spread[np.ix_(self.members, self.members)]
+        return self._beyond(self.columns, scores, encoded, own, block)
 
     def of_column(
         self,
