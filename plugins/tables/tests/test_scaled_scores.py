@@ -276,6 +276,7 @@ def test_what_is_exported_names_the_classes_that_the_model_does(edition):
     model, table = model_of(("p", "q", "r"), edition)
     encoded = model.domain.encode(table)
     assert np.array_equal(portable.score(encoded, model.exported()[1]), model.score(encoded))
+    assert np.abs(model.outputs(encoded).sum(axis=1)).max() < 1e-9
     likely = model.probabilities(table)
     assert np.array_equal(likely.argmax(axis=1), model.score(encoded).astype(int))
     plain = softmax(model.outputs(encoded))

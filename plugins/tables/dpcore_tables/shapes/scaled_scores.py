@@ -141,7 +141,8 @@ def _shifted(
         means = np.maximum(probabilities(factor * scores + offset).mean(axis=0), _TINY)
         step = np.log(np.maximum(goal, _TINY) / means)
         offset = offset + (step if len(offset) > 1 else step[1] - step[0])
-    return offset
+    # Scores of several classes add up to 0, as those of the fit do.
+    return offset if len(offset) == 1 else offset - offset.mean()
 
 
 def _scaled_spread(
