@@ -206,7 +206,7 @@ class Plan:
 
     @property
     def steep(self) -> bool:
-        """Whether scores of several classes take longer steps, by the curvature of clipped residuals,
+        """Whether several classes take longer steps, by the curvature of clipped residuals,
         and have a wider prior: where there is signal enough for that."""
         return self.edition > 1 and self.kind == "several" and self.signal >= small.SIGNAL
 
