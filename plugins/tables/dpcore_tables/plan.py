@@ -211,8 +211,8 @@ class Plan:
 
     @property
     def steep(self) -> bool:
-        """Whether scores of several classes descend faster and farther: by the curvature of clipped
-        residuals, which at most two classes have, where there is signal enough for that."""
+        """Whether several classes take longer steps, by the curvature of clipped residuals,
+        and have a wider prior: where there is signal enough for that."""
         return self.edition > 1 and self.kind == "several" and self.signal >= small.SIGNAL
 
     @property
@@ -295,8 +295,8 @@ class Plan:
     @property
     def _label_share(self) -> float:
         """Of the mean label: of few records of classes more, as a model that finds nothing says
-        their shares. Of K classes their noise costs K^2/(s (n mu)^2 log K) of the log loss, and of
-        two, of which one is rare, more than of K alike."""
+        their shares. A share s of the budget costs about K^2/(s (n mu)^2 log K) of the log loss of
+        K classes, and more of two of which one is rare."""
         if self.kind == "number" or self.edition < 2:
             return _LABEL
         count = self.outputs
