@@ -64,9 +64,16 @@ MAPPINGS = {
     "sgd.regression": {},
     "shifted_interpolation.descent": {"steps": 50},
     "tables.shape_functions": {},
+    "training.best_run": {
+        "candidates": [
+            {"name": "training.network", "steps": 3, "rate": 0.5},
+            {"name": "training.network", "steps": 3},
+        ],
+        "runs": 2,
+    },
     "training.network": {"steps": 10},
 }
-LONG = {"best_of", "linear.staged_gradient", "tables.shape_functions"}
+LONG = {"best_of", "linear.staged_gradient", "tables.shape_functions", "training.best_run"}
 WITHOUT_CLAIM = {
     "explainable_boosting.printed",
     "ntk.printed",

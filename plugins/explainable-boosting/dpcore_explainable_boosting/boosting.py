@@ -285,7 +285,8 @@ class Cyclic(CyclicBoosting):
         rounds: How often each column is updated.
         rate: What part of a leaf's mean residual an update adds. At one product of rounds and rate
             the noise is the same; the published 300 and 0.01 need three times as many asks.
-        bins: Of a column, about. leaves: Of an update.
+        bins: Of a column, about.
+        leaves: Of an update.
         clip: C of numbers, in units of the declared range of the label. Residuals of classes are at
             most 1 without it.
         weight: A declared number from 0 on by which records are weighed; it has no shape. Noise is

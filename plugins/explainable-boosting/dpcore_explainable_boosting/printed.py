@@ -43,6 +43,12 @@ class Printed(CyclicBoosting):
 
     One thing is not as published: a fair share of the records is of their released number, where
     the code reads the exact one.
+
+    Args:
+        rounds: How often each column is updated.
+        rate: What part of a leaf's mean residual an update adds.
+        bins: Of a column, about.
+        leaves: Of an update.
     """
 
     rounds: int = attrs.field(default=300, validator=positive_integer)
