@@ -12,6 +12,7 @@ record comes or goes, by 2 when one is replaced, at equal transcripts. The sum o
 rounded to doubles twice, by at most :math:`2^{-51}n` in length.
 """
 
+import copy
 import math
 from collections.abc import Iterator
 from typing import Any, ClassVar
@@ -41,7 +42,7 @@ from dpcore import (
 from dpcore.bound import Claims
 from dpcore.checks import fraction, positive_integer
 from dpcore.domain.domain import Table
-from dpcore.errors import ParameterError, UnknownCountError, need
+from dpcore.errors import ContractError, ParameterError, UnknownCountError, need
 from dpcore.learner import State, promises
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.bounds.sum import SumBound
@@ -237,7 +238,12 @@ class _Run:
         # A candidate that has no more to ask adds zeros, for all records alike.
         if isinstance(ask, SumQuery):
             part = learner.part(self.public)
-            total: Any = candidate.statistic(ask, self.records, part, self.secret)
+            planned = learner.sums(self.public)[index]
+            message = f"the query {ask.name!r} was asked but not planned like this"
+            need(ask == planned, ContractError, message)
+            # On a copy: what a candidate keeps of records must not reach its later asks.
+            worker = copy.deepcopy(candidate)
+            total: Any = worker.statistic(ask, self.records, part, self.secret)
             longest = ask.longest(Distance.L2)
             result[self.query.place(index, number)] = total.floats().ravel() / longest
         return result

@@ -25,7 +25,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
 from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE
@@ -313,6 +313,45 @@ class Loud(BestRun):
 
 def test_a_score_that_counts_twice_is_found():
     assert farthest_step(Loud(candidates=SMALL))["removed"] > 1.9
+
+
+@attrs.frozen(kw_only=True)
+class Unplanned(DenseNetwork):
+    """Asks for sums of longer vectors than it planned."""
+
+    def ask(self, state):
+        query = super().ask(state)
+        return query and attrs.evolve(query, sum=attrs.evolve(query.sum, clip=2 * query.sum.clip))
+
+
+@attrs.frozen(kw_only=True)
+class Remembering(DenseNetwork):
+    """Asks at weights that an earlier sum said, without its noise."""
+
+    seen: list = attrs.field(factory=list, eq=False)
+
+    def partial(self, query, block, public):
+        total = super().partial(query, block, public)
+        self.seen.append(total.floats())
+        return total
+
+    def ask(self, state):
+        query = super().ask(state)
+        if query is None or not self.seen:
+            return query
+        return query.with_args({**query.args, "weights": 1e3 * self.seen[0]})
+
+
+def test_a_sum_that_was_not_planned_ends_the_run():
+    candidates = (Unplanned(steps=2), Unplanned(steps=2, rate=2.0))
+    with pytest.raises(ReleaseError, match="ContractError"):
+        farthest_step(BestRun(candidates=candidates))
+
+
+def test_what_a_candidate_remembers_of_a_sum_reaches_no_later_one():
+    candidates = (Remembering(steps=2), Remembering(steps=2, rate=2.0))
+    assert farthest_step(BestRun(candidates=candidates))["removed"] <= 1 + 9 * 2.0**-50
+    assert not any(candidate.seen for candidate in candidates)
 
 
 def test_a_run_remembers_nothing_and_draws_nothing():
