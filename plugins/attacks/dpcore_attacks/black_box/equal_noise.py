@@ -37,15 +37,12 @@ from dpcore_attacks.black_box.elsewhere import NoAnswerError
 from dpcore_attacks.black_box.neighbouring import Pair
 from dpcore_attacks.black_box.noise_calls import (
     NoiseCall,
-    OtherCallsError,
     Row,
     Tape,
     contradictions,
 )
 from dpcore_attacks.black_box.report import NO_PROOF, Report, place_of
 from dpcore_attacks.black_box.words import Refused, Word
-
-_OTHER_CALLS = Word.of(Refused(OtherCallsError.__name__))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -177,7 +174,7 @@ class _Runner:
     noise: Sequence[NoiseCall]
     public: Callable[[Any], Any] | None
 
-    def run(self, records: Any, given: Sequence[Row] | None = None) -> tuple[Word, list[Row]]:
+    def run(self, records: Any, given: Sequence[Row] | None = None) -> tuple[Word, Tape]:
         """The answer and its tape; an exception is an answer, and so is another order of calls."""
         tape = Tape(given)
         try:
@@ -190,7 +187,7 @@ class _Runner:
             raise
         except Exception as error:
             answer = Refused(type(error).__name__)
-        return Word.of(answer), tape.rows
+        return Word.of(answer), tape
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -204,28 +201,31 @@ class _Trial:
 
 def _trial(runner: _Runner, pair: Pair, tapes: int) -> _Trial:
     """All tapes of one pair."""
-    differing, calls, reason = 0, 0, ""
+    differing, calls, reason, strays = 0, 0, "", False
     sentences: dict[str, float] = {}
     places: list[set[tuple[str, int]]] | None = None
     for _ in range(tapes):
-        word, rows = runner.run(pair[0])
+        word, recorded = runner.run(pair[0])
+        rows = recorded.rows
         calls = max(calls, len(rows))
         repeated, _ = runner.run(pair[0], rows)
         if repeated.text() != word.text():
             reason = "the first neighbour's answer differs on its own tape: it draws, or keeps, "
             reason += "something outside the noise calls that were named"
             break
-        other, moved_rows = runner.run(pair[1], rows)
+        other, replayed = runner.run(pair[1], rows)
         differing += other.text() != word.text()
         places = _places(places, word, rows)
         # An exception is unlike every other answer, whatever noise came before it.
-        if not other.refused or word.refused or other.text() == _OTHER_CALLS.text():
+        if not other.refused or word.refused:
             places = _places(places, other, rows)
-        for sentence, movement in contradictions(rows, moved_rows):
+        strays |= replayed.strayed
+        for sentence, movement in contradictions(rows, replayed.rows):
             sentences[sentence] = max(movement, sentences.get(sentence, 0.0))
     return _Trial(
         differing=differing,
-        published=bool(places) and all(places or ()),
+        # Without any noise there is none to show, and every difference is the records'.
+        published=not strays and all(places or ()),
         contradictions=tuple(
             f"{text}, and moved by {far:.6g}" if far else text for text, far in sentences.items()
         ),

@@ -103,10 +103,12 @@ class Tape:
 
     Args:
         given: Rows whose results the calls return; none while a tape is recorded.
+        strayed: Whether other calls were made than on the tape that was given, or fewer.
     """
 
     given: Sequence[Row] | None = None
     rows: list[Row] = attrs.field(factory=list)
+    strayed: bool = False
     _depth: int = 0
 
     @contextmanager
@@ -119,6 +121,7 @@ class Tape:
                 replaced.enter_context(mock.patch.object(call.owner, call.name, wrapped))
             yield
             if self.given is not None and len(self.rows) != len(self.given):
+                self.strayed = True
                 raise OtherCallsError("fewer noise calls")
 
     def _wrapped(self, call: NoiseCall, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -147,6 +150,8 @@ class Tape:
     def _next(self, call: NoiseCall) -> Row:
         assert self.given is not None, "a tape that is given"
         if len(self.rows) >= len(self.given) or self.given[len(self.rows)].call is not call:
+            # Told apart from what the function makes of the exception, which it may catch.
+            self.strayed = True
             raise OtherCallsError("other noise calls")
         return self.given[len(self.rows)]
 

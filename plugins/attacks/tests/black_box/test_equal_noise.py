@@ -157,6 +157,29 @@ def test_another_number_of_noise_calls_gives_no_verdict():
     assert (report.verdict, report.published) == ("not refuted", False)
 
 
+def test_an_answer_without_any_noise_is_refuted():
+    report = judged(len)
+    assert (report.verdict, report.calls) == ("refuted", 0)
+
+
+@pytest.mark.parametrize("first", [0, 1], ids=["more calls", "fewer calls"])
+def test_noise_of_one_neighbour_alone_gives_no_verdict(first):
+    """Its noise is drawn and thrown away, and the function catches whatever that raises."""
+
+    def release(records):
+        try:
+            value = total(records) if len(records) == 2 else 0.0
+        except Exception:
+            value = 1.0
+        return 0.0 * value + len(records)
+
+    pair = (PAIR[0][first], PAIR[0][1 - first])
+    report = attack_with_equal_noise(
+        release, ONE, neighbours=[pair], relation=ADD_REMOVE, noise=[NOISY], tapes=40
+    )
+    assert (report.verdict, report.published) == ("not refuted", False)
+
+
 def test_an_exception_of_one_neighbour_is_refuted():
     def release(records):
         if len(records) == 2:
