@@ -266,7 +266,7 @@ class CyclicBoosting(SummingLearner):
         return BoostedModel(
             domain=domain,
             cells=self.cells(domain),
-            shapes=state.shapes,
+            cell_scores=state.shapes,
             first_score=self.first_score(domain),
         )
 

@@ -20,14 +20,14 @@ class BoostedModel(ShownModel):
     """Predictions that add up what each column's cell says.
 
     Args:
-        shapes: The score of each cell, all columns side by side: in units of the label's range, or
-            logarithms of odds of the second class.
+        cell_scores: The score of each cell, all columns side by side: in units of the label's
+            range, or logarithms of odds of the second class.
         first_score: What is added to their sum, from the middle of the range.
     """
 
     domain: Domain
     cells: Cells
-    shapes: NDArray[np.float64]
+    cell_scores: NDArray[np.float64]
     first_score: float = 0.0
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -35,7 +35,7 @@ class BoostedModel(ShownModel):
 
         def of_block(rows: NDArray[np.float64]) -> NDArray[np.float64]:
             places = self.cells.places(rows) + self.cells.offsets[:-1, None]
-            return np.asarray(self.first_score + self.shapes[places].sum(axis=0))
+            return np.asarray(self.first_score + self.cell_scores[places].sum(axis=0))
 
         scores = in_blocks(of_block, encoded, len(self.cells.sizes))
         if self.domain.classes:
@@ -71,7 +71,7 @@ class BoostedModel(ShownModel):
         )
         place = self.cells.names.index(name)
         unit = 1.0 if self.domain.classes else 2 * self.domain.label_bound
-        values = unit * np.split(self.shapes, self.cells.offsets[1:-1])[place]
+        values = unit * np.split(self.cell_scores, self.cells.offsets[1:-1])[place]
         if isinstance(column, Range):
             return np.linspace(column.low, column.high, len(values) + 1), values
         assert isinstance(column, Categories), "other columns are refused"
@@ -80,4 +80,4 @@ class BoostedModel(ShownModel):
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The shapes of all columns, where each begins, and what is added to their sum."""
         offsets, first = self.cells.offsets, np.array(self.first_score)
-        return {"shapes": self.shapes, "offsets": offsets, "first_score": first}
+        return {"shapes": self.cell_scores, "offsets": offsets, "first_score": first}

@@ -16,6 +16,7 @@ from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTa
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.learner import Public
 from dpcore.learning.bounds.sum import SumBound
+from dpcore.learning.models.shapes import Shaped
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
@@ -248,6 +249,15 @@ def test_rare_categories_share_a_bin_that_is_large_enough():
     assert bins_of_categories(np.array([5.0, 1, 7]), 3).tolist() == [1, 1, 0]
     assert bins_of_categories(np.array([5.0, 7]), 3).tolist() == [0, 1]
     assert bins_of_categories(np.array([0.0, 1]), 3).tolist() == [0, 0]
+
+
+def test_reports_and_notebooks_show_a_model_without_shapes_of_their_kind():
+    """They ask a model that has `shapes` for pictures with bands, which this one has not."""
+    rng, facts, a, b, _ = additive(50)
+    data = facts.domain.project({"a": a + 0.5, "b": b, "t": rng.uniform(0, 10, 50)})
+    model = answered(Cyclic(rounds=2), facts, data)
+    assert not isinstance(model, Shaped)
+    assert "BoostedModel" in model._repr_html_()
 
 
 @pytest.mark.parametrize("labels", [LABELS, Classes((0, 1))], ids=["numbers", "classes"])
