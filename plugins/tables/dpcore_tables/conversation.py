@@ -37,7 +37,7 @@ _PATHS = 400  # of noise and chance: tails need more than standard errors do
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "weights", "clip")
+OF_A_STEP = ("label", "link", "weights", "clip")
 """Arguments that change between the asks of a round."""
 
 
@@ -59,6 +59,7 @@ class State:
         levels: Shares of every declared column's categories; empty for numbers.
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
+        balance: What scores of a logarithmic loss lack, and the standard deviation of that.
     """
 
     plan: Plan
@@ -82,6 +83,7 @@ class State:
     levels: tuple[NDArray[np.float64], ...] = ()
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     noises: Mapping[str, float] = attrs.field(factory=dict)
+    balance: tuple[float, float] = (0.0, 0.0)
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -107,7 +109,7 @@ class State:
             dictionary=constant,
             descent=Plain.planned(plan.round("screen"), constant, weights, records, plan.signal),
             survey=Survey(dictionary=constant, weights=weights),
-            levels=tuple(np.full(count, 1 / max(count, 1)) for count in plan.layout.levels),
+            levels=tuple(np.full(max(n, 0), 1 / max(n, 1)) for n in plan.layout.levels),
         )
         return _prepared(state)
 
@@ -120,7 +122,12 @@ class State:
     def offset(self) -> NDArray[np.float64]:
         """The constant score, shape (m,)."""
         if self.plan.kind == "number":
-            return self.label
+            if self.plan.loss.name == "squared":
+                return self.label
+            # A small table's first look at residuals is in the middle of its fit.
+            is_seen = self.first is not None and not self.plan.small
+            deviation = self.first.sigma if is_seen and self.first else self.spread
+            return np.array([self.plan.loss.start(float(self.label[0]), deviation)])
         # Released shares may be 0 or below by noise; a log needs more.
         shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
         return np.log(shares / (1 - shares)) if self.plan.kind == "two" else np.log(shares)
@@ -143,30 +150,57 @@ class State:
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
-            return {"label": self.label}
-        if name.endswith((".gradient", ".residuals", ".profile")):
+            constant = np.zeros(1) if self.plan.loss.logarithmic else self.label
+            return {"label": constant, **self.link}
+        if name.endswith((".gradient", ".residuals", ".profile", ".balance")):
             stage, _, _ = name.partition(".")
             return {
                 **self.fixed,
+                **self.link,
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
             }
         return dict(self.fixed) if "." in name else {}
 
+    @property
+    def link(self) -> dict[str, NDArray[np.float64]]:
+        """Of a logarithm, what scores are relative to, and their scale; empty without one."""
+        loss = self.plan.loss
+        if not loss.logarithmic:
+            return {}
+        return {"link": loss.link(float(self.label[0]), self.label_noise)}
+
+    @property
+    def label_noise(self) -> float:
+        """The standard deviation of the released mean label."""
+        return self.noises.get("label", 0.0) / self.records
+
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
-            return small.clip_of(self.plan.signal, self.spread)
+            near = small.clip_of(self.plan.signal, self.spread)
+            if self.plan.loss.name == "quantile":
+                return self.plan.loss.clip(near)
+            # Of a logarithm no prediction up to twice the mean is pulled down with a part only.
+            return max(near, *(1 / link[1] for link in self.link.values()), 0.0)
         if self.plan.kind != "number":
             return classes.CLIP
+        if self.plan.loss.name == "quantile":
+            return self.plan.loss.usual_clip(self.residuals)
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
             width = self.survey.dictionary.width
         return best_clip(self.residuals, noise, self.records, width)
+
+    def below(self, clip: float) -> float:
+        """The share of residuals that is not clipped."""
+        if self.plan.loss.name == "quantile":
+            return self.plan.loss.clipped(self.residuals, clip).share
+        return self.residuals.within(clip) if self.plan.small else self.residuals.below(clip)
 
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
@@ -181,7 +215,7 @@ class State:
         # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
         if isinstance(self.descent, Descent):
             return self._of_metric(self.descent)
-        if self.plan.signal >= small.REPLAYED:
+        if self.plan.signal >= small.REPLAYED or self.plan.loss.name != "squared":
             return self.descent.noise_covariance()
         return Replay(
             plan=self.plan,
@@ -210,10 +244,14 @@ class State:
     def _of_metric(self, descent: Descent, *, chance: bool = False) -> NDArray[np.float64]:
         """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
         if self.plan.kind == "number":
+            curvature = None
+            if self.plan.loss.logarithmic:
+                score = (descent.weights, float(self.offset[0]), float(self.link["link"][1]))
+                curvature = self.records * self.plan.loss.gains(descent.dictionary, *score)
             if not chance:
-                return descent.noise_covariance()
+                return descent.noise_covariance(curvature)
             scatters = [step.scatter for step in descent.steps]
-            return descent.noise_covariance(paths=_PATHS, scatters=scatters)
+            return descent.noise_covariance(curvature, _PATHS, scatters)
         # Of classes the metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
         curvature = classes.curvature(*law, self.records)
@@ -287,6 +325,10 @@ def _with_steps(state: State, stage: str) -> State:
     # The fit starts where the screen ended, as far as it has the same terms.
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
+    if state.plan.loss.logarithmic:
+        # Wider clips have more noise: fewer of it are summed.
+        slower = small.clip_of(state.plan.signal, state.spread) / state.clip(stage)
+        descent = attrs.evolve(descent, rate=slower * descent.rate)
     if stage == "fit" and isinstance(state.descent, Plain):
         descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
@@ -349,7 +391,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind],
+        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind] * plan.loss.curvature,
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
@@ -395,7 +437,7 @@ def _with_candidates(state: State) -> State:
 def _profile(state: State, answer: Answer, stage: str) -> State:
     clip = state.clip(stage)
     # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
-    unit = clip * PARTS / (state.records * state.residuals.below(clip))
+    unit = clip * PARTS / (state.records * state.below(clip))
     fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
     # Partial residuals: what the screen fits there, and what it leaves over.
     profile = fitted - unit * answer.value
@@ -408,7 +450,7 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     # A look and a survey take no step: they only tell how strong each candidate is.
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
-        unit = clip / residuals.below(clip)
+        unit = clip / state.below(clip)
         strength_by_term = strengths_of(
             candidates,
             unit * answer.value[: candidates.width],
@@ -416,13 +458,25 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
             state.records,
         )
         return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
-    below = residuals.within(clip) if state.plan.small else residuals.below(clip)
+    law, sigma = state.plan.loss.clipped(residuals, clip), residuals.sigma
+    if state.plan.loss.name != "squared":
+        # b has the spread of residuals over the share that gains, and H has the loss's curvature.
+        is_cut = state.plan.loss.name == "quantile"
+        sigma = (law.size / law.share if is_cut else sigma) / math.sqrt(state.plan.loss.curvature)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
     descent = state.descent.after(
-        gradient, clip * state.noise(answer), below, residuals.sigma, residuals.clipped(clip)
+        gradient, clip * state.noise(answer), state.below(clip), sigma, law
     )
     return attrs.evolve(state, descent=descent)
+
+
+def _balance(state: State, answer: Answer, stage: str) -> State:
+    mean, scale = state.link["link"]
+    share, noise = answer.value[0] / state.records, state.noise(answer) / state.records
+    error = state.label_noise / float(mean)
+    gap = state.plan.loss.balance(float(share), noise, error, float(scale))
+    return attrs.evolve(state, balance=gap)
 
 
 _AFTER = {
@@ -436,4 +490,5 @@ _AFTER = {
     "metric": _metric,
     "gradient": _gradient,
     "profile": _profile,
+    "balance": _balance,
 }

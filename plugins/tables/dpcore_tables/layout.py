@@ -30,6 +30,9 @@ HIGHEST = 16
 
 NONE = -1
 
+UNUSED = -1
+"""In place of the number of categories of a column that has no functions: the weights."""
+
 PARTS = 64
 """Ranks at which a step may stand: q/64; the step at q/64 is level HIGHEST + q."""
 
@@ -51,7 +54,7 @@ class Layout:
     """Declared columns by the kind of their functions.
 
     Args:
-        levels: L of every declared column of categories, 0 for a number.
+        levels: L of every declared column of categories, 0 for a number, -1 for the weights.
         starts: The first encoded column of every declared one.
         products: Which pairs of columns, in order, may have products; all of them if None.
     """
@@ -61,18 +64,19 @@ class Layout:
     products: frozenset[tuple[int, int]] | None = None
 
     @classmethod
-    def of(cls, domain: Domain) -> "Layout":
-        """In order of encoding.
+    def of(cls, domain: Domain, weight: str | None = None) -> "Layout":
+        """In order of encoding; the column of weights has no functions.
 
         Raises:
             UndeclaredError: a column is of texts.
         """
         levels, starts, start = [], [], 0
-        for column in domain.columns.values():
+        for name, column in domain.columns.items():
             # Texts have no public list of values: a function of them could not be planned.
             if not isinstance(column, Range | Categories):
                 raise UndeclaredError("shape_functions fits numbers and categories, not texts")
-            levels.append(0 if isinstance(column, Range) else len(column.values))
+            count = 0 if isinstance(column, Range) else len(column.values)
+            levels.append(UNUSED if name == weight else count)
             starts.append(start)
             start += column.width
         return cls(tuple(levels), tuple(starts))
@@ -95,6 +99,8 @@ class Layout:
     def simplest(self, column: int) -> list[Term]:
         """One function of a number (level 0), all of categories."""
         levels = self.levels[column]
+        if levels == UNUSED:
+            return []
         return [Term(column, level) for level in range(levels if levels > 2 else 1)]
 
     def once(self) -> list[Term]:
@@ -108,7 +114,7 @@ class Layout:
     @property
     def simple(self) -> int:
         """How many functions `once` has."""
-        return sum(levels if levels > 2 else 1 for levels in self.levels)
+        return len(self.once())
 
     def levelled(self, column: int, highest: int) -> list[tuple[int, float]]:
         """Levels of a column for pairs, each with what its weight is divided by."""
@@ -117,7 +123,7 @@ class Layout:
             return [(level, float(level * level)) for level in range(1, highest + 1)]
         if levels == 2:
             return [(0, 1.0)]
-        return [(level, math.sqrt(levels)) for level in range(levels)]
+        return [(level, math.sqrt(levels)) for level in range(max(levels, 0))]
 
     def has_pair(self, first: int, second: int) -> bool:
         """Whether two columns, in order, may have products."""

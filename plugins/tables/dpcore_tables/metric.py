@@ -157,5 +157,5 @@ def released_levels(
         if count == 2:
             likely = np.concatenate([-likely, likely]) / math.sqrt(2)
         share = np.maximum(1 + math.sqrt(max(count, 1)) * likely, _TINY)
-        shares.append(share / share.sum() if count else np.zeros(0))
+        shares.append(share / share.sum() if count > 0 else np.zeros(0))
     return tuple(shares)

@@ -9,7 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain
+from dpcore import Domain, Range
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
 from dpcore.errors import UnfitTargetError
@@ -17,11 +17,12 @@ from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
 from dpcore.notebook_view import Listing, Sheet
+from dpcore.records.cells import named
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped
 from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
-from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
@@ -40,6 +41,7 @@ class ShapeModel(ShownModel):
         curves: Of monotone columns, in place of their functions.
         edits: What people added to shapes after publication, in order.
         scaled: By what scores of classes were multiplied; None if they are not corrected.
+        weight: The column of weights, which no prediction needs.
     """
 
     domain: Domain
@@ -51,6 +53,7 @@ class ShapeModel(ShownModel):
     curves: tuple[Curve, ...] = ()
     edits: tuple[Edit, ...] = ()
     scaled: ScaledScores | None = None
+    weight: str | None = None
 
     @cached_property
     def spread(self) -> NDArray[np.float64]:
@@ -58,7 +61,10 @@ class ShapeModel(ShownModel):
         if self.scaled is not None:
             return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
-        return self.state.noise_covariance()
+        spread = self.state.noise_covariance()
+        if self.state.plan.loss.logarithmic:
+            spread[0, 0] += (self.state.balance[1] / INTERCEPT) ** 2
+        return spread
 
     @cached_property
     def tails(self) -> TailPaths | None:
@@ -68,6 +74,8 @@ class ShapeModel(ShownModel):
         """
         state, descent = self.state, self.state.descent
         if self.kind != "number" or state.screened is None or not isinstance(descent, Descent):
+            return None
+        if state.plan.loss.name != "squared":
             return None
         return TailReplay(
             plan=state.plan,
@@ -85,7 +93,14 @@ class ShapeModel(ShownModel):
     @property
     def _unit(self) -> float:
         """Of the shapes, in units of the score."""
+        if self.state.plan.loss.logarithmic:
+            return float(self._link[1])
         return 2 * self.domain.label_bound if self.kind == "number" else 1.0
+
+    @property
+    def _link(self) -> NDArray[np.float64]:
+        """Of a logarithm, what scores are relative to, and their scale."""
+        return self.state.link.get("link", np.ones(2))
 
     def _is_free(self) -> NDArray[np.bool_]:
         """Which functions are of no monotone column, the intercept first; shape (d,)."""
@@ -136,11 +151,21 @@ class ShapeModel(ShownModel):
         # Clipped residuals bias the logistic score in the fit: `unclipped` inverts that.
         if self.kind == "two":
             return 2 * unclipped(_sigmoid(scores)) - 1
-        return (2 * np.clip(scores, 0.0, 1.0) - 1) * self.domain.label_bound
+        predictions = self.state.plan.loss.predictions(scores, self._link)
+        return (2 * predictions - 1) * self.domain.label_bound
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, or classes; shape (n,)."""
-        return self.domain.uncentre(self.score(self.domain.encode(table)))
+        return self.domain.uncentre(self.score(self.encode(table)))
+
+    def encode(self, table: Table) -> NDArray[np.float64]:
+        """Rows as the domain encodes them, shape (n, p); any weights if the table has none."""
+        columns, weight = named(table), self.weight
+        if weight is not None and weight not in columns:
+            column, rows = self.domain.columns[weight], len(next(iter(columns.values())))
+            assert isinstance(column, Range), "weights are numbers"
+            columns = {**columns, weight: np.full(rows, column.high)}
+        return self.domain.encode(columns)
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
         """Of every class, in the order in which they are declared; shape (n, classes).
@@ -150,7 +175,7 @@ class ShapeModel(ShownModel):
         """
         if not isinstance(self.domain.labels, Classes):
             raise AttributeError("a target that is a number has no probabilities of classes")
-        scores = self.outputs(self.domain.encode(table))
+        scores = self.outputs(self.encode(table))
         # Before 0.2.0 nothing was shrunk, and several classes were not corrected for clipping.
         if self.kind == "several" and self.scaled is None:
             return softmax(scores)
@@ -172,7 +197,7 @@ class ShapeModel(ShownModel):
             return variances
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.
-        squares = in_blocks(block_variances, self.domain.encode(table), len(self.weights))
+        squares = in_blocks(block_variances, self.encode(table), len(self.weights))
         deviations = np.sqrt(np.maximum(squares, 0.0))
         return np.asarray(deviations * self._unit)
 

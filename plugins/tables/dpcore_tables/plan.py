@@ -15,8 +15,9 @@ from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, nee
 from dpcore.rounding import up
 from dpcore_tables import small
 from dpcore_tables.layout import PARTS, Layout
+from dpcore_tables.losses import SQUARED, Loss
 from dpcore_tables.ranks import BINS
-from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
+from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
 
 Kind = Literal["number", "two", "several"]
 
@@ -39,6 +40,7 @@ _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
+_LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
@@ -78,6 +80,8 @@ class Plan:
         outputs: m: 1, or the number of classes above two.
         edition: Of the rules, as the learner says.
         monotone: Places of columns whose shapes become monotone: they have no tails.
+        weighted: Whether records count by a column of weights: what they count is released.
+        loss: Of labels that are numbers.
     """
 
     layout: Layout
@@ -88,6 +92,8 @@ class Plan:
     outputs: int
     edition: int = 2
     monotone: frozenset[int] = frozenset()
+    weighted: bool = False
+    loss: Loss = SQUARED
 
     @classmethod
     def of(
@@ -97,9 +103,12 @@ class Plan:
         products: frozenset[tuple[int, int]] | None = None,
         edition: int = 2,
         monotone: frozenset[int] = frozenset(),
+        weight: str | None = None,
+        loss: Loss = SQUARED,
     ) -> "Plan":
         """From the domain, the budget, the learner's hint, the pairs that may have products, the
-        edition of the rules, and which columns are monotone."""
+        edition of the rules, which columns are monotone, which one has the weights, and the loss.
+        """
         domain = public.domain
         # Shares are of mu^2: without a Gaussian budget there is nothing to divide.
         if public.mu is None:
@@ -108,14 +117,15 @@ class Plan:
             )
         known = domain.exact is not None
         # A hint decides widths and steps alone: a wrong one costs accuracy, and no privacy.
-        records = domain.exact if known else (expected_records or domain.at_most)
+        hint = expected_records if weight is not None or not known else None
+        records = hint or (domain.exact if known else domain.at_most)
         if records is None:
             raise UnknownCountError(
                 "shape_functions plans by the number of records, which is private: "
                 "say how many you expect (expected_records), or declare at_most"
             )
         # Every column needs its simplest functions in the first round, so they must fit.
-        layout = attrs.evolve(Layout.of(domain), products=products)
+        layout = attrs.evolve(Layout.of(domain, weight), products=products)
         width = layout.simple
         need(
             width <= WIDEST,
@@ -138,6 +148,8 @@ class Plan:
             outputs=domain.classes if kind == "several" else 1,
             edition=edition,
             monotone=monotone,
+            weighted=weight is not None,
+            loss=loss,
         )
 
     @property
@@ -160,7 +172,8 @@ class Plan:
         """Whether tails of numbers have functions of their own: for that their means must be true,
         which in a long-tailed column are near an end of the declared range, and noise be small."""
         numbers = bool(self.layout.numeric) and self.kind == "number"
-        return self.edition > 1 and numbers and self.signal >= _JUMPING
+        is_squared = self.loss.name == "squared"
+        return self.edition > 1 and is_squared and numbers and self.signal >= _JUMPING
 
     @property
     def farthest(self) -> float:
@@ -260,15 +273,18 @@ class Plan:
 
     def shares(self) -> dict[str, float]:
         """Of mu^2, by query; what is not asked goes to the gradients."""
-        shares_by_name = {} if self.known else {"count": 0.01}
+        is_counted = self.weighted or not self.known
+        shares_by_name = {"count": 0.01} if is_counted else {}
         # Fixed shares first; what they leave is divided between the two rounds' gradients.
         moments = small.MOMENTS_SHARE if self.small else 0.03
         if self.layout.numeric:
-            moment_share = moments if self.known else moments - 0.005
+            moment_share = moments - 0.005 if is_counted else moments
             shares_by_name |= {"means": moment_share, "squares": moment_share}
         if self.bins:
             shares_by_name["bins"] = 0.04
         shares_by_name["label"] = self._label_share
+        if self.loss.logarithmic:
+            shares_by_name["fit.balance"] = _BALANCE
         if self.small:
             shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
             remainder = 1 - math.fsum(shares_by_name.values())
@@ -296,7 +312,9 @@ class Plan:
     def _label_share(self) -> float:
         """Of the mean label: of few records of classes more, as a model that finds nothing says
         their shares. A share s of the budget costs about K^2/(s (n mu)^2 log K) of the log loss of
-        K classes, and more of two of which one is rare."""
+        K classes, and more of two of which one is rare. Logarithms are relative to the mean."""
+        if self.loss.logarithmic:
+            return _LOGARITHMIC_LABEL
         if self.kind == "number" or self.edition < 2:
             return _LABEL
         count = self.outputs
@@ -320,13 +338,15 @@ class Plan:
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
+        names += [name for name in ("fit.balance",) if name in shares]
         return tuple(names)
 
     def queries(self) -> tuple[Query, ...]:
         """Each kind of ask, with what a record adds at most."""
         numbers, shares = len(self.layout.numeric), self.shares()
-        # A record counts once, by a number in [0, 1] or in one bin.
-        unit_sum = Sum(clip=1.0, sign="non_negative", exponent=0)
+        # A record counts once, by a number in [0, 1] or in one bin; or a part of that.
+        unit = FACTOR_UNIT if self.weighted else 0
+        unit_sum = Sum(clip=1.0, sign="non_negative", exponent=unit)
         # One count in each of the columns' histograms: the root of their number in l2.
         root = up(math.sqrt(numbers), roundings=1)
         label = Sum(clip=0.5) if self.kind != "several" else Sum(clip=1.0, sign="non_negative")
@@ -335,7 +355,7 @@ class Plan:
             # At least the clip of one column: with no numbers the query is left out below.
             "means": ((numbers,), Sum(clip=max(self.row, 0.5))),
             "squares": ((numbers,), Sum(clip=max(self.square, 0.15), sign="non_negative")),
-            "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=0)),
+            "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=unit)),
             "label": ((self.outputs,), label),
             "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
             "residuals": ((len(EDGES),), unit_sum),
@@ -361,6 +381,7 @@ class Plan:
             (numbers, PARTS),
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
         )
+        entries["fit.balance"] = ((1,), Sum(clip=1.0, sign="non_negative", exponent=FACTOR_UNIT))
         entries["survey.gradient"] = (
             (self.candidates + 1, self.outputs),
             Sum(clip=1.0, exponent=GRADIENT_UNIT),

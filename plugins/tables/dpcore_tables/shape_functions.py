@@ -35,8 +35,9 @@ from dpcore.errors import UnfitTargetError, need
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
+from dpcore_tables.losses import NAMES, Loss, Name
 from dpcore_tables.model import ShapeModel
-from dpcore_tables.plan import CURVES, MOST_STEPS, Kind, Plan, kind_of
+from dpcore_tables.plan import CURVES, MOST_STEPS, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.shapes.scaled_scores import ScaledScores
@@ -46,6 +47,7 @@ from dpcore_tables.sums import (
     EDGES,
     Rows,
     bins_of,
+    counts,
     gradients,
     gram,
     integer_rows,
@@ -55,7 +57,9 @@ from dpcore_tables.sums import (
     softmax_residual,
     width_of,
 )
+from dpcore_tables.weights import factors_of, require_weights, weighted_rows
 
+_DECLARED = ("means", "squares", "label", "spread")
 _KEPT = 150_000_000  # entries of rows, of four bytes
 _WIDE = 30_000_000  # entries, up to which they have eight bytes, which saves time
 
@@ -77,12 +81,17 @@ class ShapeFunctions(SummingLearner):
 
     Args:
         expected_records: About how many records there are, where that is private: it fixes the
-            number of steps and functions, and nothing of the guarantee. `at_most` if None.
+            number of steps and functions, and nothing of the guarantee. `at_most` if None. With
+            weights, about their sum over the end of their range, also where the number is public.
         pairs: Which pairs of columns may have products, as lists of two names; an empty list for
             none. All pairs are looked at if None.
         monotone: `up` or `down` by the names of numbers: their shapes never fall, or never rise.
             They have no products. Several classes cannot have it.
         edition: Of the rules by which it plans: 2, or 1 for those of before 0.2.0.
+        weight: The column that says how much each record counts: a number from 0 on. It is no
+            feature, and predictions do not need it.
+        loss: Of labels that are numbers: `squared`, `poisson`, `gamma` or `quantile`.
+        level: Of the quantile, 0.5 if None.
     """
 
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
@@ -97,11 +106,28 @@ class ShapeFunctions(SummingLearner):
     pairs: tuple[tuple[str, ...], ...] | None = None
     monotone: dict[str, Literal["up", "down"]] = attrs.field(factory=dict, hash=False)
     edition: Literal[1, 2] = attrs.field(default=2, validator=attrs.validators.in_((1, 2)))
+    weight: str | None = None
+    loss: Name = attrs.field(default="squared", validator=attrs.validators.in_(NAMES))
+    level: float | None = None
 
     def _plan(self, public: Public) -> Plan:
-        products, names = self._products(public.domain), [*public.domain.columns]
+        domain, names = public.domain, [*public.domain.columns]
+        if self.weight is not None:
+            require_weights(domain, self.weight, "shape_functions")
+        products = self._products(domain)
         monotone = frozenset(names.index(name) for name in self.monotone)
-        return Plan.of(public, self.expected_records, products, self.edition, monotone)
+        rules = (self.expected_records, products, self.edition, monotone, self.weight)
+        return Plan.of(public, *rules, self._loss(domain))
+
+    def _loss(self, domain: Domain) -> Loss:
+        return Loss.of(domain, self.loss, self.level)
+
+    def _layout(self, domain: Domain) -> Layout:
+        return Layout.of(domain, self.weight)
+
+    def _factors(self, block: Records, domain: Domain) -> NDArray[np.float64] | None:
+        """PRIVATE: what each record counts, shape (n,); None where all count alike."""
+        return None if self.weight is None else factors_of(block, domain, self.weight)
 
     def _products(self, domain: Domain) -> frozenset[tuple[int, int]] | None:
         """Which pairs of columns may have products, by their places; all of them if None.
@@ -113,17 +139,18 @@ class ShapeFunctions(SummingLearner):
         """
         names, owner = [*domain.columns], "shape_functions"
         for name, direction in self.monotone.items():
-            is_number = isinstance(domain.columns.get(name), Range)
+            is_number = isinstance(domain.columns.get(name), Range) and name != self.weight
             need(is_number, owner, "declared numbers", "monotone", name)
             need(direction in ("up", "down"), owner, "up or down", f"monotone.{name}", direction)
         if self.monotone and kind_of(domain) == "several":
             raise UnfitTargetError("a score of each of several classes is not monotone: leave out")
+        unpaired = {*self.monotone, self.weight}
         for pair in self.pairs or ():
-            is_pair = len({*pair} & {*names} - {*self.monotone}) == len(pair) == 2
+            is_pair = len({*pair} & {*names} - unpaired) == len(pair) == 2
             need(is_pair, owner, "two columns each, none of them monotone", "pairs", pair)
         if self.pairs is None and not self.monotone:
             return None
-        free = [name for name in names if name not in self.monotone]
+        free = [name for name in names if name not in unpaired]
         pairs = itertools.combinations(free, 2) if self.pairs is None else self.pairs
         places = (sorted(names.index(name) for name in pair) for pair in pairs)
         return frozenset((first, second) for first, second in places)
@@ -138,7 +165,7 @@ class ShapeFunctions(SummingLearner):
         """Rows of the widest round, which are kept between steps, its Gram matrix, and what every
         step was computed with."""
         records = self._records(domain)
-        layout = Layout.of(domain)
+        layout = self._layout(domain)
         width = max(220, layout.simple + CURVES, len(layout.curves()))
         # Kept rows in four bytes each, and one d x d map for every step of both rounds.
         memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
@@ -158,53 +185,72 @@ class ShapeFunctions(SummingLearner):
         """PRIVATE: of each record what the query's name says."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         # Declared contributions: the core clips and rounds them itself.
-        if query.name in ("means", "squares"):
-            numbers = block.features[:, Layout.of(public.domain).encoded]
-            return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
-        # Less half the clip, so that a record adds at most half as much in size.
-        if query.name == "spread":
-            sizes = np.abs(_labels(block, public.domain).T - query.args["label"])
-            return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
-        if query.name == "label":
-            labels = _labels(block, public.domain).T
-            return labels if kind_of(public.domain) == "several" else labels - 0.5
+        if query.name in _DECLARED:
+            rows = self._declared(query, block, public.domain)
+            factors = self._factors(block, public.domain)
+            return rows if factors is None else weighted_rows(rows, factors, query.sum.clip)
         # One record at a time through `partial`: both ways have the same integers.
         record_sums = [self.partial(query, record, public).floats() for record in block.alone()]
         return np.array(record_sums).reshape(-1, *query.shape)
+
+    def _declared(
+        self, query: SumQuery, block: Records, domain: Domain
+    ) -> NDArray[np.float64]:
+        """PRIVATE: what a record adds that counts fully."""
+        assert query.args is not None, "an ask carries what earlier answers fixed"
+        if query.name in ("means", "squares"):
+            numbers = block.features[:, self._layout(domain).encoded]
+            return numbers if query.name == "means" else (numbers - query.args["means"]) ** 2
+        labels = _labels(block, domain).T
+        # Less half the clip, so that a record adds at most half as much in size.
+        if query.name == "spread":
+            constant = np.broadcast_to(query.args["label"][0], labels.T.shape)
+            sizes = np.abs(self._loss(domain).residuals(constant, labels.T, query.args)).T
+            return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
+        return labels if kind_of(domain) == "several" else labels - 0.5
 
     def partial(self, query: SumQuery, block: Records, public: Public) -> Exact:
         """PRIVATE: their sum; counts, and Gram matrices and gradients by products of integers.
 
         A record counts once in every histogram: at most the root of their number.
         """
-        if query.name in ("means", "squares", "label", "spread"):
+        if query.name in _DECLARED:
             return super().partial(query, block, public)
         assert query.args is not None, "an ask carries what earlier answers fixed"
         args, domain = query.args, public.domain
+        factors, unit = self._factors(block, domain), query.sum.unit
         if query.name == "count":
-            return Exact.of([len(block)], 0)
+            return Exact.of(counts(np.zeros(len(block), dtype=np.intp), 1, factors), unit)
         if query.name == "bins":
-            numbers = block.features[:, Layout.of(domain).encoded]
+            numbers = block.features[:, self._layout(domain).encoded]
             # Bins are of standardised numbers: the usual shares do not enter z.
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
             column_cells = cells(ranks.standard(numbers), BINS)
-            return Exact.of([np.bincount(row, minlength=BINS) for row in column_cells], 0)
+            return Exact.of([counts(row, BINS, factors) for row in column_cells], unit)
         labels = _labels(block, domain)
         if query.name == "residuals":
-            return _histogram(args["label"][:, None] - labels)
+            constant = np.broadcast_to(args["label"][0], labels.shape)
+            residuals = self._loss(domain).residuals(constant, labels, args)
+            return _histogram(residuals, factors, unit)
         is_repeated = query.name not in ("look.gradient", "survey.gradient")
         rows = self._rows(args, block, domain, is_repeated=is_repeated)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
-            return gram(rows, width_of(query.shape[0]))
-        residuals = _residuals(args, rows, labels, kind_of(domain))
+            return gram(rows, width_of(query.shape[0]), factors)
+        if query.name.endswith("balance"):
+            outputs = scores(rows, args["weights"]) + args["label"][:, None]
+            total = self._loss(domain).predicted(outputs, args["link"], factors)
+            return Exact.of([total], unit)
+        residuals = self._residuals(args, rows, labels, domain)
         if query.name.endswith("residuals"):
-            return _histogram(residuals)
+            return _histogram(residuals, factors, unit)
+        clip = float(args["clip"][0])
+        residuals = self._loss(domain).pulls(residuals, clip)
         if query.name.endswith("profile"):
             ranks = Ranks.from_array(args["ranks"])
-            parts = ranks.parts(block.features[:, Layout.of(domain).encoded], PARTS)
-            return profiles(parts, residuals, float(args["clip"][0]))
-        return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
+            parts = ranks.parts(block.features[:, self._layout(domain).encoded], PARTS)
+            return profiles(parts, residuals, clip, factors)
+        return gradients(rows, residuals, clip, query.shape[0], factors)
 
     def _rows(
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
@@ -217,7 +263,7 @@ class ShapeFunctions(SummingLearner):
         narrow = is_stored and self._records(domain) * width > _WIDE
 
         def rows() -> Rows:
-            dictionary = Dictionary.from_args(Layout.of(domain), args)
+            dictionary = Dictionary.from_args(self._layout(domain), args)
             return integer_rows(dictionary.rows(block.features), narrow=narrow)
 
         if not is_stored:
@@ -226,8 +272,21 @@ class ShapeFunctions(SummingLearner):
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
         return block.derived((*fixed, self, domain), rows)
 
+    def _residuals(
+        self, args: Mapping[str, Any], rows: Rows, labels: NDArray[np.float64], domain: Domain
+    ) -> NDArray[np.float64]:
+        """PRIVATE: shape (m, n)."""
+        outputs, kind = scores(rows, args["weights"]) + args["label"][:, None], kind_of(domain)
+        if kind == "several":
+            return softmax_residual(outputs, labels)
+        if kind == "two":
+            return logistic_residual(outputs, labels)
+        return self._loss(domain).residuals(outputs, labels, args)
+
     def _records(self, domain: Domain) -> int:
-        return self.expected_records or domain.at_most or 0
+        # With weights the hint is of what they add up to.
+        hint = self.expected_records if self.weight is None else None
+        return hint or domain.at_most or 0
 
     def update(self, state: State, answer: Answer) -> State:
         """The state after one more answer; records are not at hand here."""
@@ -239,6 +298,8 @@ class ShapeFunctions(SummingLearner):
         if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
             weights = weights - weights.mean(axis=1, keepdims=True)
             offset = offset - offset.mean()
+        if state.plan.loss.logarithmic:
+            offset = offset + state.balance[0]
         scaled = ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
@@ -256,6 +317,7 @@ class ShapeFunctions(SummingLearner):
             offset=offset,
             state=state,
             scaled=scaled,
+            weight=self.weight,
         )
 
 
@@ -264,21 +326,11 @@ def _kept_records(width: int) -> int:
     return _KEPT // (width + 1)
 
 
-def _residuals(
-    args: Mapping[str, Any], rows: Rows, labels: NDArray[np.float64], kind: Kind
-) -> NDArray[np.float64]:
-    """PRIVATE: shape (m, n)."""
-    outputs = scores(rows, args["weights"]) + args["label"][:, None]
-    if kind == "several":
-        return softmax_residual(outputs, labels)
-    if kind == "two":
-        return logistic_residual(outputs, labels)
-    return np.asarray(outputs - labels)
-
-
-def _histogram(residuals: NDArray[np.float64]) -> Exact:
+def _histogram(
+    residuals: NDArray[np.float64], factors: NDArray[np.float64] | None, unit: int
+) -> Exact:
     """PRIVATE: counts of the sizes of one output's residuals, shape (1, n)."""
-    return Exact.of(np.bincount(bins_of(np.abs(residuals[0])), minlength=len(EDGES)), 0)
+    return Exact.of(counts(bins_of(np.abs(residuals[0])), len(EDGES), factors), unit)
 
 
 def _labels(block: Records, domain: Domain) -> NDArray[np.float64]:

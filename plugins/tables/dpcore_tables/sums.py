@@ -36,6 +36,9 @@ WIDEST = 4096
 GRADIENT_UNIT = -40
 GRAM_UNIT = -41
 PROFILE_UNIT = -20
+FACTOR_UNIT = -20
+"""Of what a record counts, where there are weights."""
+
 EDGES = np.array([math.ldexp(1.0, i // 2 - 7) * (math.sqrt(2) if i % 2 else 1) for i in range(15)])
 """Ends of the bins of |residual|, which begin at 0: the last ends nowhere."""
 
@@ -70,14 +73,16 @@ def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows
     return Rows(features.astype(np.float32) if narrow else features)
 
 
-def gram(rows: Rows, width: int) -> Exact:
+def gram(rows: Rows, width: int, factors: NDArray[np.float64] | None = None) -> Exact:
     """PRIVATE: 2^7 times the diagonal, 181 times what is above it; shape (D (D + 1)/2,).
 
     Args:
         width: The planned D >= d; further coordinates are zeros.
+        factors: What records count, in [0, 1]: rows are shortened by their roots. Shape (n,).
     """
     # Towards 0, so that no row becomes longer: 2^17 in length, 2^34 in square.
-    short = np.trunc(np.asarray(rows.whole, dtype=np.float64) * 0.125)
+    eighths = np.asarray(rows.whole, dtype=np.float64) * 0.125
+    short = np.trunc(eighths if factors is None else eighths * np.sqrt(factors))
     products = np.zeros((width, width), dtype=np.int64)
     products[: len(short), : len(short)] = short @ short.T
     above = products[np.triu_indices(len(products), 1)]
@@ -135,28 +140,40 @@ def softmax_residual(
     return falling / total - labels
 
 
-def gradients(rows: Rows, residuals: NDArray[np.float64], clip: float, width: int) -> Exact:
+def gradients(
+    rows: Rows,
+    residuals: NDArray[np.float64],
+    clip: float,
+    width: int,
+    factors: NDArray[np.float64] | None = None,
+) -> Exact:
     """PRIVATE: the sum of clip(r/C) phi over the block, shape (D, m).
 
     Args:
         residuals: Shape (m, n). clip: C. width: The planned D >= d.
+        factors: What records count, in [0, 1], shape (n,).
     """
     with np.errstate(over="ignore", invalid="ignore"):
         # Each record's vector is an integer multiple of the unit, clipped before any sum.
-        multiples = _clipped(residuals / clip)
+        multiples = _clipped(residuals / clip, factors)
     total = np.zeros((width, len(multiples)))
     total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
     return Exact.of(total, GRADIENT_UNIT)
 
 
-def profiles(parts: NDArray[np.intp], residuals: NDArray[np.float64], clip: float) -> Exact:
+def profiles(
+    parts: NDArray[np.intp],
+    residuals: NDArray[np.float64],
+    clip: float,
+    factors: NDArray[np.float64] | None = None,
+) -> Exact:
     """PRIVATE: the sums of clip(r/C) in every part of every column.
 
     Args:
-        parts: Shape (K, n). residuals: Shape (1, n).
+        parts: Shape (K, n). residuals: Shape (1, n). factors: As of `gradients`.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        multiples = _clipped(residuals / clip)[0]
+        multiples = _clipped(residuals / clip, factors)[0]
     return Exact.of([np.bincount(part, multiples, PARTS) for part in parts], PROFILE_UNIT)
 
 
@@ -165,18 +182,35 @@ def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
     return np.searchsorted(EDGES[:-1], sizes, side="right")
 
 
-def _clipped(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
+def counts(
+    bins: NDArray[np.intp], length: int, factors: NDArray[np.float64] | None = None
+) -> NDArray[np.float64] | NDArray[np.intp]:
+    """PRIVATE: how many records are in each bin, or their factors' sum in units of 2^-20.
+
+    Args:
+        bins: Of every record, shape (n,). factors: Multiples of 2^-20, shape (n,).
+    """
+    if factors is None:
+        return np.bincount(bins, minlength=length)
+    return np.bincount(bins, np.ldexp(factors, _PLACES), length)
+
+
+def _clipped(
+    residuals: NDArray[np.float64], factors: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
     """PRIVATE: integers, columns at most 2^20 long; shape (m, n).
 
     A residual that is no number is 0. One output is clipped entry by entry. Of m, a longer column
     is scaled to :math:`2^{20}-\\sqrt m-1` before it is rounded, which adds at most sqrt(m)/2; the
-    roundings of length and factor are below 2^-40 of it.
+    roundings of length and factor are below 2^-40 of it. What a record counts, at most 1, is
+    multiplied in after clipping and before rounding: so no column becomes longer.
     """
     unit = math.ldexp(1.0, _PLACES)
     # A residual that is no number must not reach the sum: it becomes 0.
     finite = np.where(np.isfinite(residuals).all(axis=0), residuals, 0.0)
     if len(finite) == 1:
-        return np.asarray(np.rint(np.clip(finite * unit, -unit, unit)))
+        multiples = np.clip(finite * unit, -unit, unit)
+        return np.asarray(np.rint(multiples if factors is None else multiples * factors))
     # Scaled below 2^20 by more than rounding can add: never longer than the clip.
     room = unit - math.sqrt(len(finite)) - 1
     multiples = np.clip(finite, -1e6, 1e6) * unit
@@ -184,6 +218,5 @@ def _clipped(residuals: NDArray[np.float64]) -> NDArray[np.float64]:
     for row in multiples:
         squares += row * row
     lengths = np.sqrt(squares)
-    return np.asarray(
-        np.rint(multiples * np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0))
-    )
+    multiples *= np.where(lengths > room, room / np.maximum(lengths, 1.0), 1.0)
+    return np.asarray(np.rint(multiples if factors is None else multiples * factors))

@@ -34,6 +34,6 @@ def simulated_records(dictionary: Dictionary, count: int) -> NDArray[np.float64]
             encoded[:, start] = ranks.means[number] + z * ranks.widths[number]
         elif levels == 2:
             encoded[:, start] = generator.choice([-1.0, 1.0], count)
-        else:
+        elif levels > 2:
             encoded[np.arange(count), start + generator.integers(levels, size=count)] = 1.0
     return encoded
