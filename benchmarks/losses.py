@@ -85,15 +85,15 @@ def pinball(level: float, labels: Numbers, quantiles: Numbers) -> float:
     return float(np.mean(np.maximum(level * short, (level - 1) * short)))
 
 
-def other_models(loss: str, level: float, columns: Any, labels: Numbers, held: Any) -> list[Numbers]:
+def other_models(
+    loss: str, level: float, columns: Any, labels: Numbers, held: Any
+) -> list[Numbers]:
     """Predictions without privacy: a generalised linear model, and boosting."""
     from sklearn.ensemble import HistGradientBoostingRegressor
     from sklearn.linear_model import GammaRegressor, PoissonRegressor, QuantileRegressor
 
     def matrix(table: Any) -> Numbers:
-        numbers = [
-            (table[name] - low) / (high - low) for name, (low, high) in NUMBERS.items()
-        ]
+        numbers = [(table[name] - low) / (high - low) for name, (low, high) in NUMBERS.items()]
         return np.column_stack([*numbers, *(table["kind"] == kind for kind in KINDS[1:])])
 
     linear = {

@@ -8,17 +8,18 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Public, Query, SumQuery
+from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.plan import FEWEST, Plan
-from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
+from dpcore_tables.plan import Plan
+from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
@@ -122,11 +123,9 @@ class State:
     def offset(self) -> NDArray[np.float64]:
         """The constant score, shape (m,)."""
         if self.plan.kind == "number":
-            if self.plan.loss.name == "squared":
-                return self.label
             # A small table's first look at residuals is in the middle of its fit.
-            is_seen = self.first is not None and not self.plan.small
-            deviation = self.first.sigma if is_seen and self.first else self.spread
+            seen = None if self.plan.small else self.first
+            deviation = self.spread if seen is None else seen.sigma
             return np.array([self.plan.loss.start(float(self.label[0]), deviation)])
         # Released shares may be 0 or below by noise; a log needs more.
         shares = np.clip(self.label, classes.RAREST, 1 - classes.RAREST)
@@ -169,22 +168,16 @@ class State:
         loss = self.plan.loss
         if not loss.logarithmic:
             return {}
-        return {"link": loss.link(float(self.label[0]), self.label_noise)}
-
-    @property
-    def label_noise(self) -> float:
-        """The standard deviation of the released mean label."""
-        return self.noises.get("label", 0.0) / self.records
+        return {
+            "link": loss.link(float(self.label[0]), self.noises.get("label", 0.0) / self.records)
+        }
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             near = small.clip_of(self.plan.signal, self.spread)
-            if self.plan.loss.name == "quantile":
-                return self.plan.loss.clip(near)
-            # Of a logarithm no prediction up to twice the mean is pulled down with a part only.
-            return max(near, *(1 / link[1] for link in self.link.values()), 0.0)
+            return self.plan.loss.clip(near) if self.plan.loss.name == "quantile" else near
         if self.plan.kind != "number":
             return classes.CLIP
         if self.plan.loss.name == "quantile":
@@ -205,8 +198,13 @@ class State:
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
         stage, _, kind = answer.query.name.rpartition(".")
-        state = _AFTER[kind](self, answer, stage)
-        noises = {**self.noises, answer.query.name: self.noise(answer)}
+        noise = self.noise(answer)
+        if kind in FIRST:
+            changes = FIRST[kind](self.plan, answer, noise, self.records)
+            state = attrs.evolve(self, **changes)
+        else:
+            state = _AFTER[kind](self, answer, stage)
+        noises = {**self.noises, answer.query.name: noise}
         # The next stage's dictionary is made at once, as this answer may decide on it.
         return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
 
@@ -325,56 +323,9 @@ def _with_steps(state: State, stage: str) -> State:
     # The fit starts where the screen ended, as far as it has the same terms.
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
-    if state.plan.loss.logarithmic:
-        # Wider clips have more noise: fewer of it are summed.
-        slower = small.clip_of(state.plan.signal, state.spread) / state.clip(stage)
-        descent = attrs.evolve(descent, rate=slower * descent.rate)
     if stage == "fit" and isinstance(state.descent, Plain):
         descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
-
-
-def _count(state: State, answer: Answer, stage: str) -> State:
-    return attrs.evolve(state, records=max(float(answer.value[0]), float(FEWEST)))
-
-
-def _means(state: State, answer: Answer, stage: str) -> State:
-    released = answer.value / state.records
-    return attrs.evolve(state, means=likely_means(released, state.plan.farthest))
-
-
-def _squares(state: State, answer: Answer, stage: str) -> State:
-    column_variances = likely_variances(
-        answer.value / state.records, state.noise(answer) / state.records
-    )
-    return attrs.evolve(state, variances=column_variances)
-
-
-def _bins(state: State, answer: Answer, stage: str) -> State:
-    shares = released_shares(answer.value, state.noise(answer), state.records)
-    return attrs.evolve(state, shares=shares)
-
-
-def _label(state: State, answer: Answer, stage: str) -> State:
-    query = answer.query
-    assert isinstance(query, SumQuery), "labels are summed"
-    # `unit` is for vectors of either sign: take back what a non-negative label saves.
-    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
-    of_own = moved_by_sum(query)
-    wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
-    unit = state.noise(answer) * wider / query.sum.clip * math.sqrt(query.share)
-    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
-    if state.plan.kind == "several":
-        mean_label = np.maximum(answer.value / state.records, classes.RAREST)
-        mean_label = mean_label / mean_label.sum()
-    else:
-        mean_label = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
-    return attrs.evolve(state, unit=unit, label=mean_label)
-
-
-def _spread(state: State, answer: Answer, stage: str) -> State:
-    total, noise = float(answer.value[0]), state.noise(answer)
-    return attrs.evolve(state, spread=small.spread_of(total, noise, state.records))
 
 
 def _residuals(state: State, answer: Answer, stage: str) -> State:
@@ -472,20 +423,13 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
 
 
 def _balance(state: State, answer: Answer, stage: str) -> State:
-    mean, scale = state.link["link"]
-    share, noise = answer.value[0] / state.records, state.noise(answer) / state.records
-    error = state.label_noise / float(mean)
-    gap = state.plan.loss.balance(float(share), noise, error, float(scale))
+    records, (mean, scale) = state.records, state.link["link"].tolist()
+    share, noise = float(answer.value[0]) / records, state.noise(answer) / records
+    gap = state.plan.loss.balance(share, noise, state.noises["label"] / records / mean, scale)
     return attrs.evolve(state, balance=gap)
 
 
 _AFTER = {
-    "count": _count,
-    "means": _means,
-    "squares": _squares,
-    "bins": _bins,
-    "label": _label,
-    "spread": _spread,
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,

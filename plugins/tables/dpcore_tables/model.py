@@ -182,7 +182,8 @@ class ShapeModel(ShownModel):
         return probabilities(scores)
 
     def standard_errors(self, table: Table) -> NDArray[np.float64]:
-        """How much the privacy noise moved each score, in label units for numbers; shape (n,).
+        """How much the privacy noise moved each score, in label units for numbers, or of the
+        logarithm of the prediction where the loss has one; shape (n,).
 
         Of numbers with a long tail with what `tails` adds. Of monotone columns, as if they were
         not: the noise moves their curves less on average.
@@ -264,7 +265,7 @@ class ShapeModel(ShownModel):
     def exported(self) -> tuple[ModuleType, dict[str, Any]]:
         """A module of numpy alone whose `score` gives the same scores, and the values it takes."""
         dictionary, weights = self._free()
-        layout, fixed = dictionary.layout, dictionary.arrays()
+        layout, fixed, loss = dictionary.layout, dictionary.arrays(), self.state.plan.loss
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
         return portable, {
             "kind": self.kind,
@@ -283,11 +284,14 @@ class ShapeModel(ShownModel):
                 for edit in self.edits
             ],
             **{name: fixed[name] for name in names},
+            **({"link": [*self._link, loss.shift]} if loss.logarithmic else {}),
         }
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Weights, what fixes the features, and the spread of the weights, without `tails`."""
         weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
+        if self.state.plan.loss.logarithmic:
+            weights["link"] = self._link
         # The key stands only where columns are monotone: what was published before has none.
         curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}
         return {**weights, **curves, **self.dictionary.arrays()}

@@ -15,7 +15,7 @@ from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, nee
 from dpcore.rounding import up
 from dpcore_tables import small
 from dpcore_tables.layout import PARTS, Layout
-from dpcore_tables.losses import SQUARED, Loss
+from dpcore_tables.objective.losses import SQUARED, Loss
 from dpcore_tables.ranks import BINS
 from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
 
@@ -160,7 +160,8 @@ class Plan:
     @property
     def small(self) -> bool:
         """Whether the rules for small tables hold."""
-        return self.kind == "number" and self.signal < small.SIGNAL
+        is_linear = self.kind == "number" and not self.loss.logarithmic
+        return is_linear and self.signal < small.SIGNAL
 
     @property
     def bins(self) -> bool:

@@ -98,6 +98,9 @@ def score(rows: Any, values: Mapping[str, Any]) -> Any:
         return np.argmax(scores, axis=1).astype(np.float64)
     first = scores[:, 0]
     if values["kind"] == "number":
+        if values.get("link"):  # the score is a logarithm: m, its scale, and where 0 is
+            mean, scale, shift = values["link"]
+            first = mean * np.exp(np.clip(scale * first, -50.0, 50.0)) - shift
         return (2 * np.clip(first, 0.0, 1.0) - 1) * values["bound"]
     # Clipped residuals biased the score of two classes in the fit: this inverts it.
     found = 0.5 + 0.5 * np.tanh(first / 2)

@@ -35,8 +35,9 @@ from dpcore.errors import UnfitTargetError, need
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
-from dpcore_tables.losses import NAMES, Loss, Name
 from dpcore_tables.model import ShapeModel
+from dpcore_tables.objective.losses import NAMES, Loss, Name
+from dpcore_tables.objective.weights import factors_of, require_weights, weighted_rows
 from dpcore_tables.plan import CURVES, MOST_STEPS, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
@@ -57,7 +58,6 @@ from dpcore_tables.sums import (
     softmax_residual,
     width_of,
 )
-from dpcore_tables.weights import factors_of, require_weights, weighted_rows
 
 _DECLARED = ("means", "squares", "label", "spread")
 _KEPT = 150_000_000  # entries of rows, of four bytes
@@ -193,9 +193,7 @@ class ShapeFunctions(SummingLearner):
         record_sums = [self.partial(query, record, public).floats() for record in block.alone()]
         return np.array(record_sums).reshape(-1, *query.shape)
 
-    def _declared(
-        self, query: SumQuery, block: Records, domain: Domain
-    ) -> NDArray[np.float64]:
+    def _declared(self, query: SumQuery, block: Records, domain: Domain) -> NDArray[np.float64]:
         """PRIVATE: what a record adds that counts fully."""
         assert query.args is not None, "an ask carries what earlier answers fixed"
         if query.name in ("means", "squares"):
@@ -204,8 +202,7 @@ class ShapeFunctions(SummingLearner):
         labels = _labels(block, domain).T
         # Less half the clip, so that a record adds at most half as much in size.
         if query.name == "spread":
-            constant = np.broadcast_to(query.args["label"][0], labels.T.shape)
-            sizes = np.abs(self._loss(domain).residuals(constant, labels.T, query.args)).T
+            sizes = np.abs(labels - query.args["label"])
             return np.asarray(np.minimum(sizes, FARTHEST) - FARTHEST / 2)
         return labels if kind_of(domain) == "several" else labels - 0.5
 

@@ -1,4 +1,4 @@
-r"""Losses of labels that are numbers: what a fit releases gradients of, and what its score predicts.
+r"""Losses of labels that are numbers: what gradients are of, and what a score predicts.
 
 All releases are the same sums with the same bounds: of a record's residual r, clipped to C in size,
 times a row at most 1 long. A loss says what r is, and so what the stationary point is.
@@ -63,12 +63,15 @@ class Loss:
             UnfitTargetError: the target is classes; or a label of a logarithm may be below 0.
         """
         owner = "shape_functions"
-        need(level is None or name == "quantile", owner, "a level of quantiles only", "level", level)
+        need(
+            level is None or name == "quantile", owner, "a level of quantiles only", "level", level
+        )
         is_inside = level is None or 0.01 <= level <= 0.99
         need(is_inside, owner, "a level from 0.01 to 0.99", "level", level)
         if name == "squared":
             return cls()
         labels = domain.labels
+        # Classes have losses of their own, and a logarithm none of a number below 0.
         if not isinstance(labels, Range):
             raise UnfitTargetError(f"classes have no {name} loss: leave `loss` out")
         if name == "quantile":
@@ -106,7 +109,7 @@ class Loss:
         """Labels in [0, 1] that scores stand for; both of one shape."""
         if not self.logarithmic:
             return np.clip(scores, 0.0, 1.0)
-        return np.clip(link[0] * _exp(link[1] * scores) - self.shift, 0.0, 1.0)
+        return np.asarray(np.clip(link[0] * _exp(link[1] * scores) - self.shift, 0.0, 1.0))
 
     def residuals(
         self, scores: NDArray[np.float64], labels: NDArray[np.float64], args: Mapping[str, Any]
@@ -116,9 +119,8 @@ class Loss:
             return np.asarray(scores - labels)
         mean, scale = args["link"]
         ratios, growths = (labels + self.shift) / mean, _exp(scale * scores)
-        if self.name == "poisson":
-            return np.asarray((growths - ratios) / scale)
-        return np.asarray((1 - ratios / growths) / scale)
+        excess = growths - ratios if self.name == "poisson" else 1 - ratios / growths
+        return np.asarray(excess / scale)
 
     def pulls(self, residuals: NDArray[np.float64], clip: float) -> NDArray[np.float64]:
         """PRIVATE: what is clipped to C and summed; shapes (1, n)."""
@@ -132,7 +134,7 @@ class Loss:
         return clip / (1 + abs(1 - 2 * self.level)) if self.name == "quantile" else clip
 
     def clip(self, near: float) -> float:
-        """C of h."""
+        """C of an h, the inverse of `near`."""
         return near * (1 + abs(1 - 2 * self.level))
 
     def usual_clip(self, known: Residuals) -> float:

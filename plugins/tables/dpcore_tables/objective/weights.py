@@ -39,7 +39,10 @@ def require_weights(domain: Domain, weight: str, owner: str) -> None:
 
 def factors_of(block: Records, domain: Domain, weight: str) -> NDArray[np.float64]:
     """PRIVATE: u of every record, a multiple of 2^-20 in [0, 1]; no number counts 0. Shape (n,)."""
-    column, start = domain.columns[weight], Layout.of(domain).starts[[*domain.columns].index(weight)]
+    column, start = (
+        domain.columns[weight],
+        Layout.of(domain).starts[[*domain.columns].index(weight)],
+    )
     assert isinstance(column, Range), "weights are numbers"
     with np.errstate(invalid="ignore"):
         weights = column.centre + column.half_width * block.features[:, start]

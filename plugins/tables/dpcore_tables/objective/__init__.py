@@ -1,0 +1,1 @@
+"""What a fit minimises: the loss of labels, and how much each record counts."""
