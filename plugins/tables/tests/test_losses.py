@@ -72,6 +72,7 @@ def loss_of(loss, labels, scores):
     return np.mean(scores + labels * np.exp(-scores))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
 def test_a_fit_without_noise_ends_where_scipys_optimiser_does(loss):
     """Of the same functions, with their intercept; scores are logarithms of labels."""
@@ -94,6 +95,7 @@ def test_a_fit_without_noise_ends_where_scipys_optimiser_does(loss):
     assert constant - ours > 0.97 * (constant - best)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("level", [0.2, 0.5, 0.9])
 def test_a_quantile_without_noise_is_that_of_a_linear_program(level):
     """Of the same functions; the smooth part of the loss costs little of it."""
@@ -144,6 +146,7 @@ def test_what_a_quantile_sums_is_never_longer_than_its_clip(level):
     assert np.abs(pulls).max() == pytest.approx(0.3)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("loss", ["poisson", "gamma"])
 def test_predictions_keep_the_mean_of_labels_that_are_clipped(loss):
     """Rare large labels are clipped in the fit; the released mean undoes what that does."""
@@ -160,6 +163,7 @@ def test_predictions_keep_the_mean_of_labels_that_are_clipped(loss):
     assert unbalanced > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("loss", "options"), [("poisson", {}), ("gamma", {}), ("quantile", {"level": 0.8})]
 )

@@ -136,7 +136,7 @@ def fitted(table, **options):
     return plan.run(table).model
 
 
-@pytest.mark.parametrize("count", [300, 3000])
+@pytest.mark.parametrize("count", [300, pytest.param(3000, marks=pytest.mark.slow)])
 def test_records_without_weight_say_nothing_and_predictions_need_none(count):
     table, truth = people(count, 4)
     model = fitted(table, expected_records=3 * count // 8)
