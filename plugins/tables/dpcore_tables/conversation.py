@@ -30,6 +30,7 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
+_CURVED = 8  # times in a descent
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
@@ -349,7 +350,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind],
+        _curvature(plan),
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
@@ -419,10 +420,30 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
-    descent = state.descent.after(
+    descent = _by_curvature(state, state.descent) if stage == "fit" else state.descent
+    descent = descent.after(
         gradient, clip * state.noise(answer), below, residuals.sigma, residuals.clipped(clip)
     )
     return attrs.evolve(state, descent=descent)
+
+
+def _curvature(plan: Plan) -> float:
+    """Of the loss at first: what it is at most, but for several classes with much signal."""
+    return _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind]
+
+
+def _by_curvature(state: State, descent: Descent | Plain) -> Descent | Plain:
+    """Of classes, now and then with the curvature of the loss at the weights that it has reached:
+    by that of the start, steps are too short to arrive."""
+    plan = state.plan
+    if isinstance(descent, Plain) or plan.flattest == 1:
+        return descent
+    if len(descent.steps) % max(descent.count // _CURVED, 1):
+        return descent
+    law = (descent.dictionary, descent.weights, state.offset, state.label)
+    start = _curvature(plan)
+    curvature = max(classes.step_curvature(*law), plan.flattest * start)
+    return descent.rescaled(min(curvature, start))
 
 
 _AFTER = {
