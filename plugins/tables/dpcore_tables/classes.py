@@ -103,18 +103,20 @@ def step_curvature(
     direction of most gain, L over the Gram matrix is the largest eigenvalue of
     :math:`\sum_i\phi_{if}^2J_i/\sum_i\phi_{if}^2`, with J of each made-up record.
     """
-    rows = simulated_rows(dictionary)
+    rows, count = simulated_rows(dictionary), weights.shape[1]
     shifted = _shifted_scores(rows, weights, offset, shares)
     squares = rows**2 / np.maximum(np.sum(rows**2, axis=1, keepdims=True), _TINY)
-    if weights.shape[1] == 1:
+    if count == 1:
         gains = _of_two(shifted)
-        return max(float(np.mean(gains)), float(np.max(squares @ gains)) / 2, _FLATTEST) / BELOW
-    gains_of_records = jacobians(softmax(shifted))
-    count = weights.shape[1]
-    of_functions = (squares @ gains_of_records.reshape(len(rows.T), -1)).reshape(-1, count, count)
-    largest = np.linalg.eigvalsh((of_functions + of_functions.swapaxes(1, 2)) / 2)[:, -1]
-    mean = float(np.mean(np.trace(gains_of_records, axis1=1, axis2=2))) / (count - 1)
-    return max(mean, float(np.max(largest)) / 2, _FLATTEST) / BELOW
+        mean, largest = np.mean(gains), np.max(squares @ gains)
+    else:
+        changes = jacobians(softmax(shifted))
+        # Of every function a matrix of scores by scores, whose symmetric part bounds its gain.
+        by_function = (squares @ changes.reshape(rows.shape[1], -1)).reshape(-1, count, count)
+        symmetric = (by_function + by_function.swapaxes(1, 2)) / 2
+        mean = np.mean(np.trace(changes, axis1=1, axis2=2)) / (count - 1)
+        largest = np.max(np.linalg.eigvalsh(symmetric)[:, -1])
+    return max(float(mean), float(largest) / 2, _FLATTEST) / BELOW
 
 
 def scatter(

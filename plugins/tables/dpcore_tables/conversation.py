@@ -12,6 +12,7 @@ from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
+from dpcore_tables.class_steps import curved, first_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
@@ -24,13 +25,10 @@ from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
 
-_CLASS_PRIOR = 3.0
+_CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
 """Of classes no histogram is released: a public sigma, and a public share below every clip."""
 
-_CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
-_CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
-_CURVED = 8  # times in a descent
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
@@ -350,7 +348,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _curvature(plan),
+        first_curvature(plan),
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
@@ -420,30 +418,11 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
-    descent = _by_curvature(state, state.descent) if stage == "fit" else state.descent
+    descent = curved(state.descent, state.plan, stage, state.offset, state.label)
     descent = descent.after(
         gradient, clip * state.noise(answer), below, residuals.sigma, residuals.clipped(clip)
     )
     return attrs.evolve(state, descent=descent)
-
-
-def _curvature(plan: Plan) -> float:
-    """Of the loss at first: what it is at most, but for several classes with much signal."""
-    return _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind]
-
-
-def _by_curvature(state: State, descent: Descent | Plain) -> Descent | Plain:
-    """Of classes, now and then with the curvature of the loss at the weights that it has reached:
-    by that of the start, steps are too short to arrive."""
-    plan = state.plan
-    if isinstance(descent, Plain) or plan.flattest == 1:
-        return descent
-    if len(descent.steps) % max(descent.count // _CURVED, 1):
-        return descent
-    law = (descent.dictionary, descent.weights, state.offset, state.label)
-    start = _curvature(plan)
-    curvature = max(classes.step_curvature(*law), plan.flattest * start)
-    return descent.rescaled(min(curvature, start))
 
 
 _AFTER = {

@@ -1,5 +1,6 @@
 """Steps of classes by the curvature that the loss has where a descent stands."""
 
+import attrs
 import numpy as np
 import pytest
 
@@ -8,6 +9,7 @@ import dpcore_tables.plan
 from dpcore import Classes, Domain, Public, PublicCoins, Range
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore_tables.class_steps import curved
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
@@ -90,6 +92,19 @@ def facts(labels, count):
 def test_steps_become_longer_only_where_there_is_signal(labels, count, edition, flattest):
     public = Public(domain=facts(labels, count), coins=PublicCoins(1), mu=0.27)
     assert Plan.of(public, None, edition=edition).flattest == pytest.approx(flattest)
+
+
+def test_the_fit_alone_takes_the_curvature_anew_and_never_a_larger_one():
+    facts_of = facts(Classes(("n", "y")), 20_000)
+    plan = Plan.of(Public(domain=facts_of, coins=PublicCoins(1), mu=0.27), None)
+    descent, law = descent_of(), ("fit", np.zeros(1), np.array([0.3]))
+    unclear = curved(descent, plan, *law)
+    clear = curved(attrs.evolve(descent, weights=np.full((3, 1), 60.0)), plan, *law)
+    assert clear.metric.curvature == pytest.approx(0.25 * plan.flattest)
+    assert clear.metric.curvature < unclear.metric.curvature <= 0.25
+    later = attrs.evolve(clear, steps=walked(descent, np.zeros((3, 1)), np.zeros((1, 3, 1))).steps)
+    assert curved(later, plan, *law) is later
+    assert curved(descent, plan, "screen", *law[1:]) is descent
 
 
 @pytest.mark.slow
