@@ -89,6 +89,36 @@ def gain(
     return max(float(np.mean(gains)), _FLATTEST)
 
 
+def step_curvature(
+    dictionary: Dictionary,
+    weights: NDArray[np.float64],
+    offset: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> float:
+    r"""What a Gram matrix is multiplied with for a step from here: the mean gain over `BELOW`, and
+    at least half of that of any function; arguments of `curvature`.
+
+    A descent by H contracts where H > L/2, with L what gradients gain. So records that are hard to
+    tell, in a table where most are easy, do not make it overshoot: of a function f and the scores'
+    direction of most gain, L over the Gram matrix is the largest eigenvalue of
+    :math:`\sum_i\phi_{if}^2J_i/\sum_i\phi_{if}^2`, with J of each made-up record.
+    """
+    rows, count = simulated_rows(dictionary), weights.shape[1]
+    shifted = _shifted_scores(rows, weights, offset, shares)
+    squares = rows**2 / np.maximum(np.sum(rows**2, axis=1, keepdims=True), _TINY)
+    if count == 1:
+        gains = _of_two(shifted)
+        mean, largest = np.mean(gains), np.max(squares @ gains)
+    else:
+        changes = jacobians(softmax(shifted))
+        # Of every function a matrix of scores by scores, whose symmetric part bounds its gain.
+        by_function = (squares @ changes.reshape(rows.shape[1], -1)).reshape(-1, count, count)
+        symmetric = (by_function + by_function.swapaxes(1, 2)) / 2
+        mean = np.mean(np.trace(changes, axis1=1, axis2=2)) / (count - 1)
+        largest = np.max(np.linalg.eigvalsh(symmetric)[:, -1])
+    return max(float(mean), float(largest) / 2, _FLATTEST) / BELOW
+
+
 def scatter(
     dictionary: Dictionary,
     weights: NDArray[np.float64],
@@ -156,6 +186,25 @@ def _of_two(scores: NDArray[np.float64]) -> NDArray[np.float64]:
         probability < CLIP, 1 - second, 0.0
     )
     return np.asarray(probability * (1 - probability) * unclipped_share)
+
+
+def jacobians(probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
+    r"""How clipped residuals of several classes change with the scores, averaged over the record's
+    class; shape (n, m, m).
+
+    .. math:: \Bigl(aI-\sum_jb_j(p-e_j)(p-e_j)^T\Bigr)(\mathrm{diag}(p)-pp^T),\quad
+              a=\sum_jp_js_j,\quad b_j=[s_j<1]\,p_js_j/|p-e_j|^2
+    """
+    squares = np.sum(probabilities**2, axis=1, keepdims=True) - 2 * probabilities + 1
+    lengths = np.sqrt(np.maximum(squares, _TINY))
+    amounts = probabilities * np.minimum(1.0, CLIP / lengths)
+    lost = np.where(lengths > CLIP, amounts / lengths**2, 0.0)
+    row, column = probabilities[:, None, :], probabilities[:, :, None]
+    identity = np.eye(probabilities.shape[1])
+    kept = np.sum(amounts, axis=1)[:, None, None] * identity - lost[:, :, None] * identity
+    kept += column * lost[:, None, :] + lost[:, :, None] * row
+    kept -= np.sum(lost, axis=1)[:, None, None] * column * row
+    return np.asarray(kept @ (column * identity - column * row))
 
 
 def _of_several(scores: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -13,6 +13,7 @@ from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
+from dpcore_tables.class_steps import curved, first_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
@@ -25,12 +26,10 @@ from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
 
-_CLASS_PRIOR = 3.0
+_CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
 """Of classes no histogram is released: a public sigma, and a public share below every clip."""
 
-_CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
-_CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
@@ -342,7 +341,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.noise(answer),
         dictionary,
         state.records,
-        _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind] * plan.loss.curvature,
+        first_curvature(plan) * plan.loss.curvature,
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
     )
     # The screen has all categories; the fit's terms are the best alone.
@@ -416,9 +415,8 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
         sigma = (law.size / law.share if is_cut else sigma) / math.sqrt(state.plan.loss.curvature)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
-    descent = state.descent.after(
-        gradient, clip * state.noise(answer), state.below(clip), sigma, law
-    )
+    descent = curved(state.descent, state.plan, stage, state.offset, state.label)
+    descent = descent.after(gradient, clip * state.noise(answer), state.below(clip), sigma, law)
     return attrs.evolve(state, descent=descent)
 
 

@@ -31,8 +31,9 @@ class Step:
 
     Args:
         weights: w, at which it was asked, shape (d, m).
-        target: b, shape (d, m). noise: s/f, its standard deviation.
+        target: b by the latest metric, shape (d, m). noise: s/f, its standard deviation.
         scatter: Root mean square of the clipped residuals, over f.
+        curvature: That of the metric then.
         map: Of the mean of b to the next weights, shape (d, d).
     """
 
@@ -40,6 +41,7 @@ class Step:
     target: NDArray[np.float64]
     noise: float
     scatter: float
+    curvature: float
     map: NDArray[np.float64]
 
 
@@ -95,6 +97,15 @@ class Descent:
         """Which steps are averaged after step `last`."""
         return range((last + 1) // 2, last + 1)
 
+    def rescaled(self, curvature: float) -> "Descent":
+        """With another curvature of the loss, and every b as it is by that."""
+        metric = attrs.evolve(self.metric, curvature=curvature)
+        change = metric.damped - self.metric.damped
+        steps = tuple(
+            attrs.evolve(step, target=step.target + change @ step.weights) for step in self.steps
+        )
+        return attrs.evolve(self, metric=metric, steps=steps)
+
     def after(
         self,
         gradient: NDArray[np.float64],
@@ -119,6 +130,7 @@ class Descent:
             target=target,
             noise=noise / below,
             scatter=clipped.size / below,
+            curvature=metric.curvature,
             map=empty,
         )
         steps = (*self.steps, new_step)
@@ -218,10 +230,10 @@ class Descent:
                 counts, too: it moves all gradients of a path alike.
         """
         generator = np.random.Generator(np.random.PCG64(0))
+        real = self.metric.undamped if curvature is None else curvature
         # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
-        gap = self.metric.damped - self.metric.undamped
-        if curvature is not None:
-            gap = self.metric.damped - curvature
+        metric = attrs.evolve(self.metric, curvature=self.steps[0].curvature)
+        gap = metric.damped - real
         movements = np.zeros((self.dictionary.width, paths))
         chance = movements
         # Sums of independent residuals times rows: their covariance is that of the rows.
@@ -229,14 +241,22 @@ class Descent:
             root = self.metric.basis * np.sqrt(self.metric.known)
             chance = root @ generator.standard_normal(movements.shape)
         targets: list[NDArray[np.float64]] = []
+        moved: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):
+            window = self.window(last)
+            if step.curvature != metric.curvature:  # as `rescaled` does, where it still counts
+                before = metric.damped
+                metric = attrs.evolve(metric, curvature=step.curvature)
+                change, gap = metric.damped - before, metric.damped - real
+                for j in range(window.start, last):
+                    targets[j] = targets[j] + change @ moved[j]
             # The same recursion as `after`, with the noise alone in the place of the gradients.
+            moved.append(movements)
             targets.append(
                 gap @ movements
                 - step.noise * generator.standard_normal(movements.shape)
                 - (scatters[last] if scatters else 0.0) * chance
             )
-            window = self.window(last)
             amounts = np.array([1 / self.steps[j].noise ** 2 for j in window])
             mean = sum(
                 (a * targets[j] for a, j in zip(amounts, window, strict=True)),

@@ -43,6 +43,7 @@ _LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
 _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
+_FLATTEST = 0.05
 _JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
 
 
@@ -228,6 +229,15 @@ class Plan:
         """Whether several classes take longer steps, by the curvature of clipped residuals,
         and have a wider prior: where there is signal enough for that."""
         return self.edition > 1 and self.kind == "several" and self.signal >= small.SIGNAL
+
+    @property
+    def flattest(self) -> float:
+        """By how much the steps of classes may become longer at most, as a part of the curvature
+        that they begin with: where fitted classes are clear the loss is nearly flat. Longer steps
+        are noisier, too, so it is 1 up to the signal that a table of numbers is small at."""
+        if self.edition < 2 or self.kind == "number":
+            return 1.0
+        return min(max(small.SIGNAL / self.signal, _FLATTEST), 1.0)
 
     @property
     def looked(self) -> bool:

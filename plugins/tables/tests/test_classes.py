@@ -6,7 +6,15 @@ import pytest
 import dpcore
 from dpcore import Categories, Classes, Domain, Range
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore_tables.classes import BELOW, CLIP, curvature, unclipped
+from dpcore_tables.classes import (
+    BELOW,
+    CLIP,
+    curvature,
+    gain,
+    jacobians,
+    step_curvature,
+    unclipped,
+)
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 from dpcore_tables.ranks import Ranks, usual_shares
@@ -59,6 +67,48 @@ def test_several_classes_are_curved_as_differences_of_clipped_residuals_say():
     expected = (ROWS * trace / 2) @ ROWS.T / BELOW * 300 / ROWS.shape[1]
     found = curvature(DICTIONARY, weights, offset, likely.mean(axis=0), 300.0)
     assert found == pytest.approx(expected, rel=1e-3)
+
+
+def test_where_few_records_are_hard_to_tell_a_step_is_not_longer_than_they_allow():
+    """Of 30 categories all but two are easy: the functions of those gain as their records do."""
+    layout = Layout(levels=(30,), starts=(0,))
+    ranks = Ranks.of(np.zeros(0), np.zeros(0), usual_shares(0))
+    dictionary = Dictionary.of(layout, ranks, [(term, 1.0) for term in layout.once()])
+    rows = simulated_rows(dictionary)
+    sizes = 400.0 * np.where(np.arange(31) % 2, 1.0, -1.0)
+    sizes[0], sizes[1:3] = 0.0, 0.5 / rows.max()
+    for outputs, shares in (([1.0], [0.5]), ([1.0, -1.0, 0.0], [0.48, 0.48, 0.04])):
+        weights = np.outer(sizes, outputs)
+        law = (dictionary, weights, np.zeros(len(outputs)), np.array(shares))
+        gains = curvature(*law, 1.0).diagonal() / np.mean(rows**2, axis=1)
+        assert step_curvature(*law) > gains.max() / 2 - 1e-9
+        assert step_curvature(*law) > 1.5 * gain(*law) / BELOW
+
+
+def test_steps_of_several_classes_follow_differences_of_clipped_residuals():
+    """The direction of scores in which some function gains most, by brute force."""
+    weights = np.array([[0.0, 0.0, 0.0], [2.0, -1.0, -1.0], [9.0, -9.0, 0.0]])
+    offset = np.array([0.3, 0.0, -0.5])
+    scores = ROWS.T @ weights + offset
+    likely, step = probabilities(scores), 1e-5
+    differences = np.zeros((len(scores), 3, 3))
+    for label, share in enumerate(likely.T):
+        for moved in range(3):
+            ends = []
+            for side in (step, -step):
+                residual = probabilities(scores + side * np.eye(3)[moved]) - np.eye(3)[label]
+                length = np.linalg.norm(residual, axis=1, keepdims=True)
+                ends.append(residual * np.minimum(1, CLIP / length))
+            differences[:, :, moved] += share[:, None] * (ends[0] - ends[1]) / (2 * step)
+    found = jacobians(likely)
+    assert np.mean(np.abs(found - differences) > 1e-4) < 0.01  # at a clip's own edge both differ
+    largest = 0.0
+    for row in ROWS:
+        mean = np.einsum("n,nij->ij", row**2 / np.sum(row**2), found)
+        largest = max(largest, float(np.linalg.eigvalsh((mean + mean.T) / 2)[-1]))
+    law = (DICTIONARY, weights, offset, likely.mean(axis=0))
+    expected = max(gain(*law), largest / 2) / BELOW
+    assert step_curvature(*law) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("shares", [[0.02], [0.3], [0.1, 0.2, 0.7]], ids=str)

@@ -173,7 +173,13 @@ def descents_of(start, slope, noise, draws, gain=0.1):
     for _ in range(draws):
         gradients = curvature @ missing + noise * rng.standard_normal((9, *start.shape))
         targets = metric.damped @ start - gradients
-        empty = {"noise": noise, "scatter": 0.0, "map": np.eye(3), "weights": start}
+        empty = {
+            "noise": noise,
+            "scatter": 0.0,
+            "curvature": 0.25,
+            "map": np.eye(3),
+            "weights": start,
+        }
         yield attrs.evolve(started, steps=tuple(Step(target=t, **empty) for t in targets))
 
 
