@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.centres import Centres
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
@@ -343,6 +344,13 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
+    # The screen has all categories; the fit's terms are the best alone.
+    if stage == "screen":
+        gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
+        state = attrs.evolve(
+            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
+        )
+    centres = Centres.of(dictionary, state.levels) if plan.edition > 1 else None
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
@@ -351,13 +359,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.records,
         _CLIPPED_CURVATURE if plan.steep else _CURVATURES[plan.kind],
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
+        centres,
     )
-    # The screen has all categories; the fit's terms are the best alone.
-    if stage == "screen":
-        gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
-        state = attrs.evolve(
-            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
-        )
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Descent.start(
         dictionary,
@@ -366,6 +369,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start,
         variance=state.prior_variance,
         early=plan.kind == "number",
+        centres=centres,
     )
     screened = state.descent if isinstance(state.descent, Descent) else None
     return attrs.evolve(state, descent=descent, screened=screened)

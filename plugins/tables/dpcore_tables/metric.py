@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore_tables.centres import Centres
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
 from dpcore_tables.sums import gram_of
@@ -47,12 +48,18 @@ class Metric:
         records: float,
         curvature: float,
         damping: float,
+        centres: Centres | None = None,
     ) -> "Metric":
-        """From the released vector, its planned width and the standard deviation of its noise."""
+        """From the released vector, its planned width and the standard deviation of its noise; in
+        the coordinates of `centres`."""
         width, ramps = dictionary.width, int(dictionary.is_ramp.sum())
         gram_matrix = gram_of(answer, planned)[:width, :width]
         widths = (width - ramps, ramps)
-        return cls.denoised(gram_matrix, noise, dictionary, records, curvature, damping, widths)
+        facts = (noise, dictionary, records, curvature, damping, widths)
+        if centres is None:
+            return cls.denoised(gram_matrix, *facts)
+        gram_matrix = centres.map @ gram_matrix @ centres.map.T
+        return cls.denoised((gram_matrix + gram_matrix.T) / 2, *facts, centres.squares)
 
     @classmethod
     def denoised(
@@ -64,6 +71,7 @@ class Metric:
         curvature: float,
         damping: float,
         widths: tuple[int, int],
+        squares: NDArray[np.float64] | float = 1.0,
     ) -> "Metric":
         """From a noisy matrix of some or all functions of a round.
 
@@ -71,10 +79,11 @@ class Metric:
             gram_matrix: Of the dictionary, shape (d, d). noise: On the diagonal.
             widths: How many functions the round has that are no ramps, and how many that are:
                 their noise is what is thresholded.
+            squares: By what the mean squares of terms are multiplied, shape (d - 1,).
         """
         width = dictionary.width
         likely = records * dictionary.scales**2
-        likely[1:] *= dictionary.squares
+        likely[1:] *= dictionary.squares * squares
         basis, eigenvalues, damped = np.zeros((width, width)), np.zeros(width), np.zeros(width)
         # A Gram matrix is at most twice its blocks, of ramps and of what is no ramp, so that by
         # those a descent contracts, too. Damped by the noise of both, ramps would hardly move.
