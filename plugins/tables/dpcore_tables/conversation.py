@@ -1,7 +1,7 @@
 """The conversation of a release: what each answer fixes for the asks after it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -17,6 +17,7 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
+from dpcore_tables.null_law import null_covariance
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
@@ -33,8 +34,7 @@ _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
-_WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
-_PATHS = 400  # of noise and chance: tails need more than standard errors do
+_WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
 
 _STEPLESS = ("look", "survey")
 
@@ -203,26 +203,32 @@ class State:
             spread: `noise_covariance`.
         """
         if isinstance(self.descent, Descent):
-            return _WIDER**2 * self._of_metric(self.descent, chance=True)
+            assert self.screened is not None, "a second round with a Gram matrix follows another"
+            descents, outputs = (self.screened, self.descent), self.plan.outputs
+            covariance = null_covariance(descents, self.levels, self.records, self._loss)
+            return covariance * (_WIDER**2 * (1.0 if outputs == 1 else (outputs - 1) / outputs))
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
         return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
 
-    def _of_metric(self, descent: Descent, *, chance: bool = False) -> NDArray[np.float64]:
+    def _loss(
+        self, descent: Descent
+    ) -> tuple[float, NDArray[np.float64] | None, Sequence[float]]:
+        """What `null_covariance` needs of a round."""
+        if self.plan.kind == "number":
+            return 1.0, None, [step.scatter for step in descent.steps]
+        law = (descent.dictionary, descent.weights, self.offset, self.label)
+        gain = classes.gain(*law, self.levels) / classes.BELOW
+        sizes = [classes.scatter(*law, self.levels)] * descent.count
+        return gain, classes.curvature(*law, self.records, self.levels), sizes
+
+    def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
         """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
         if self.plan.kind == "number":
-            if not chance:
-                return descent.noise_covariance()
-            scatters = [step.scatter for step in descent.steps]
-            return descent.noise_covariance(paths=_PATHS, scatters=scatters)
+            return descent.noise_covariance()
         # Of classes the metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
-        curvature = classes.curvature(*law, self.records)
-        if chance:
-            scatters = [classes.scatter(*law)] * descent.count
-            covariance = descent.noise_covariance(curvature, _PATHS, scatters)
-        else:
-            covariance = descent.noise_covariance(curvature)
+        covariance = descent.noise_covariance(classes.curvature(*law, self.records))
         outputs = self.plan.outputs
         if outputs == 1:
             return covariance

@@ -256,7 +256,7 @@ class Descent:
         # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
         gap = self.metric.damped - self.metric.undamped
         if curvature is not None:
-            gap = self.metric.damped - self.along(self.along(curvature).T)
+            gap = self.metric.damped - self.along(self.along(curvature).T).T
         movements = self.coordinates(start)
         targets: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):

@@ -31,12 +31,15 @@ class Metric:
         basis: Orthonormal columns, shape (d, d).
         known: Eigenvalues of G, >= 0.
         damping: What is added to them; curvature: what both are multiplied with.
+        released: The noisy matrix; noise: its standard deviation on the diagonal.
     """
 
     basis: NDArray[np.float64]
     known: NDArray[np.float64]
     damping: NDArray[np.float64]
     curvature: float
+    released: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((0, 0)))
+    noise: float = 0.0
 
     @classmethod
     def of(
@@ -103,7 +106,14 @@ class Metric:
             eigenvalues[block] = np.maximum(values, 0.0)
             # Damping by a part of the noise's norm is what makes the descent contract.
             damped[block] = damping * theta
-        return cls(basis=basis, known=eigenvalues, damping=damped, curvature=curvature)
+        return cls(
+            basis=basis,
+            known=eigenvalues,
+            damping=damped,
+            curvature=curvature,
+            released=gram_matrix,
+            noise=noise,
+        )
 
     @property
     def damped(self) -> NDArray[np.float64]:

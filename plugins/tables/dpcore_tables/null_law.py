@@ -1,0 +1,145 @@
+r"""How noise and chance move the weights of a column that says nothing: both descents, replayed.
+
+Made-up records have independent columns, the released ranks of numbers and the released shares of
+categories: a column that says nothing is independent of all others, too. Noise moves the first
+round, from whose weights the second one goes on; chance in the choice of records moves the
+gradients of both rounds alike. All of that is linear in what moves it, once the functions and their
+priors are chosen, but for the curvature L of the loss.
+
+L is that of made-up records, corrected by the released Gram matrix. A number of few values stands
+at few ranks t, so that its cosines are not orthogonal:
+
+.. math:: \sum_i\cos(k\pi t_i)\cos(l\pi t_i)=\tfrac12(c_{k-l}+c_{k+l}),\qquad
+          c_m=\sum_i\cos(m\pi t_i)
+
+All entries of a column, among its cosines and with the intercept, follow from some thirty c. They
+are fitted to the noisy entries by least squares, as far as these say more than noise: what is taken
+of them has a Gaussian prior, of the variance that makes the released entries likeliest.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables.choice import kept
+from dpcore_tables.descent import Descent
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.layout import HIGHEST, NONE
+from dpcore_tables.synthetic_records import simulated_rows
+
+_PATHS = 400
+_VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
+_NONE = 1e-12
+
+
+def null_covariance(
+    descents: Sequence[Descent],
+    levels: Sequence[NDArray[np.float64]],
+    records: float,
+    loss: Callable[[Descent], tuple[float, NDArray[np.float64] | None, Sequence[float]]],
+) -> NDArray[np.float64]:
+    """Of one output's weights, where a column says nothing, shape (d, d); a function of answers
+    alone, as the draws are fixed.
+
+    Args:
+        descents: Of both rounds, at their ends.
+        levels: The released shares of every declared column's categories; empty for numbers.
+        records: n, or what is known of it.
+        loss: Of a round, what a gradient gains per unit of score; the curvature of made-up records,
+            shape (d, d), if it is not that times their Gram matrix; and of every step the root mean
+            square of its residuals.
+    """
+    generator = np.random.Generator(np.random.PCG64(0))
+    dictionary = descents[0].dictionary
+    movements = np.zeros((dictionary.width, _PATHS))
+    chance: NDArray[np.float64] | None = None
+    for descent in descents:
+        rows = simulated_rows(descent.dictionary, levels)
+        scale = records / rows.shape[1]
+        if chance is None:
+            chance = math.sqrt(scale) * generator.standard_normal((rows.shape[1], _PATHS))
+        gain, curvature, sizes = loss(descent)
+        gram_matrix = scale * (rows @ rows.T)
+        correction = gain * gram_correction(descent, gram_matrix)
+        curvature = (gain * gram_matrix if curvature is None else curvature) + correction
+        forces = rows @ chance
+        movements = descent.movements(
+            generator,
+            kept(dictionary, movements, descent.dictionary),
+            _positive(curvature),
+            [size * forces for size in sizes],
+        )
+        dictionary = descent.dictionary
+    return np.asarray(movements @ movements.T / _PATHS)
+
+
+def gram_correction(
+    descent: Descent, gram_matrix: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """What the released matrix says of cosines of numbers beyond that of made-up records.
+
+    Args:
+        gram_matrix: Of made-up records, shape (d, d), as the result.
+    """
+    dictionary, noise = descent.dictionary, descent.metric.noise
+    correction, beyond = np.zeros_like(gram_matrix), descent.metric.released - gram_matrix
+    for column in dictionary.layout.numeric:
+        places, design = _cosines(dictionary, column)
+        if not len(places):
+            continue
+        # Each entry once: the upper part has less noise by a root.
+        upper, left = np.triu_indices(len(places))[0], np.triu_indices(len(places))[1]
+        upper, left = upper[1:], left[1:]  # the intercept's own entry is nearly known
+        entries = beyond[places[upper], places[left]]
+        deviations = noise * np.where(upper == left, 1.0, math.sqrt(0.5))
+        equations = design / deviations[:, None]
+        amounts = _likeliest(equations, entries / deviations, gram_matrix[0, 0] / INTERCEPT**2)
+        fitted = design @ amounts
+        correction[places[upper], places[left]] = fitted
+        correction[places[left], places[upper]] = fitted
+    return correction
+
+
+def _cosines(
+    dictionary: Dictionary, column: int
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Places of the intercept and of a number's cosines among the functions, and of every entry
+    above the diagonal and on it, but the first, what it gains by each c; shapes (k,) and (e, c)."""
+    terms = dictionary.terms
+    is_cosine = (terms[:, 0] == column) & (terms[:, 2] == NONE)
+    is_cosine &= (terms[:, 1] >= 1) & (terms[:, 1] <= HIGHEST)
+    places = np.append(0, np.flatnonzero(is_cosine) + 1)
+    if len(places) == 1:
+        return places[:0], np.zeros((0, 0))
+    waves = np.append(0, terms[is_cosine, 1])
+    # sqrt(2) cos(k pi t) of every size; the intercept is a constant.
+    sizes = np.append(INTERCEPT, math.sqrt(2) * dictionary.sizes[is_cosine])
+    upper, left = np.triu_indices(len(places))
+    upper, left = upper[1:], left[1:]
+    design = np.zeros((len(upper), 2 * int(waves.max()) + 1))
+    rows, amounts = np.arange(len(upper)), sizes[upper] * sizes[left] / 2
+    np.add.at(design, (rows, np.abs(waves[upper] - waves[left])), amounts)
+    np.add.at(design, (rows, waves[upper] + waves[left]), amounts)
+    return places, design[:, 1:]  # c_0 is the number of records
+
+
+def _likeliest(
+    equations: NDArray[np.float64], values: NDArray[np.float64], records: float
+) -> NDArray[np.float64]:
+    """The mean of x, given values = equations x + N(0, I), of the prior N(0, v) whose variance v
+    makes the values likeliest; 0 where that is none."""
+    squares, turned = np.linalg.eigh(equations.T @ equations)
+    squares = np.maximum(squares, 0.0)
+    parts = turned.T @ (equations.T @ values)
+    variances = np.append(0.0, _VARIANCES * records**2)[:, None]
+    logs = parts**2 * variances / (1 + variances * squares) - np.log1p(variances * squares)
+    variance = float(variances[np.argmax(logs.sum(axis=1)), 0])
+    return np.asarray(turned @ (parts * variance / (1 + variance * squares)))
+
+
+def _positive(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest symmetric matrix of no negative eigenvalue."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
