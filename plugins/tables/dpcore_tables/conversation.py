@@ -206,14 +206,15 @@ class State:
             assert self.screened is not None, "a second round with a Gram matrix follows another"
             descents, outputs = (self.screened, self.descent), self.plan.outputs
             covariance = null_covariance(descents, self.levels, self.records, self._loss)
-            return covariance * (_WIDER**2 * (1.0 if outputs == 1 else (outputs - 1) / outputs))
+            if outputs == 1:
+                return _WIDER**2 * covariance
+            # Made-up curvature is a mean over directions, of which rare classes have less.
+            return covariance * ((_WIDER * classes.SCREENED) ** 2 * (outputs - 1) / outputs)
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
         return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
 
-    def _loss(
-        self, descent: Descent
-    ) -> tuple[float, NDArray[np.float64] | None, Sequence[float]]:
+    def _loss(self, descent: Descent) -> tuple[float, NDArray[np.float64] | None, Sequence[float]]:
         """What `null_covariance` needs of a round."""
         if self.plan.kind == "number":
             return 1.0, None, [step.scatter for step in descent.steps]
@@ -356,7 +357,9 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state = attrs.evolve(
             state, levels=released_levels(dictionary, gram_row, state.noise(answer))
         )
-    centres = Centres.of(dictionary, state.levels) if plan.edition > 1 else None
+    # Of classes the intercept goes on moving while scores spread, as residuals are clipped.
+    is_centred = plan.edition > 1 and plan.kind != "number"
+    centres = Centres.of(dictionary, state.levels) if is_centred else None
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),

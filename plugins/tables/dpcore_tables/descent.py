@@ -20,6 +20,8 @@ from dpcore_tables.metric import Metric
 from dpcore_tables.residuals import Clipped
 
 _INTERCEPT_PRIOR = 0.05
+_CENTRED_PRIOR = 4.0
+"""Of an intercept that alone can move all scores: of classes as clipping does."""
 _PATHS = 100
 _RAMP_PRIOR = 0.25
 _TINY = 1e-9
@@ -168,7 +170,8 @@ class Descent:
 
     def _precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the weights by these variances of the terms' deviations, shape (d, d)."""
-        precision = np.diag(1 / np.concatenate([[_INTERCEPT_PRIOR], prior]))
+        intercept = _INTERCEPT_PRIOR if self.centres is None else _CENTRED_PRIOR
+        precision = np.diag(1 / np.concatenate([[intercept], prior]))
         if self.deviations is None:
             return precision
         # A ramp goes on as its column's straight line does, until the data say otherwise.
@@ -223,9 +226,7 @@ class Descent:
             return 1.0, math.inf
         return 1 - pulls / curvatures, math.sqrt(variance) / curvatures
 
-    def noise_covariance(
-        self, curvature: NDArray[np.float64] | None = None
-    ) -> NDArray[np.float64]:
+    def noise_covariance(self, curvature: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
         r"""How much the gradients' noise moved one output's weights, shape (d, d): `movements` of
         the noise alone. A function of answers alone; the draws are fixed.
 

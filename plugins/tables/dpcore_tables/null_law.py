@@ -75,9 +75,7 @@ def null_covariance(
     return np.asarray(movements @ movements.T / _PATHS)
 
 
-def gram_correction(
-    descent: Descent, gram_matrix: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     """What the released matrix says of cosines of numbers beyond that of made-up records.
 
     Args:
@@ -102,9 +100,7 @@ def gram_correction(
     return correction
 
 
-def _cosines(
-    dictionary: Dictionary, column: int
-) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+def _cosines(dictionary: Dictionary, column: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Places of the intercept and of a number's cosines among the functions, and of every entry
     above the diagonal and on it, but the first, what it gains by each c; shapes (k,) and (e, c)."""
     terms = dictionary.terms
