@@ -1,7 +1,7 @@
 """The conversation of a release: what each answer fixes for the asks after it."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -17,11 +17,11 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
-from dpcore_tables.null_law import null_covariance
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
+from dpcore_tables.shapes.null_law import null_covariance
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
@@ -204,36 +204,28 @@ class State:
         """
         if isinstance(self.descent, Descent):
             assert self.screened is not None, "a second round with a Gram matrix follows another"
-            descents, outputs = (self.screened, self.descent), self.plan.outputs
-            covariance = null_covariance(descents, self.levels, self.records, self._loss)
-            if outputs == 1:
-                return _WIDER**2 * covariance
-            # Made-up curvature is a mean over directions, of which rare classes have less.
-            return covariance * ((_WIDER * classes.SCREENED) ** 2 * (outputs - 1) / outputs)
+            law = None if self.plan.kind == "number" else (self.offset, self.label)
+            covariance = null_covariance(
+                (self.screened, self.descent), self.levels, self.records, law
+            )
+            return covariance * (_WIDER**2 * self._several)
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
         return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
 
-    def _loss(self, descent: Descent) -> tuple[float, NDArray[np.float64] | None, Sequence[float]]:
-        """What `null_covariance` needs of a round."""
-        if self.plan.kind == "number":
-            return 1.0, None, [step.scatter for step in descent.steps]
-        law = (descent.dictionary, descent.weights, self.offset, self.label)
-        gain = classes.gain(*law, self.levels) / classes.BELOW
-        sizes = [classes.scatter(*law, self.levels)] * descent.count
-        return gain, classes.curvature(*law, self.records, self.levels), sizes
+    @property
+    def _several(self) -> float:
+        """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
+        outputs = self.plan.outputs
+        return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
 
     def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
-        """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
         if self.plan.kind == "number":
             return descent.noise_covariance()
         # Of classes the metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
         covariance = descent.noise_covariance(classes.curvature(*law, self.records))
-        outputs = self.plan.outputs
-        if outputs == 1:
-            return covariance
-        return covariance * (classes.SCREENED**2 * (outputs - 1) / outputs)
+        return covariance * self._several
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
@@ -357,9 +349,9 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state = attrs.evolve(
             state, levels=released_levels(dictionary, gram_row, state.noise(answer))
         )
-    # Of classes the intercept goes on moving while scores spread, as residuals are clipped.
-    is_centred = plan.edition > 1 and plan.kind != "number"
-    centres = Centres.of(dictionary, state.levels) if is_centred else None
+    # Clipped residuals move the intercept of classes as long as scores spread.
+    is_plain = plan.edition == 1 or plan.kind == "number"
+    centres = None if is_plain else Centres.of(dictionary, state.levels)
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),

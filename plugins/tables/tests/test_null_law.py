@@ -12,9 +12,9 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.metric import Metric
-from dpcore_tables.null_law import gram_correction
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.shape_functions import ShapeFunctions
+from dpcore_tables.shapes.null_law import gram_correction
 from dpcore_tables.synthetic_records import simulated_records
 
 COLUMNS = {

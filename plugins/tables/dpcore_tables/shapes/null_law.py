@@ -18,11 +18,12 @@ of them has a Gaussian prior, of the variance that makes the released entries li
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore_tables import classes
 from dpcore_tables.choice import kept
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
@@ -31,14 +32,13 @@ from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
-_NONE = 1e-12
 
 
 def null_covariance(
     descents: Sequence[Descent],
     levels: Sequence[NDArray[np.float64]],
     records: float,
-    loss: Callable[[Descent], tuple[float, NDArray[np.float64] | None, Sequence[float]]],
+    law: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
 ) -> NDArray[np.float64]:
     """Of one output's weights, where a column says nothing, shape (d, d); a function of answers
     alone, as the draws are fixed.
@@ -47,23 +47,27 @@ def null_covariance(
         descents: Of both rounds, at their ends.
         levels: The released shares of every declared column's categories; empty for numbers.
         records: n, or what is known of it.
-        loss: Of a round, what a gradient gains per unit of score; the curvature of made-up records,
-            shape (d, d), if it is not that times their Gram matrix; and of every step the root mean
-            square of its residuals.
+        law: Of classes the offset of the scores, and the released shares; None of numbers.
     """
     generator = np.random.Generator(np.random.PCG64(0))
     dictionary = descents[0].dictionary
     movements = np.zeros((dictionary.width, _PATHS))
     chance: NDArray[np.float64] | None = None
+    # The second round goes on where the first one ended, with the same records.
     for descent in descents:
         rows = simulated_rows(descent.dictionary, levels)
         scale = records / rows.shape[1]
         if chance is None:
             chance = math.sqrt(scale) * generator.standard_normal((rows.shape[1], _PATHS))
-        gain, curvature, sizes = loss(descent)
         gram_matrix = scale * (rows @ rows.T)
-        correction = gain * gram_correction(descent, gram_matrix)
-        curvature = (gain * gram_matrix if curvature is None else curvature) + correction
+        gain, curvature = 1.0, gram_matrix
+        sizes = [step.scatter for step in descent.steps]
+        if law is not None:
+            facts = (descent.dictionary, descent.weights, *law)
+            gain = classes.gain(*facts, levels) / classes.BELOW
+            curvature = classes.curvature(*facts, records, levels)
+            sizes = [classes.scatter(*facts, levels)] * descent.count
+        curvature = curvature + gain * gram_correction(descent, gram_matrix)
         forces = rows @ chance
         movements = descent.movements(
             generator,
@@ -88,8 +92,7 @@ def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArr
         if not len(places):
             continue
         # Each entry once: the upper part has less noise by a root.
-        upper, left = np.triu_indices(len(places))[0], np.triu_indices(len(places))[1]
-        upper, left = upper[1:], left[1:]  # the intercept's own entry is nearly known
+        upper, left = _entries(len(places))
         entries = beyond[places[upper], places[left]]
         deviations = noise * np.where(upper == left, 1.0, math.sqrt(0.5))
         equations = design / deviations[:, None]
@@ -112,13 +115,18 @@ def _cosines(dictionary: Dictionary, column: int) -> tuple[NDArray[np.intp], NDA
     waves = np.append(0, terms[is_cosine, 1])
     # sqrt(2) cos(k pi t) of every size; the intercept is a constant.
     sizes = np.append(INTERCEPT, math.sqrt(2) * dictionary.sizes[is_cosine])
-    upper, left = np.triu_indices(len(places))
-    upper, left = upper[1:], left[1:]
+    upper, left = _entries(len(places))
     design = np.zeros((len(upper), 2 * int(waves.max()) + 1))
     rows, amounts = np.arange(len(upper)), sizes[upper] * sizes[left] / 2
     np.add.at(design, (rows, np.abs(waves[upper] - waves[left])), amounts)
     np.add.at(design, (rows, waves[upper] + waves[left]), amounts)
     return places, design[:, 1:]  # c_0 is the number of records
+
+
+def _entries(width: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of a symmetric matrix each once, but for the intercept's own, which is nearly known."""
+    upper, left = np.triu_indices(width)
+    return upper[1:], left[1:]
 
 
 def _likeliest(
