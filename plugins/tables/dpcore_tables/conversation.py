@@ -196,18 +196,13 @@ class State:
         ).noise_covariance()
 
     def error_covariance(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much noise, and chance in the choice of records, moved one output's weights where a
-        column says nothing of labels, shape (d, d); after the last answer.
-
-        Args:
-            spread: `noise_covariance`.
-        """
+        """How noise, and chance in the choice of records, moved one output's weights where a column
+        says nothing, shape (d, d); after the last answer. `spread` is `noise_covariance`."""
         if isinstance(self.descent, Descent):
             assert self.screened is not None, "a second round with a Gram matrix follows another"
             law = None if self.plan.kind == "number" else (self.offset, self.label)
-            covariance = null_covariance(
-                (self.screened, self.descent), self.levels, self.records, law
-            )
+            rounds = (self.screened, self.descent)
+            covariance = null_covariance(rounds, self.levels, self.records, law)
             return covariance * (_WIDER**2 * self._several)
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
@@ -222,7 +217,7 @@ class State:
     def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
         if self.plan.kind == "number":
             return descent.noise_covariance()
-        # Of classes the metric's curvature is far too large for clipped residuals.
+        # A metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
         covariance = descent.noise_covariance(classes.curvature(*law, self.records))
         return covariance * self._several
@@ -350,8 +345,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
             state, levels=released_levels(dictionary, gram_row, state.noise(answer))
         )
     # Clipped residuals move the intercept of classes as long as scores spread.
-    is_plain = plan.edition == 1 or plan.kind == "number"
-    centres = None if is_plain else Centres.of(dictionary, state.levels)
+    is_centred = plan.edition > 1 and plan.kind != "number"
+    centres = Centres.of(dictionary, state.levels) if is_centred else None
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
