@@ -21,7 +21,6 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
-from dpcore_tables.shapes.null_law import null_covariance
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
@@ -34,7 +33,6 @@ _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
-_WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
 
 _STEPLESS = ("look", "survey")
 
@@ -195,21 +193,8 @@ class State:
             noises=self.noises,
         ).noise_covariance()
 
-    def error_covariance(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How noise, and chance in the choice of records, moved one output's weights where a column
-        says nothing, shape (d, d); after the last answer. `spread` is `noise_covariance`."""
-        if isinstance(self.descent, Descent):
-            assert self.screened is not None, "a second round with a Gram matrix follows another"
-            law = None if self.plan.kind == "number" else (self.offset, self.label)
-            rounds = (self.screened, self.descent)
-            covariance = null_covariance(rounds, self.levels, self.records, law)
-            return covariance * (_WIDER**2 * self._several)
-        # Of plain steps neither holds all: one redraws the choice of functions, the other follows
-        # the noise from the screen on. Their sum is too large rather than too small.
-        return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
-
     @property
-    def _several(self) -> float:
+    def several(self) -> float:
         """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
         outputs = self.plan.outputs
         return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
@@ -220,7 +205,7 @@ class State:
         # A metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
         covariance = descent.noise_covariance(classes.curvature(*law, self.records))
-        return covariance * self._several
+        return covariance * self.several
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer

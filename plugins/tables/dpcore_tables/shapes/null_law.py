@@ -25,13 +25,35 @@ from numpy.typing import NDArray
 
 from dpcore_tables import classes
 from dpcore_tables.choice import kept
+from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
+from dpcore_tables.plain_descent import Plain
 from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
+_WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
+
+
+def error_covariance(state: State, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How noise, and chance in the choice of records, moved one output's weights where a column
+    says nothing, shape (d, d); after the last answer.
+
+    Args:
+        spread: `State.noise_covariance`.
+    """
+    descent = state.descent
+    if isinstance(descent, Plain):
+        # Of plain steps neither holds all: one redraws the choice of functions, the other follows
+        # the noise from the screen on. Their sum is too large rather than too small.
+        return _WIDER_SMALL**2 * (spread + descent.error_covariance())
+    assert state.screened is not None, "a second round with a Gram matrix follows another"
+    law = None if state.plan.kind == "number" else (state.offset, state.label)
+    rounds = (state.screened, descent)
+    covariance = null_covariance(rounds, state.levels, state.records, law)
+    return covariance * (_WIDER**2 * state.several)
 
 
 def null_covariance(
