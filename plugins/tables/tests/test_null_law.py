@@ -13,6 +13,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.metric import Metric
 from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.null_law import gram_correction
 from dpcore_tables.synthetic_records import simulated_records
@@ -112,8 +113,6 @@ def quadratic(descent, curvature, pull, rng=None, start=None):
         gradient = curvature @ descent.weights - pull
         if rng is not None:
             gradient = gradient + 2.0 * rng.standard_normal(gradient.shape)
-        from dpcore_tables.residuals import UNCLIPPED
-
         descent = descent.after(gradient, 2.0, 0.8, 0.3, UNCLIPPED)
     return descent
 
