@@ -4,7 +4,8 @@ Every fit permutes some columns of numbers or categories, each by itself, so tha
 of the target and of other columns. Counted are, of the permuted columns, how many are found, how
 many tests are below 5 %, and how many joint bands hold 0 everywhere; of all that is found, columns
 and pairs, the mean share in which a permuted column stands. In brackets is what stands out of the
-noise alone. Tables are those of `utility.py`; noise is drawn in floating point.
+noise alone. Tables are those of `utility.py`, and `computers/premium` and its like those of
+`probabilities.py`; noise is drawn in floating point.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import os
 from pathlib import Path
 
 import numpy as np
+from probabilities import table_of as classes_of
 from utility import DELTA, drawn, named, read
 
 import dpcore
@@ -24,6 +26,10 @@ from dpcore_tables.shape_functions import ShapeFunctions
 
 def table_of(folder, name, most):
     """At most so many records, and what is declared of them."""
+    if "/" in name:
+        table, columns, target, labels = classes_of(folder, name, None)
+        rows = np.random.default_rng(0).permutation(len(table[target]))[:most]
+        return {key: values[rows] for key, values in table.items()}, columns, target, labels
     data = named(folder, name)
     if isinstance(data, str):
         kind, count = data.split(":")

@@ -6,6 +6,7 @@ record and per unit of score, :math:`s\,(I-[s<1]\,rr^T/|r|^2)(\mathrm{diag}(p)-p
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,6 +61,7 @@ def curvature(
     offset: NDArray[np.float64],
     shares: NDArray[np.float64],
     records: float,
+    levels: Sequence[NDArray[np.float64]] = (),
 ) -> NDArray[np.float64]:
     """What a gradient gains per weight, over `BELOW`; shape (d, d). A function of answers alone.
 
@@ -68,8 +70,9 @@ def curvature(
 
     Args:
         weights: Shape (d, m). offset: Shape (m,). shares: Of the classes, or of two the second's.
+        levels: Shares of the categories of made-up records, equally frequent ones if empty.
     """
-    rows = simulated_rows(dictionary)
+    rows = simulated_rows(dictionary, levels)
     shifted = _shifted_scores(rows, weights, offset, shares)
     # The sum of gain phi phi' over the simulated records, scaled to n.
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
@@ -81,10 +84,11 @@ def gain(
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
     shares: NDArray[np.float64],
+    levels: Sequence[NDArray[np.float64]] = (),
 ) -> float:
     """By how much a record's clipped residual grows with its score, on average; arguments of
     `curvature`."""
-    shifted = _shifted_scores(simulated_rows(dictionary), weights, offset, shares)
+    shifted = _shifted_scores(simulated_rows(dictionary, levels), weights, offset, shares)
     gains = _of_two(shifted) if weights.shape[1] == 1 else _of_several(shifted)
     return max(float(np.mean(gains)), _FLATTEST)
 
@@ -124,9 +128,11 @@ def scatter(
     weights: NDArray[np.float64],
     offset: NDArray[np.float64],
     shares: NDArray[np.float64],
+    levels: Sequence[NDArray[np.float64]] = (),
 ) -> float:
     """Root mean square of one output's clipped residuals over `BELOW`; arguments of `curvature`."""
-    probabilities = softmax(_shifted_scores(simulated_rows(dictionary), weights, offset, shares))
+    rows = simulated_rows(dictionary, levels)
+    probabilities = softmax(_shifted_scores(rows, weights, offset, shares))
     two_classes, square = weights.shape[1] == 1, 0.0
     likely = _likely(probabilities, two_classes)
     for label, share in enumerate(likely.T):

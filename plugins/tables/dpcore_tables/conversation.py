@@ -22,8 +22,10 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
+from dpcore_tables.steps.centres import Centres
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
+from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay
 
 _CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
@@ -32,8 +34,6 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
-_WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
-_PATHS = 400  # of noise and chance: tails need more than standard errors do
 
 _STEPLESS = ("look", "survey")
 
@@ -225,42 +225,30 @@ class State:
             noises=self.noises,
         ).noise_covariance()
 
-    def error_covariance(self, spread: NDArray[np.float64]) -> NDArray[np.float64]:
-        """How much noise, and chance in the choice of records, moved one output's weights where a
-        column says nothing of labels, shape (d, d); after the last answer.
+    def gains(self, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What residuals of numbers gain per unit of the score of these rows, shape (n,)."""
+        scale = self.link.get("link", np.ones(2))[1]
+        scores = self.offset[0] + rows.T @ descent.weights[:, 0]
+        return self.plan.loss.gains(scores, float(scale))
 
-        Args:
-            spread: `noise_covariance`.
-        """
-        if isinstance(self.descent, Descent):
-            return _WIDER**2 * self._of_metric(self.descent, chance=True)
-        # Of plain steps neither holds all: one redraws the choice of functions, the other follows
-        # the noise from the screen on. Their sum is too large rather than too small.
-        return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
+    @property
+    def several(self) -> float:
+        """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
+        outputs = self.plan.outputs
+        return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
 
-    def _of_metric(self, descent: Descent, *, chance: bool = False) -> NDArray[np.float64]:
-        """The weights of several classes have mean 0, which leaves (m - 1)/m of the variance."""
+    def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
         if self.plan.kind == "number":
             curvature = None
             if self.plan.loss.logarithmic:
-                score = (descent.weights, float(self.offset[0]), float(self.link["link"][1]))
-                curvature = self.records * self.plan.loss.gains(descent.dictionary, *score)
-            if not chance:
-                return descent.noise_covariance(curvature)
-            scatters = [step.scatter for step in descent.steps]
-            return descent.noise_covariance(curvature, _PATHS, scatters)
-        # Of classes the metric's curvature is far too large for clipped residuals.
+                rows = simulated_rows(descent.dictionary)
+                scale = self.records / rows.shape[1]
+                curvature = scale * (rows * self.gains(descent, rows)) @ rows.T
+            return descent.noise_covariance(curvature)
+        # A metric's curvature is far too large for clipped residuals.
         law = (descent.dictionary, descent.weights, self.offset, self.label)
-        curvature = classes.curvature(*law, self.records)
-        if chance:
-            scatters = [classes.scatter(*law)] * descent.count
-            covariance = descent.noise_covariance(curvature, _PATHS, scatters)
-        else:
-            covariance = descent.noise_covariance(curvature)
-        outputs = self.plan.outputs
-        if outputs == 1:
-            return covariance
-        return covariance * (classes.SCREENED**2 * (outputs - 1) / outputs)
+        covariance = descent.noise_covariance(classes.curvature(*law, self.records))
+        return covariance * self.several
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
@@ -335,6 +323,15 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
+    # The screen has all categories; the fit's terms are the best alone.
+    if stage == "screen":
+        gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
+        state = attrs.evolve(
+            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
+        )
+    # Clipped residuals move the intercept of classes as long as scores spread.
+    is_centred = plan.edition > 1 and plan.kind != "number"
+    centres = Centres.of(dictionary, state.levels) if is_centred else None
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
@@ -343,13 +340,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         state.records,
         first_curvature(plan) * plan.loss.curvature,
         DAMPING if plan.kind == "number" else CLASS_DAMPING,
+        centres,
     )
-    # The screen has all categories; the fit's terms are the best alone.
-    if stage == "screen":
-        gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
-        state = attrs.evolve(
-            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
-        )
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Descent.start(
         dictionary,
@@ -358,6 +350,7 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
         start,
         variance=state.prior_variance,
         early=plan.kind == "number",
+        centres=centres,
     )
     screened = state.descent if isinstance(state.descent, Descent) else None
     return attrs.evolve(state, descent=descent, screened=screened)

@@ -17,8 +17,12 @@ from numpy.typing import NDArray
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.metric import Metric
 from dpcore_tables.residuals import Clipped
+from dpcore_tables.steps.centres import Centres
 
 _INTERCEPT_PRIOR = 0.05
+_CENTRED_PRIOR = 4.0
+"""Of an intercept that alone can move all scores: of classes as clipping does."""
+_PATHS = 100
 _RAMP_PRIOR = 0.25
 _TINY = 1e-9
 _LEAST_KEPT = 0.05
@@ -55,6 +59,7 @@ class Descent:
         weights: w, shape (d, m).
         steps: Taken so far. early: Whether the prior is learned after two thirds, too.
         deviations: Of the weights, where there are ramps: what the prior is of; shape (d, d).
+        centres: In whose coordinates targets, maps, prior and metric are; those of weights if None.
     """
 
     dictionary: Dictionary
@@ -65,6 +70,7 @@ class Descent:
     steps: tuple[Step, ...] = ()
     early: bool = False
     deviations: NDArray[np.float64] | None = None
+    centres: Centres | None = None
 
     @classmethod
     def start(
@@ -76,6 +82,7 @@ class Descent:
         *,
         variance: float,
         early: bool = False,
+        centres: Centres | None = None,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
         # Scaled so that the prior's predictions have the stated variance altogether.
@@ -90,6 +97,7 @@ class Descent:
             prior=prior,
             weights=weights,
             early=early,
+            centres=centres,
             deviations=dictionary.deviations() if is_ramp.any() else None,
         )
 
@@ -102,7 +110,8 @@ class Descent:
         metric = attrs.evolve(self.metric, curvature=curvature)
         change = metric.damped - self.metric.damped
         steps = tuple(
-            attrs.evolve(step, target=step.target + change @ step.weights) for step in self.steps
+            attrs.evolve(step, target=step.target + change @ self.coordinates(step.weights))
+            for step in self.steps
         )
         return attrs.evolve(self, metric=metric, steps=steps)
 
@@ -123,7 +132,7 @@ class Descent:
         """
         metric, last = self.metric, len(self.steps)
         # b = H w - g/f: an error of H moves b, but not the fixed point.
-        target = metric.damped @ self.weights - gradient / below
+        target = metric.damped @ self.coordinates(self.weights) - self.along(gradient / below)
         empty = np.zeros((0, 0))
         new_step = Step(
             weights=self.weights,
@@ -156,11 +165,26 @@ class Descent:
             prior = np.maximum(self._learned(mapping @ mean, remainder), floor)
             mapping = metric.posterior(variance, sigma**2, self._precision(prior))
         steps = (*self.steps, attrs.evolve(new_step, map=mapping))
-        return attrs.evolve(self, weights=mapping @ mean, steps=steps, prior=prior)
+        return attrs.evolve(self, weights=self.restored(mapping @ mean), steps=steps, prior=prior)
+
+    def coordinates(self, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+        """w' of w, shape (d, m)."""
+        if self.centres is None:
+            return weights
+        return np.asarray(np.linalg.solve(self.centres.map.T, weights))
+
+    def restored(self, coordinates: NDArray[np.float64]) -> NDArray[np.float64]:
+        """w of w', shape (d, m)."""
+        return coordinates if self.centres is None else self.centres.map.T @ coordinates
+
+    def along(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A gradient by w' of one by w, shape (d, m)."""
+        return gradient if self.centres is None else self.centres.map @ gradient
 
     def _precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the weights by these variances of the terms' deviations, shape (d, d)."""
-        precision = np.diag(1 / np.concatenate([[_INTERCEPT_PRIOR], prior]))
+        intercept = _INTERCEPT_PRIOR if self.centres is None else _CENTRED_PRIOR
+        precision = np.diag(1 / np.concatenate([[intercept], prior]))
         if self.deviations is None:
             return precision
         # A ramp goes on as its column's straight line does, until the data say otherwise.
@@ -201,45 +225,55 @@ class Descent:
         for step in self.steps[-max(self.count // 3, 1) :]:
             # The intercept is free: what is along it is left out, and of the rest what it explains.
             # Scores of several classes that all move alike say nothing.
-            slopes = step.weights[1:]
+            weights = self.coordinates(step.weights)
+            slopes = weights[1:]
             if slopes.shape[1] > 1:
                 slopes = slopes - slopes.mean(axis=1, keepdims=True)
             along = gram_matrix[0, 1:] @ slopes
-            pulls += float(np.sum(slopes * (damped @ step.weights - step.target)[1:]))
+            pulls += float(np.sum(slopes * (damped @ weights - step.target)[1:]))
             curvatures += float(np.sum(slopes * (gram_matrix[1:, 1:] @ slopes)))
             curvatures -= float(np.sum(along**2)) / max(float(gram_matrix[0, 0]), _TINY)
-            variance += step.noise**2 * float(np.sum(slopes**2))
+            moved = self.restored(np.vstack([np.zeros_like(slopes[:1]), slopes]))
+            variance += step.noise**2 * float(np.sum(moved**2))
         if not curvatures > _TINY:
             return 1.0, math.inf
         return 1 - pulls / curvatures, math.sqrt(variance) / curvatures
 
-    def noise_covariance(
-        self,
-        curvature: NDArray[np.float64] | None = None,
-        paths: int = 100,
-        scatters: Sequence[float] = (),
-    ) -> NDArray[np.float64]:
-        r"""How much the gradients' noise moved one output's weights: the descent, run on noise.
-
-        Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-L)dw_k` and
-        :math:`dw_{k+1}=K_k\,\mathrm{mean}(db_j)`. A function of answers alone; the draws are fixed.
+    def noise_covariance(self, curvature: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+        r"""How much the gradients' noise moved one output's weights, shape (d, d): `movements` of
+        the noise alone. A function of answers alone; the draws are fixed.
 
         Args:
-            curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
-            scatters: Of every step's clipped residuals over f, if chance in the choice of records
-                counts, too: it moves all gradients of a path alike.
+            curvature: As of `movements`.
         """
         generator = np.random.Generator(np.random.PCG64(0))
-        real = self.metric.undamped if curvature is None else curvature
+        movements = self.movements(generator, np.zeros((self.dictionary.width, _PATHS)), curvature)
+        return movements @ movements.T / _PATHS
+
+    def movements(
+        self,
+        generator: np.random.Generator,
+        start: NDArray[np.float64],
+        curvature: NDArray[np.float64] | None = None,
+        forces: Sequence[NDArray[np.float64] | float] = (),
+    ) -> NDArray[np.float64]:
+        r"""What noise made of one output's weights: the descent, run on noise, shape (d, paths).
+
+        Of every path :math:`db_k=-N(0,(s_k/f)^2I)+(H-L)dw_k` and
+        :math:`dw_{k+1}=K_k\,\mathrm{mean}(db_j)`.
+
+        Args:
+            start: What the weights before the first step were moved by, shape (d, paths).
+            curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
+            forces: At every step, what else g/f is moved by, shape (d, paths).
+        """
+        real = self.metric.undamped
+        if curvature is not None:
+            real = self.along(self.along(curvature).T).T
         # H - L: what the metric adds to, or lacks of, the curvature that the gradients really have.
         metric = attrs.evolve(self.metric, curvature=self.steps[0].curvature)
         gap = metric.damped - real
-        movements = np.zeros((self.dictionary.width, paths))
-        chance = movements
-        # Sums of independent residuals times rows: their covariance is that of the rows.
-        if scatters:
-            root = self.metric.basis * np.sqrt(self.metric.known)
-            chance = root @ generator.standard_normal(movements.shape)
+        movements = self.coordinates(start)
         targets: list[NDArray[np.float64]] = []
         moved: list[NDArray[np.float64]] = []
         for last, step in enumerate(self.steps):
@@ -251,16 +285,15 @@ class Descent:
                 for j in range(window.start, last):
                     targets[j] = targets[j] + change @ moved[j]
             # The same recursion as `after`, with the noise alone in the place of the gradients.
+            noise = step.noise * generator.standard_normal(movements.shape)
+            if forces:
+                noise += forces[last]
             moved.append(movements)
-            targets.append(
-                gap @ movements
-                - step.noise * generator.standard_normal(movements.shape)
-                - (scatters[last] if scatters else 0.0) * chance
-            )
+            targets.append(gap @ movements - self.along(noise))
             amounts = np.array([1 / self.steps[j].noise ** 2 for j in window])
             mean = sum(
                 (a * targets[j] for a, j in zip(amounts, window, strict=True)),
                 start=np.zeros_like(movements),
             )
             movements = step.map @ (mean / amounts.sum())
-        return movements @ movements.T / paths
+        return self.restored(movements)

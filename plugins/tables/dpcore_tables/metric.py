@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import NONE
+from dpcore_tables.steps.centres import Centres
 from dpcore_tables.sums import gram_of
 
 DAMPING, CLASS_DAMPING = 0.4, 0.7
@@ -30,12 +31,15 @@ class Metric:
         basis: Orthonormal columns, shape (d, d).
         known: Eigenvalues of G, >= 0.
         damping: What is added to them; curvature: what both are multiplied with.
+        released: The noisy matrix; noise: its standard deviation on the diagonal.
     """
 
     basis: NDArray[np.float64]
     known: NDArray[np.float64]
     damping: NDArray[np.float64]
     curvature: float
+    released: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((0, 0)))
+    noise: float = 0.0
 
     @classmethod
     def of(
@@ -47,12 +51,18 @@ class Metric:
         records: float,
         curvature: float,
         damping: float,
+        centres: Centres | None = None,
     ) -> "Metric":
-        """From the released vector, its planned width and the standard deviation of its noise."""
+        """From the released vector, its planned width and the standard deviation of its noise; in
+        the coordinates of `centres`."""
         width, ramps = dictionary.width, int(dictionary.is_ramp.sum())
         gram_matrix = gram_of(answer, planned)[:width, :width]
         widths = (width - ramps, ramps)
-        return cls.denoised(gram_matrix, noise, dictionary, records, curvature, damping, widths)
+        facts = (noise, dictionary, records, curvature, damping, widths)
+        if centres is None:
+            return cls.denoised(gram_matrix, *facts)
+        gram_matrix = centres.map @ gram_matrix @ centres.map.T
+        return cls.denoised((gram_matrix + gram_matrix.T) / 2, *facts, centres.squares)
 
     @classmethod
     def denoised(
@@ -64,6 +74,7 @@ class Metric:
         curvature: float,
         damping: float,
         widths: tuple[int, int],
+        squares: NDArray[np.float64] | float = 1.0,
     ) -> "Metric":
         """From a noisy matrix of some or all functions of a round.
 
@@ -71,10 +82,11 @@ class Metric:
             gram_matrix: Of the dictionary, shape (d, d). noise: On the diagonal.
             widths: How many functions the round has that are no ramps, and how many that are:
                 their noise is what is thresholded.
+            squares: By what the mean squares of terms are multiplied, shape (d - 1,).
         """
         width = dictionary.width
         likely = records * dictionary.scales**2
-        likely[1:] *= dictionary.squares
+        likely[1:] *= dictionary.squares * squares
         basis, eigenvalues, damped = np.zeros((width, width)), np.zeros(width), np.zeros(width)
         # A Gram matrix is at most twice its blocks, of ramps and of what is no ramp, so that by
         # those a descent contracts, too. Damped by the noise of both, ramps would hardly move.
@@ -94,7 +106,14 @@ class Metric:
             eigenvalues[block] = np.maximum(values, 0.0)
             # Damping by a part of the noise's norm is what makes the descent contract.
             damped[block] = damping * theta
-        return cls(basis=basis, known=eigenvalues, damping=damped, curvature=curvature)
+        return cls(
+            basis=basis,
+            known=eigenvalues,
+            damping=damped,
+            curvature=curvature,
+            released=gram_matrix,
+            noise=noise,
+        )
 
     @property
     def damped(self) -> NDArray[np.float64]:

@@ -26,6 +26,7 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
+from dpcore_tables.shapes.null_law import error_covariance
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths, TailReplay
@@ -216,7 +217,7 @@ class ShapeModel(ShownModel):
             self.state.levels,
             self.weights,
             self.spread,
-            factor**2 * self.state.error_covariance(self.spread),
+            factor**2 * error_covariance(self.state, self.spread),
             self._unit,
             self.state.plan.pairs,
             self.tails,

@@ -20,7 +20,7 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Round
 from dpcore_tables.residuals import UNCLIPPED, Clipped
 from dpcore_tables.small import below_clip
-from dpcore_tables.step_curvature import Walked
+from dpcore_tables.steps.curvature import Walked
 from dpcore_tables.synthetic_records import simulated_rows
 
 _LEAST = 0.02

@@ -1,4 +1,7 @@
-"""Made-up records, from released shares alone: columns independent, categories equally frequent."""
+"""Made-up records, from released shares alone: columns independent, and categories equally frequent
+but where their shares are given."""
+
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,9 +12,12 @@ from dpcore_tables.ranks import BINS, FARTHEST
 _RECORDS = 1000
 
 
-def simulated_rows(dictionary: Dictionary) -> NDArray[np.float64]:
-    """phi of made-up records, shape (d, 1000): always the same ones."""
-    return dictionary.rows(simulated_records(dictionary, _RECORDS))
+def simulated_rows(
+    dictionary: Dictionary, levels: Sequence[NDArray[np.float64]] = ()
+) -> NDArray[np.float64]:
+    """phi of made-up records, shape (d, 1000): always the same ones; arguments of
+    `simulated_records`."""
+    return dictionary.rows(simulated_records(dictionary, _RECORDS, levels))
 
 
 def usual_shortening(dictionary: Dictionary) -> float:
@@ -19,8 +25,15 @@ def usual_shortening(dictionary: Dictionary) -> float:
     return float(np.median(simulated_rows(dictionary)[0])) / INTERCEPT
 
 
-def simulated_records(dictionary: Dictionary, count: int) -> NDArray[np.float64]:
-    """Encoded, shape (count, p): always the same ones."""
+def simulated_records(
+    dictionary: Dictionary, count: int, shares: Sequence[NDArray[np.float64]] = ()
+) -> NDArray[np.float64]:
+    """Encoded, shape (count, p): always the same ones.
+
+    Args:
+        shares: Of every declared column's categories, of which as many records are made;
+            equally frequent ones are drawn if it is empty.
+    """
     # A fixed seed: the same answers give the same model, bit by bit, and no coins are spent.
     generator = np.random.Generator(np.random.PCG64(0))
     ranks, layout = dictionary.ranks, dictionary.layout
@@ -32,8 +45,16 @@ def simulated_records(dictionary: Dictionary, count: int) -> NDArray[np.float64]
             bins = generator.choice(BINS, count, p=ranks.shares[number])
             z = (bins + generator.random(count)) * (2 * FARTHEST / BINS) - FARTHEST
             encoded[:, start] = ranks.means[number] + z * ranks.widths[number]
-        elif levels == 2:
-            encoded[:, start] = generator.choice([-1.0, 1.0], count)
-        elif levels > 2:
-            encoded[np.arange(count), start + generator.integers(levels, size=count)] = 1.0
+        elif levels > 0:
+            if shares:
+                ranks_of_records = (generator.permutation(count) + 0.5) / count
+                codes = np.searchsorted(np.cumsum(shares[place])[:-1], ranks_of_records)
+            elif levels == 2:
+                codes = generator.choice(2, count)
+            else:
+                codes = generator.integers(levels, size=count)
+            if levels == 2:
+                encoded[:, start] = 2.0 * codes - 1
+            else:
+                encoded[np.arange(count), start + codes] = 1.0
     return encoded

@@ -67,7 +67,8 @@ def test_the_noise_of_steps_by_several_curvatures_is_that_of_redrawn_ones():
         walked(descent_of(), np.ones((3, 1)), rng.standard_normal((9, 3, 1))) for _ in range(250)
     ]
     actual = np.cov(np.array([end.weights[:, 0] for end in ends]).T)
-    claimed = ends[0].noise_covariance(LOSS, paths=2000)
+    movements = ends[0].movements(np.random.default_rng(3), np.zeros((3, 2000)), LOSS)
+    claimed = movements @ movements.T / 2000
     assert np.trace(claimed) == pytest.approx(np.trace(actual), rel=0.2)
     roots = [np.sqrt(np.diag(matrix)) for matrix in (claimed, actual)]
     assert roots[0] == pytest.approx(roots[1], rel=0.2)

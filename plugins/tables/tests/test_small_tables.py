@@ -15,7 +15,7 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import UNCLIPPED, Residuals, measured
-from dpcore_tables.step_curvature import Walked
+from dpcore_tables.steps.curvature import Walked
 from dpcore_tables.sums import EDGES
 from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay

@@ -26,9 +26,7 @@ from numpy.typing import NDArray
 from dpcore import Domain, Range
 from dpcore.errors import UnfitTargetError, need
 from dpcore_models.solvers.elementary import falling_exp
-from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.residuals import Clipped, Residuals
-from dpcore_tables.synthetic_records import simulated_rows
 
 Name = Literal["squared", "poisson", "gamma", "quantile"]
 NAMES: tuple[Name, ...] = ("squared", "poisson", "gamma", "quantile")
@@ -163,16 +161,9 @@ class Loss:
             return law
         return Clipped(law.share, 2 * self.near(clip) * math.sqrt(self.level * (1 - self.level)))
 
-    def gains(
-        self, dictionary: Dictionary, weights: NDArray[np.float64], offset: float, scale: float
-    ) -> NDArray[np.float64]:
-        """What the sum of residuals of made-up records gains per weight, over their number; shape
-        (d, d). A function of answers alone."""
-        rows = simulated_rows(dictionary)
-        growths = np.ones(rows.shape[1])
-        if self.name == "poisson":
-            growths = _exp(scale * (offset + rows.T @ weights[:, 0]))
-        return np.asarray((rows * growths) @ rows.T / rows.shape[1])
+    def gains(self, scores: NDArray[np.float64], scale: float) -> NDArray[np.float64]:
+        """What residuals gain per unit of these scores, on average over labels, shape (n,)."""
+        return _exp(scale * scores) if self.name == "poisson" else np.ones(len(scores))
 
     def predicted(
         self,

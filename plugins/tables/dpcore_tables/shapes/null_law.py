@@ -1,0 +1,176 @@
+r"""How noise and chance move the weights of a column that says nothing: both descents, replayed.
+
+Made-up records have independent columns, the released ranks of numbers and the released shares of
+categories: a column that says nothing is independent of all others, too. Noise moves the first
+round, from whose weights the second one goes on; chance in the choice of records moves the
+gradients of both rounds alike. All of that is linear in what moves it, once the functions and their
+priors are chosen, but for the curvature L of the loss.
+
+L is that of made-up records, corrected by the released Gram matrix. A number of few values stands
+at few ranks t, so that its cosines are not orthogonal:
+
+.. math:: \sum_i\cos(k\pi t_i)\cos(l\pi t_i)=\tfrac12(c_{k-l}+c_{k+l}),\qquad
+          c_m=\sum_i\cos(m\pi t_i)
+
+All entries of a column, among its cosines and with the intercept, follow from some thirty c. They
+are fitted to the noisy entries by least squares, as far as these say more than noise: what is taken
+of them has a Gaussian prior, of the variance that makes the released entries likeliest.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables import classes
+from dpcore_tables.choice import kept
+from dpcore_tables.conversation import State
+from dpcore_tables.descent import Descent
+from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.layout import HIGHEST, NONE
+from dpcore_tables.plain_descent import Plain
+from dpcore_tables.synthetic_records import simulated_rows
+
+_PATHS = 400
+_WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
+_VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
+
+
+def error_covariance(state: State, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How noise, and chance in the choice of records, moved one output's weights where a column
+    says nothing, shape (d, d); after the last answer.
+
+    Args:
+        spread: `State.noise_covariance`.
+    """
+    descent = state.descent
+    if isinstance(descent, Plain):
+        # Of plain steps neither holds all: one redraws the choice of functions, the other follows
+        # the noise from the screen on. Their sum is too large rather than too small.
+        return _WIDER_SMALL**2 * (spread + descent.error_covariance())
+    assert state.screened is not None, "a second round with a Gram matrix follows another"
+    law = None if state.plan.kind == "number" else (state.offset, state.label)
+    rounds = (state.screened, descent)
+    covariance = null_covariance(rounds, state.levels, state.records, law, state.gains)
+    return covariance * (_WIDER**2 * state.several)
+
+
+def null_covariance(
+    descents: Sequence[Descent],
+    levels: Sequence[NDArray[np.float64]],
+    records: float,
+    law: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None,
+    gains: Callable[[Descent, NDArray[np.float64]], NDArray[np.float64]] | None = None,
+) -> NDArray[np.float64]:
+    """Of one output's weights, where a column says nothing, shape (d, d); a function of answers
+    alone, as the draws are fixed.
+
+    Args:
+        descents: Of both rounds, at their ends.
+        levels: The released shares of every declared column's categories; empty for numbers.
+        records: n, or what is known of it.
+        law: Of classes the offset of the scores, and the released shares; None of numbers.
+        gains: Of numbers, what residuals of rows gain per unit of a round's score: 1 if None.
+    """
+    generator = np.random.Generator(np.random.PCG64(0))
+    dictionary = descents[0].dictionary
+    movements = np.zeros((dictionary.width, _PATHS))
+    chance: NDArray[np.float64] | None = None
+    # The second round goes on where the first one ended, with the same records.
+    for descent in descents:
+        rows = simulated_rows(descent.dictionary, levels)
+        scale = records / rows.shape[1]
+        if chance is None:
+            chance = math.sqrt(scale) * generator.standard_normal((rows.shape[1], _PATHS))
+        gram_matrix = scale * (rows @ rows.T)
+        gain, curvature = 1.0, gram_matrix
+        if law is None and gains is not None:
+            slopes = gains(descent, rows)
+            gain, curvature = float(slopes.mean()), scale * (rows * slopes) @ rows.T
+        sizes = [step.scatter for step in descent.steps]
+        if law is not None:
+            facts = (descent.dictionary, descent.weights, *law)
+            gain = classes.gain(*facts, levels) / classes.BELOW
+            curvature = classes.curvature(*facts, records, levels)
+            sizes = [classes.scatter(*facts, levels)] * descent.count
+        curvature = curvature + gain * gram_correction(descent, gram_matrix)
+        forces = rows @ chance
+        movements = descent.movements(
+            generator,
+            kept(dictionary, movements, descent.dictionary),
+            _positive(curvature),
+            [size * forces for size in sizes],
+        )
+        dictionary = descent.dictionary
+    return np.asarray(movements @ movements.T / _PATHS)
+
+
+def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the released matrix says of cosines of numbers beyond that of made-up records.
+
+    Args:
+        gram_matrix: Of made-up records, shape (d, d), as the result.
+    """
+    dictionary, noise = descent.dictionary, descent.metric.noise
+    correction, beyond = np.zeros_like(gram_matrix), descent.metric.released - gram_matrix
+    for column in dictionary.layout.numeric:
+        places, design = _cosines(dictionary, column)
+        if not len(places):
+            continue
+        # Each entry once: the upper part has less noise by a root.
+        upper, left = _entries(len(places))
+        entries = beyond[places[upper], places[left]]
+        deviations = noise * np.where(upper == left, 1.0, math.sqrt(0.5))
+        equations = design / deviations[:, None]
+        amounts = _likeliest(equations, entries / deviations, gram_matrix[0, 0] / INTERCEPT**2)
+        fitted = design @ amounts
+        correction[places[upper], places[left]] = fitted
+        correction[places[left], places[upper]] = fitted
+    return correction
+
+
+def _cosines(dictionary: Dictionary, column: int) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+    """Places of the intercept and of a number's cosines among the functions, and of every entry
+    above the diagonal and on it, but the first, what it gains by each c; shapes (k,) and (e, c)."""
+    terms = dictionary.terms
+    is_cosine = (terms[:, 0] == column) & (terms[:, 2] == NONE)
+    is_cosine &= (terms[:, 1] >= 1) & (terms[:, 1] <= HIGHEST)
+    places = np.append(0, np.flatnonzero(is_cosine) + 1)
+    if len(places) == 1:
+        return places[:0], np.zeros((0, 0))
+    waves = np.append(0, terms[is_cosine, 1])
+    # sqrt(2) cos(k pi t) of every size; the intercept is a constant.
+    sizes = np.append(INTERCEPT, math.sqrt(2) * dictionary.sizes[is_cosine])
+    upper, left = _entries(len(places))
+    design = np.zeros((len(upper), 2 * int(waves.max()) + 1))
+    rows, amounts = np.arange(len(upper)), sizes[upper] * sizes[left] / 2
+    np.add.at(design, (rows, np.abs(waves[upper] - waves[left])), amounts)
+    np.add.at(design, (rows, waves[upper] + waves[left]), amounts)
+    return places, design[:, 1:]  # c_0 is the number of records
+
+
+def _entries(width: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Of a symmetric matrix each once, but for the intercept's own, which is nearly known."""
+    upper, left = np.triu_indices(width)
+    return upper[1:], left[1:]
+
+
+def _likeliest(
+    equations: NDArray[np.float64], values: NDArray[np.float64], records: float
+) -> NDArray[np.float64]:
+    """The mean of x, given values = equations x + N(0, I), of the prior N(0, v) whose variance v
+    makes the values likeliest; 0 where that is none."""
+    squares, turned = np.linalg.eigh(equations.T @ equations)
+    squares = np.maximum(squares, 0.0)
+    parts = turned.T @ (equations.T @ values)
+    variances = np.append(0.0, _VARIANCES * records**2)[:, None]
+    logs = parts**2 * variances / (1 + variances * squares) - np.log1p(variances * squares)
+    variance = float(variances[np.argmax(logs.sum(axis=1)), 0])
+    return np.asarray(turned @ (parts * variance / (1 + variance * squares)))
+
+
+def _positive(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The nearest symmetric matrix of no negative eigenvalue."""
+    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
+    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)

@@ -1,0 +1,1 @@
+"""What the steps of a descent say of its curvature, and along which coordinates it goes."""
