@@ -8,18 +8,21 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Public, Query, SumQuery
+from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.moments import FIRST
+from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
+from dpcore_tables.pairs.tables import Tables
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.plan import FEWEST, Plan
-from dpcore_tables.ranks import Ranks, likely_means, likely_variances, released_shares, usual_shares
-from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
+from dpcore_tables.plan import Plan
+from dpcore_tables.ranks import Ranks, usual_shares
+from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 from dpcore_tables.synthetic_releases import Replay
@@ -32,12 +35,12 @@ _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
 _PRIOR = 0.3
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
-_WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
+WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "weights", "clip")
+OF_A_STEP = ("label", "weights", "clip", "table_values", "is_of_tables")
 """Arguments that change between the asks of a round."""
 
 
@@ -54,6 +57,7 @@ class State:
         descent: The latest one; of no steps before the first round.
         screened: That of the first round, once a second one with a Gram matrix has begun.
         survey: What the screen left over.
+        tables: Of the pairs that may pay, and then of those that do.
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
         levels: Shares of every declared column's categories; empty for numbers.
@@ -76,6 +80,7 @@ class State:
     descent: Descent | Plain
     screened: Descent | None = None
     survey: Survey
+    tables: Tables = attrs.field(factory=Tables)
     spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
     residuals: Residuals = _CLASS_RESIDUALS
@@ -144,15 +149,27 @@ class State:
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
+        if name == "table.counts":
+            pairs = counted_pairs(self.plan, self.tables)
+            return {"ranks": self.dictionary.ranks.array, "table_pairs": pairs}
         if name.endswith((".gradient", ".residuals", ".profile")):
             stage, _, _ = name.partition(".")
             return {
                 **self.fixed,
+                **self.tables.args(is_of_tables=self.is_of_tables),
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
             }
         return dict(self.fixed) if "." in name else {}
+
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether the next ask is of the sums of tables, in place of a step."""
+        if not isinstance(self.descent, Descent) or self.next != "fit.gradient":
+            return False
+        ask = len(self.descent.steps) + self.tables.asked
+        return len(self.tables) > 0 and self.plan.is_of_tables(ask)
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
@@ -162,6 +179,8 @@ class State:
         if self.plan.kind != "number":
             return classes.CLIP
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
+        if self.is_of_tables:
+            return clip_of_cells(self.residuals)
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
@@ -171,8 +190,12 @@ class State:
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
         stage, _, kind = answer.query.name.rpartition(".")
-        state = _AFTER[kind](self, answer, stage)
-        noises = {**self.noises, answer.query.name: self.noise(answer)}
+        noise = self.noise(answer)
+        if kind in FIRST:
+            state = attrs.evolve(self, **FIRST[kind](self.plan, answer, noise, self.records))
+        else:
+            state = _AFTER[kind](self, answer, stage)
+        noises = {**self.noises, answer.query.name: noise}
         # The next stage's dictionary is made at once, as this answer may decide on it.
         return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
 
@@ -202,7 +225,7 @@ class State:
             spread: `noise_covariance`.
         """
         if isinstance(self.descent, Descent):
-            return _WIDER**2 * self._of_metric(self.descent, chance=True)
+            return WIDER**2 * self._of_metric(self.descent, chance=True)
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
         return _WIDER_SMALL**2 * (spread + self.descent.error_covariance())
@@ -245,6 +268,8 @@ class State:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if state.next == "table.counts":
+        return _with_tables(state)
     if stage == "look":
         return _with_curves(state)
     if stage == "survey":
@@ -292,49 +317,6 @@ def _with_steps(state: State, stage: str) -> State:
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)
 
 
-def _count(state: State, answer: Answer, stage: str) -> State:
-    return attrs.evolve(state, records=max(float(answer.value[0]), float(FEWEST)))
-
-
-def _means(state: State, answer: Answer, stage: str) -> State:
-    released = answer.value / state.records
-    return attrs.evolve(state, means=likely_means(released, state.plan.farthest))
-
-
-def _squares(state: State, answer: Answer, stage: str) -> State:
-    column_variances = likely_variances(
-        answer.value / state.records, state.noise(answer) / state.records
-    )
-    return attrs.evolve(state, variances=column_variances)
-
-
-def _bins(state: State, answer: Answer, stage: str) -> State:
-    shares = released_shares(answer.value, state.noise(answer), state.records)
-    return attrs.evolve(state, shares=shares)
-
-
-def _label(state: State, answer: Answer, stage: str) -> State:
-    query = answer.query
-    assert isinstance(query, SumQuery), "labels are summed"
-    # `unit` is for vectors of either sign: take back what a non-negative label saves.
-    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
-    of_own = moved_by_sum(query)
-    wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
-    unit = state.noise(answer) * wider / query.sum.clip * math.sqrt(query.share)
-    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
-    if state.plan.kind == "several":
-        mean_label = np.maximum(answer.value / state.records, classes.RAREST)
-        mean_label = mean_label / mean_label.sum()
-    else:
-        mean_label = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
-    return attrs.evolve(state, unit=unit, label=mean_label)
-
-
-def _spread(state: State, answer: Answer, stage: str) -> State:
-    total, noise = float(answer.value[0]), state.noise(answer)
-    return attrs.evolve(state, spread=small.spread_of(total, noise, state.records))
-
-
 def _residuals(state: State, answer: Answer, stage: str) -> State:
     usual = small.RESIDUAL * state.spread if state.plan.small else USUAL
     residual_law = measured(answer.value, state.noise(answer), state.records, usual)
@@ -355,9 +337,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     # The screen has all categories; the fit's terms are the best alone.
     if stage == "screen":
         gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
-        state = attrs.evolve(
-            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
-        )
+        levels = released_levels(dictionary, gram_row, state.noise(answer))
+        state = attrs.evolve(state, levels=levels)
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
     descent = Descent.start(
         dictionary,
@@ -409,13 +390,13 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / residuals.below(clip)
-        strength_by_term = strengths_of(
-            candidates,
-            unit * answer.value[: candidates.width],
-            unit * state.noise(answer),
-            state.records,
-        )
-        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
+        found, noise = unit * answer.value[: candidates.width], unit * state.noise(answer)
+        strength_by_term = strengths_of(candidates, found, noise, state.records)
+        noise /= state.records * candidates.sizes.max()
+        survey = attrs.evolve(state.survey, strengths=strength_by_term, noise=noise)
+        return attrs.evolve(state, survey=survey)
+    if state.is_of_tables:
+        return _cells(state, answer, clip)
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
@@ -425,13 +406,32 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent)
 
 
+def _with_tables(state: State) -> State:
+    """Of the pairs that may pay, before anything is asked of them."""
+    assert state.screened is not None, "tables are tried in the second of two rounds"
+    facts = (state.screened, state.survey, state.levels, state.records)
+    return attrs.evolve(state, tables=tried_tables(state.plan, *facts))
+
+
+def _counts(state: State, answer: Answer, stage: str) -> State:
+    return attrs.evolve(state, tables=state.tables.counted(answer.value, state.noise(answer)))
+
+
+def _cells(state: State, answer: Answer, clip: float) -> State:
+    """Sums over the cells of tables. After the trial those that do not pay are left out."""
+    descent, residuals, plan = state.descent, state.residuals, state.plan
+    tables = state.tables.after(answer.value, state.noise(answer), clip, residuals)
+    assert isinstance(descent, Descent), "plain steps have no tables"
+    taken = len(descent.steps)
+    if taken + tables.asked == plan.trial[1]:
+        tables = tables.paying()
+        count = taken + plan.steps_from(plan.trial[1], has_tables=len(tables) > 0)
+        descent = attrs.evolve(descent, count=count, since=taken if len(tables) else 0)
+    return attrs.evolve(state, tables=tables, descent=descent)
+
+
 _AFTER = {
-    "count": _count,
-    "means": _means,
-    "squares": _squares,
-    "bins": _bins,
-    "label": _label,
-    "spread": _spread,
+    "counts": _counts,
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,

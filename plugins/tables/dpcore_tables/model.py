@@ -19,9 +19,11 @@ from dpcore.learning.models.shapes import Shape
 from dpcore.notebook_view import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped
-from dpcore_tables.conversation import State
+from dpcore_tables.conversation import WIDER, State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
+from dpcore_tables.pairs.cells import cells_of
+from dpcore_tables.pairs.tables import block_diagonal
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.inference import shapes_of
@@ -112,6 +114,11 @@ class ShapeModel(ShownModel):
         rows[~is_free] = factor * monotone.sizes[:, None] * monotone.values(encoded)
         return rows
 
+    def _cells(self, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Of every table, where each encoded row stands; shape (J, n)."""
+        layout, pairs = self.dictionary.layout, self.state.tables.pairs
+        return cells_of(layout, self.dictionary.ranks, pairs, encoded)
+
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
         dictionary, weights = self._free()
@@ -121,6 +128,8 @@ class ShapeModel(ShownModel):
             scores = np.asarray(dictionary.rows(rows).T @ weights + self.offset)
             for curve in self.curves:
                 scores[:, 0] += curve.values[curve.cells(dictionary, rows)]
+            for place in self._cells(rows):
+                scores[:, 0] += self.state.tables.values[place]
             if self.edits:
                 scores[:, 0] += edits_at(self.edits, self.domain, rows) / self._unit
             return scores
@@ -169,6 +178,8 @@ class ShapeModel(ShownModel):
             # What the noise of all other answers does to tails is in no spread of weights.
             if self.tails is not None:
                 variances += self.tails.variances(encoded, rows, self.spread)
+            for place in self._cells(encoded):
+                variances += self.state.tables.variances[place]
             return variances
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.
@@ -184,16 +195,23 @@ class ShapeModel(ShownModel):
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
         factor = 1.0 if self.scaled is None else self.scaled.factor
+        errors = factor**2 * self.state.error_covariance(self.spread)
+        weights, spread, tables = self.weights, self.spread, self.state.tables
+        if len(tables):  # every cell is a function with a weight of its own
+            weights = np.concatenate([weights, tables.values[:, None]])
+            spread = block_diagonal(spread, tables.covariance())
+            errors = block_diagonal(errors, WIDER**2 * tables.covariance(chance=True))
         shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
-            self.weights,
-            self.spread,
-            factor**2 * self.state.error_covariance(self.spread),
+            weights,
+            spread,
+            errors,
             self._unit,
             self.state.plan.pairs,
             self.tails,
+            [table.pair for table in tables.tables],
         )
         if not (self.curves or self.edits):
             return shapes
@@ -241,6 +259,7 @@ class ShapeModel(ShownModel):
         dictionary, weights = self._free()
         layout, fixed = dictionary.layout, dictionary.arrays()
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
+        # Plain values alone: an exported file holds them as text.
         return portable, {
             "kind": self.kind,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
@@ -257,6 +276,10 @@ class ShapeModel(ShownModel):
                 }
                 for edit in self.edits
             ],
+            "tables": [
+                {"pair": table.pair, "shape": table.shape, "values": table.values}
+                for table in self.state.tables.tables
+            ],
             **{name: fixed[name] for name in names},
         }
 
@@ -265,7 +288,10 @@ class ShapeModel(ShownModel):
         weights = {"coefficients": self.weights, "offset": self.offset, "spread": self.spread}
         # The key stands only where columns are monotone: what was published before has none.
         curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}
-        return {**weights, **curves, **self.dictionary.arrays()}
+        # So do tables: their pairs, and their values by cell, one table after the other.
+        tables = self.state.tables
+        of_pairs = {"pairs": tables.pairs, "pair_values": tables.values} if len(tables) else {}
+        return {**weights, **curves, **of_pairs, **self.dictionary.arrays()}
 
 
 def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:

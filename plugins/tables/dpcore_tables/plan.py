@@ -15,6 +15,7 @@ from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, nee
 from dpcore.rounding import up
 from dpcore_tables import small
 from dpcore_tables.layout import PARTS, Layout
+from dpcore_tables.pairs.cells import most_cells
 from dpcore_tables.ranks import BINS
 from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
 
@@ -39,9 +40,11 @@ _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
+_COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
-_JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
+_STEP_IN = 4  # asks, where there are tables
+_JUMPING = 5000.0  # less does not show where a function jumps, what a tail does, or cells of pairs
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -238,6 +241,32 @@ class Plan:
         return pairs and self.kind == "number" and self.signal >= small.SIGNAL
 
     @property
+    def cells(self) -> int:
+        """Of all pairs that may be tables together, at most; 0 where none may."""
+        if self.edition == 1 or not self.surveyed or self.signal < _JUMPING:
+            return 0
+        return most_cells(self.layout, self.signal)
+
+    @property
+    def trial(self) -> tuple[int, int]:
+        """From which ask of the fit on pairs are tried as tables, and the first one after it: it is
+        in a part of the descent that no average holds."""
+        steps = self.round("fit").steps
+        last = max(int(_BEGUN * steps), 1)
+        return last - max(steps // _TRIED, 1), last
+
+    def is_of_tables(self, ask: int) -> bool:
+        """Whether an ask of the fit is of tables in place of a step, where there are any: in the
+        trial all of them, later three of four, as tables have far more cells than a step has
+        functions.
+
+        Args:
+            ask: Its place among the round's gradients, from 0.
+        """
+        first, last = self.trial
+        return first <= ask < last or (ask > last and (ask - last) % _STEP_IN != 0)
+
+    @property
     def pairs(self) -> int:
         """Products of two columns that a survey chooses from; 0 without one: then the columns
         choose the pairs."""
@@ -286,6 +315,8 @@ class Plan:
             shares_by_name["screen.profile"] = _PROFILE
         if self.surveyed:
             shares_by_name["survey.gradient"] = _SURVEY
+        if self.cells:
+            shares_by_name["table.counts"] = _COUNTS
         remainder = 1 - math.fsum(shares_by_name.values())
         return shares_by_name | {
             "screen.gradient": screen * remainder,
@@ -303,6 +334,15 @@ class Plan:
         noise = _TWO_SHARES if count == 1 else _SHARES * count**2 / math.log(count)
         return min(max(noise / self.signal**2, _LABEL), _LARGEST_LABEL)
 
+    def steps_from(self, ask: int, *, has_tables: bool) -> int:
+        """How many asks of the fit are steps, from one on.
+
+        Args:
+            ask: As of `is_of_tables`.
+        """
+        asks = range(ask, self.round("fit").steps)
+        return sum(not (has_tables and self.is_of_tables(place)) for place in asks)
+
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
         shares = self.shares()
@@ -315,6 +355,8 @@ class Plan:
             if f"{round_.name}.metric" in shares:
                 names.append(f"{round_.name}.metric")
             for step in range(round_.steps):
+                if self.cells and round_.name == "fit" and step == self.trial[0]:
+                    names.append("table.counts")
                 if step in round_.looks:
                     names.append(f"{round_.name}.residuals")
                 names.append(f"{round_.name}.gradient")
@@ -365,6 +407,12 @@ class Plan:
             (self.candidates + 1, self.outputs),
             Sum(clip=1.0, exponent=GRADIENT_UNIT),
         )
+        if self.cells:
+            law = Sum(clip=1.0, sign="non_negative", exponent=PROFILE_UNIT)
+            entries["table.counts"] = ((self.cells,), law)
+            # An ask of the fit may be of tables: what a record adds is no longer.
+            (width, _), law = entries["fit.gradient"]
+            entries["fit.gradient"] = ((max(width, self.cells), 1), law)
         # Repeated asks share one query, with a cap that the accountant counts.
         script = self.script()
         return tuple(

@@ -36,6 +36,7 @@ from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
+from dpcore_tables.pairs.cells import MOST_TABLES, cells_of
 from dpcore_tables.plan import CURVES, MOST_STEPS, Kind, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
@@ -46,6 +47,8 @@ from dpcore_tables.sums import (
     EDGES,
     Rows,
     bins_of,
+    cell_counts,
+    cell_sums,
     gradients,
     gram,
     integer_rows,
@@ -141,7 +144,8 @@ class ShapeFunctions(SummingLearner):
         layout = Layout.of(domain)
         width = max(220, layout.simple + CURVES, len(layout.curves()))
         # Kept rows in four bytes each, and one d x d map for every step of both rounds.
-        memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
+        per_record = 4 * width + 8 * MOST_TABLES
+        memory = per_record * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
@@ -189,36 +193,44 @@ class ShapeFunctions(SummingLearner):
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
             column_cells = cells(ranks.standard(numbers), BINS)
             return Exact.of([np.bincount(row, minlength=BINS) for row in column_cells], 0)
+        if query.name == "table.counts":
+            return cell_counts(_cells(args, block, Layout.of(domain)), query.shape[0])
         labels = _labels(block, domain)
         if query.name == "residuals":
             return _histogram(args["label"][:, None] - labels)
         is_repeated = query.name not in ("look.gradient", "survey.gradient")
-        rows = self._rows(args, block, domain, is_repeated=is_repeated)
+        rows, places = self._rows(args, block, domain, is_repeated=is_repeated)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
         residuals = _residuals(args, rows, labels, kind_of(domain))
+        for place in places:
+            residuals += args["table_values"][place]
         if query.name.endswith("residuals"):
             return _histogram(residuals)
         if query.name.endswith("profile"):
             ranks = Ranks.from_array(args["ranks"])
             parts = ranks.parts(block.features[:, Layout.of(domain).encoded], PARTS)
             return profiles(parts, residuals, float(args["clip"][0]))
-        return gradients(rows, residuals, float(args["clip"][0]), query.shape[0])
+        clip = float(args["clip"][0])
+        if bool(args.get("is_of_tables", np.zeros(1))[0]):
+            return cell_sums(places, residuals, clip, query.shape[0])
+        return gradients(rows, residuals, clip, query.shape[0])
 
     def _rows(
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
-    ) -> Rows:
-        """PRIVATE: once for all steps of a round, where there is room for that; a look and a survey
-        have one step."""
+    ) -> tuple[Rows, NDArray[np.intp]]:
+        """PRIVATE: rows, and the cells of tables; once for all steps of a round, where there is
+        room for that; a look and a survey have one step."""
         width = 1 + len(args["terms"])
         # Rows are kept between steps only where they fit in memory; the sums are the same.
         is_stored = is_repeated and self._records(domain) <= _kept_records(width)
         narrow = is_stored and self._records(domain) * width > _WIDE
 
-        def rows() -> Rows:
-            dictionary = Dictionary.from_args(Layout.of(domain), args)
-            return integer_rows(dictionary.rows(block.features), narrow=narrow)
+        def rows() -> tuple[Rows, NDArray[np.intp]]:
+            layout = Layout.of(domain)
+            features = Dictionary.from_args(layout, args).rows(block.features)
+            return integer_rows(features, narrow=narrow), _cells(args, block, layout)
 
         if not is_stored:
             return rows()
@@ -257,6 +269,14 @@ class ShapeFunctions(SummingLearner):
             state=state,
             scaled=scaled,
         )
+
+
+def _cells(args: Mapping[str, Any], block: Records, layout: Layout) -> NDArray[np.intp]:
+    """PRIVATE: of every table, shape (J, n); no row where there is none."""
+    if "table_pairs" not in args:
+        return np.zeros((0, len(block)), dtype=np.intp)
+    ranks = Ranks.from_array(args["ranks"])
+    return cells_of(layout, ranks, args["table_pairs"], block.features)
 
 
 def _kept_records(width: int) -> int:

@@ -1,0 +1,1 @@
+"""What answers fix for the asks after them."""

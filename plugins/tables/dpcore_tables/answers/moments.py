@@ -1,0 +1,71 @@
+"""What the first answers fix: how many records there are, moments and ranks of columns, labels."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import attrs
+import numpy as np
+
+from dpcore import Answer, SumQuery
+from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore_tables import classes, small
+from dpcore_tables.plan import FEWEST, Plan
+from dpcore_tables.ranks import likely_means, likely_variances, released_shares
+
+Fixed = Mapping[str, Any]
+"""New values of a state's fields, by their names."""
+
+
+def fix_count(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """How many records there are."""
+    return {"records": max(float(answer.value[0]), float(FEWEST))}
+
+
+def fix_means(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """The means of encoded numbers, shape (K,)."""
+    return {"means": likely_means(answer.value / records, plan.farthest)}
+
+
+def fix_squares(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """The variances of encoded numbers, shape (K,)."""
+    return {"variances": likely_variances(answer.value / records, noise / records)}
+
+
+def fix_bins(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """The shares of every number's bins, shape (K, 24)."""
+    return {"shares": released_shares(answer.value, noise, records)}
+
+
+def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """The mean label or the shares of classes, and the noise of a vector of length 1."""
+    query = answer.query
+    assert isinstance(query, SumQuery), "labels are summed"
+    # `unit` is for vectors of either sign: take back what a non-negative label saves.
+    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
+    of_own = moved_by_sum(query)
+    wider = of_one.replace_one / of_own.replace_one if plan.known else 1.0
+    unit = noise * wider / query.sum.clip * math.sqrt(query.share)
+    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
+    if plan.kind == "several":
+        mean_label = np.maximum(answer.value / records, classes.RAREST)
+        mean_label = mean_label / mean_label.sum()
+    else:
+        mean_label = np.clip(0.5 + answer.value / records, 0.0, 1.0)
+    return {"unit": unit, "label": mean_label}
+
+
+def fix_spread(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """How far the labels of a small table spread."""
+    return {"spread": small.spread_of(float(answer.value[0]), noise, records)}
+
+
+FIRST: Mapping[str, Callable[[Plan, Answer, float, float], Fixed]] = {
+    "count": fix_count,
+    "means": fix_means,
+    "squares": fix_squares,
+    "bins": fix_bins,
+    "label": fix_label,
+    "spread": fix_spread,
+}
+"""By the name of the query: from the plan, the answer, its noise, and n or what is known of it."""
