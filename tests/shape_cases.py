@@ -16,10 +16,12 @@ BUDGETS = {
     "number, small": 1.0,
     "number": 50.0,
     "number, jumps": 400.0,
+    "number, tables": 400.0,
     "two": 50.0,
     "several": 50.0,
 }
-"""Mu: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are looked for."""
+"""Mu: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are looked for, and
+whose declared pairs are tried as tables."""
 
 
 def case_of(kind, relation, records):
@@ -29,8 +31,9 @@ def case_of(kind, relation, records):
     count = {"exact": 60} if public else {"limit": 60}
     target = TARGETS[kind.split(",")[0]]
     facts = Domain(columns=COLUMNS, target="y", labels=target, people=people, **count)
+    pairs = (("a", "c"), ("c", "b")) if kind == "number, tables" else None
     return Case(
-        learner=ShapeFunctions(),
+        learner=ShapeFunctions(pairs=pairs),
         bound=SumBound(),
         domain=facts,
         adjacency=relation.of_persons(records) if records else relation,
