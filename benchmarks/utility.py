@@ -18,6 +18,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from pair_tables import KINDS, drawn_pairs
 
 import dpcore
 from dpcore.domain.classes import Classes
@@ -175,6 +176,8 @@ def drawn(kind, count, seed):
     special = {"ill": ill, "tails": tails}
     if kind in special:
         return special[kind](count, seed)
+    if kind in KINDS:
+        return drawn_pairs(kind, count, seed)
     rng = np.random.default_rng(seed)
     width = 120 if kind == "wide" else 10
     x = rng.uniform(-1, 1, (count + 2000, width))

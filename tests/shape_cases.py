@@ -19,6 +19,7 @@ BUDGETS = {
     "number, small": 1.0,
     "number": 50.0,
     "number, jumps": 400.0,
+    "number, tables": 400.0,
     "two": 50.0,
     "several": 50.0,
     "number, small, weighted": 1.0,
@@ -29,7 +30,8 @@ BUDGETS = {
     "number, quantile": 50.0,
     "number, small, quantile": 1.0,
 }
-"""Mu: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are looked for."""
+"""Mu: 1 makes a small table, 50 one with Gram matrices, 400 one whose jumps are looked for, and
+whose declared pairs are tried as tables."""
 
 LOSSES = ("poisson", "gamma", "quantile")
 
@@ -44,8 +46,10 @@ def case_of(kind, relation, records):
     columns = {**COLUMNS, "w": Range(0, 4)} if "weighted" in words else COLUMNS
     facts = Domain(columns=columns, target="y", labels=target, people=people, **count)
     loss = next((word for word in words if word in LOSSES), "squared")
+    pairs = (("a", "c"), ("c", "b")) if "tables" in words else None
+    weight = "w" if "weighted" in words else None
     return Case(
-        learner=ShapeFunctions(loss=loss, weight="w" if "weighted" in words else None),
+        learner=ShapeFunctions(loss=loss, weight=weight, pairs=pairs),
         bound=SumBound(),
         domain=facts,
         adjacency=relation.of_persons(records) if records else relation,

@@ -109,7 +109,7 @@ def second_terms(
     layout, width = plan.layout, plan.rounds()[1].width
     shares = of_columns(plan, screened, weights)
     highest = _LEVELS if plan.kind == "number" else _CLASS_LEVELS
-    of_pairs, surveyed = _of_pairs(screened, weights, survey)
+    of_pairs, surveyed = strengths_of_pairs(screened, weights, survey)
     terms: list[tuple[Term, float]] = []
     # A column's levels share its weight: less for the higher ones, which fit noise first.
     for column, effect in enumerate(shares.tolist()):
@@ -140,7 +140,7 @@ def second_terms(
     return [terms[index] for index in order[:width]]
 
 
-def _of_pairs(
+def strengths_of_pairs(
     screened: Dictionary, weights: NDArray[np.float64], survey: Survey
 ) -> tuple[dict[tuple[int, int], float], dict[Term, float]]:
     """By pair of columns and by surveyed term, what they explain, relative to single columns."""

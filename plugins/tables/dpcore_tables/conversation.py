@@ -12,21 +12,22 @@ from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.moments import FIRST
+from dpcore_tables.answers.queries import queries_of
+from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.class_steps import curved, first_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
+from dpcore_tables.pairs.tables import Tables
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
-from dpcore_tables.residuals import USUAL, Residuals, best_clip, measured
+from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
-from dpcore_tables.synthetic_records import simulated_rows
-from dpcore_tables.synthetic_releases import Replay
 
 _CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
@@ -37,7 +38,7 @@ _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "link", "weights", "clip")
+OF_A_STEP = ("label", "link", "weights", "clip", "table_values", "is_of_tables")
 """Arguments that change between the asks of a round."""
 
 
@@ -54,6 +55,7 @@ class State:
         descent: The latest one; of no steps before the first round.
         screened: That of the first round, once a second one with a Gram matrix has begun.
         survey: What the screen left over.
+        tables: Of the pairs that may pay, and then of those that do.
         spread: Of the labels, where a small table's rules need it.
         first: The first look at residuals, at a constant; residuals: the latest.
         levels: Shares of every declared column's categories; empty for numbers.
@@ -77,6 +79,7 @@ class State:
     descent: Descent | Plain
     screened: Descent | None = None
     survey: Survey
+    tables: Tables = attrs.field(factory=Tables)
     spread: float = small.USUAL_SPREAD
     first: Residuals | None = None
     residuals: Residuals = _CLASS_RESIDUALS
@@ -100,7 +103,7 @@ class State:
             plan=plan,
             domain=public.domain,
             script=plan.script(),
-            queries={query.name: query for query in plan.queries()},
+            queries={query.name: query for query in queries_of(plan)},
             records=records,
             means=means,
             variances=variances,
@@ -150,11 +153,15 @@ class State:
         if name in ("residuals", "spread"):
             constant = np.zeros(1) if self.plan.loss.logarithmic else self.label
             return {"label": constant, **self.link}
+        if name == "table.counts":
+            pairs = counted_pairs(self.plan, self.tables)
+            return {"ranks": self.dictionary.ranks.array, "table_pairs": pairs}
         if name.endswith((".gradient", ".residuals", ".profile", ".balance")):
             stage, _, _ = name.partition(".")
             return {
                 **self.fixed,
                 **self.link,
+                **self.tables.args(is_of_tables=self.is_of_tables),
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
@@ -171,6 +178,14 @@ class State:
             "link": loss.link(float(self.label[0]), self.noises.get("label", 0.0) / self.records)
         }
 
+    @property
+    def is_of_tables(self) -> bool:
+        """Whether the next ask is of the sums of tables, in place of a step."""
+        if not isinstance(self.descent, Descent) or self.next != "fit.gradient":
+            return False
+        ask = len(self.descent.steps) + self.tables.asked
+        return len(self.tables) > 0 and self.plan.is_of_tables(ask)
+
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
         # A small table's clip follows from public facts and the released spread alone.
@@ -182,6 +197,8 @@ class State:
         if self.plan.loss.name == "quantile":
             return self.plan.loss.usual_clip(self.residuals)
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
+        if self.is_of_tables:
+            return clip_of_cells(self.residuals)
         share = self.queries[f"{'fit' if stage == 'survey' else stage}.gradient"].share
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
@@ -199,56 +216,12 @@ class State:
         stage, _, kind = answer.query.name.rpartition(".")
         noise = self.noise(answer)
         if kind in FIRST:
-            changes = FIRST[kind](self.plan, answer, noise, self.records)
-            state = attrs.evolve(self, **changes)
+            state = attrs.evolve(self, **FIRST[kind](self.plan, answer, noise, self.records))
         else:
             state = _AFTER[kind](self, answer, stage)
         noises = {**self.noises, answer.query.name: noise}
         # The next stage's dictionary is made at once, as this answer may decide on it.
         return _prepared(attrs.evolve(state, at=self.at + 1, noises=noises))
-
-    def noise_covariance(self) -> NDArray[np.float64]:
-        """How much the noise moved one output's weights, shape (d, d); after the last answer."""
-        # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
-        if isinstance(self.descent, Descent):
-            return self._of_metric(self.descent)
-        if self.plan.signal >= small.REPLAYED or self.plan.loss.name != "squared":
-            return self.descent.noise_covariance()
-        return Replay(
-            plan=self.plan,
-            records=self.records,
-            label=float(self.label[0]),
-            spread=self.spread,
-            variances=self.variances,
-            residuals=self.residuals,
-            descent=self.descent,
-            noises=self.noises,
-        ).noise_covariance()
-
-    def gains(self, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What residuals of numbers gain per unit of the score of these rows, shape (n,)."""
-        scale = self.link.get("link", np.ones(2))[1]
-        scores = self.offset[0] + rows.T @ descent.weights[:, 0]
-        return self.plan.loss.gains(scores, float(scale))
-
-    @property
-    def several(self) -> float:
-        """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
-        outputs = self.plan.outputs
-        return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
-
-    def _of_metric(self, descent: Descent) -> NDArray[np.float64]:
-        if self.plan.kind == "number":
-            curvature = None
-            if self.plan.loss.logarithmic:
-                rows = simulated_rows(descent.dictionary)
-                scale = self.records / rows.shape[1]
-                curvature = scale * (rows * self.gains(descent, rows)) @ rows.T
-            return descent.noise_covariance(curvature)
-        # A metric's curvature is far too large for clipped residuals.
-        law = (descent.dictionary, descent.weights, self.offset, self.label)
-        covariance = descent.noise_covariance(classes.curvature(*law, self.records))
-        return covariance * self.several
 
     def noise(self, answer: Answer) -> float:
         """The standard deviation of an answer's noise, as its mechanism says; of a made-up answer
@@ -268,6 +241,8 @@ class State:
 def _prepared(state: State) -> State:
     """With the dictionary of a round that begins."""
     stage, _, kind = state.next.partition(".")
+    if state.next == "table.counts":
+        return _with_tables(state)
     if stage == "look":
         return _with_curves(state)
     if stage == "survey":
@@ -326,9 +301,8 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     # The screen has all categories; the fit's terms are the best alone.
     if stage == "screen":
         gram_row = gram_of(answer.value, width_of(answer.query.shape[0]))[0, : dictionary.width]
-        state = attrs.evolve(
-            state, levels=released_levels(dictionary, gram_row, state.noise(answer))
-        )
+        levels = released_levels(dictionary, gram_row, state.noise(answer))
+        state = attrs.evolve(state, levels=levels)
     # Clipped residuals move the intercept of classes as long as scores spread.
     is_centred = plan.edition > 1 and plan.kind != "number"
     centres = Centres.of(dictionary, state.levels) if is_centred else None
@@ -394,13 +368,13 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
     if stage in _STEPLESS:
         candidates = state.survey.dictionary
         unit = clip / state.below(clip)
-        strength_by_term = strengths_of(
-            candidates,
-            unit * answer.value[: candidates.width],
-            unit * state.noise(answer),
-            state.records,
-        )
-        return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
+        found, noise = unit * answer.value[: candidates.width], unit * state.noise(answer)
+        strength_by_term = strengths_of(candidates, found, noise, state.records)
+        noise /= state.records * candidates.sizes.max()
+        survey = attrs.evolve(state.survey, strengths=strength_by_term, noise=noise)
+        return attrs.evolve(state, survey=survey)
+    if state.is_of_tables:
+        return _cells(state, answer, clip)
     law, sigma = state.plan.loss.clipped(residuals, clip), residuals.sigma
     if state.plan.loss.name != "squared":
         # b has the spread of residuals over the share that gains, and H has the loss's curvature.
@@ -420,7 +394,32 @@ def _balance(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, balance=gap)
 
 
+def _with_tables(state: State) -> State:
+    """Of the pairs that may pay, before anything is asked of them."""
+    assert state.screened is not None, "tables are tried in the second of two rounds"
+    facts = (state.screened, state.survey, state.levels, state.records)
+    return attrs.evolve(state, tables=tried_tables(state.plan, *facts))
+
+
+def _counts(state: State, answer: Answer, stage: str) -> State:
+    return attrs.evolve(state, tables=state.tables.counted(answer.value, state.noise(answer)))
+
+
+def _cells(state: State, answer: Answer, clip: float) -> State:
+    """Sums over the cells of tables. After the trial those that do not pay are left out."""
+    descent, residuals, plan = state.descent, state.residuals, state.plan
+    tables = state.tables.after(answer.value, state.noise(answer), clip, residuals)
+    assert isinstance(descent, Descent), "plain steps have no tables"
+    taken = len(descent.steps)
+    if taken + tables.asked == plan.trial[1]:
+        tables = tables.paying()
+        count = taken + plan.steps_from(plan.trial[1], has_tables=len(tables) > 0)
+        descent = attrs.evolve(descent, count=count, since=taken if len(tables) else 0)
+    return attrs.evolve(state, tables=tables, descent=descent)
+
+
 _AFTER = {
+    "counts": _counts,
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,

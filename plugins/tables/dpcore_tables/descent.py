@@ -58,6 +58,7 @@ class Descent:
         prior: Variances of the terms' weights, shape (d - 1,).
         weights: w, shape (d, m).
         steps: Taken so far. early: Whether the prior is learned after two thirds, too.
+        since: The step from which on the model has what it has beside these functions.
         deviations: Of the weights, where there are ramps: what the prior is of; shape (d, d).
         centres: In whose coordinates targets, maps, prior and metric are; those of weights if None.
     """
@@ -71,6 +72,7 @@ class Descent:
     early: bool = False
     deviations: NDArray[np.float64] | None = None
     centres: Centres | None = None
+    since: int = 0
 
     @classmethod
     def start(
@@ -103,7 +105,7 @@ class Descent:
 
     def window(self, last: int) -> range:
         """Which steps are averaged after step `last`."""
-        return range((last + 1) // 2, last + 1)
+        return range(max((last + 1) // 2, min(self.since, last)), last + 1)
 
     def rescaled(self, curvature: float) -> "Descent":
         """With another curvature of the loss, and every b as it is by that."""

@@ -45,14 +45,15 @@ class Dictionary:
         weights = np.array([weight for _, weight in weighed])
         # The lengths are chosen so that the row's planned length is 1 with the intercept. Ramps are
         # small but for few records, whose rows are shortened.
-        is_ramp = np.array([term.level >= RAMP for term, _ in weighed], dtype=bool)
+        table = _table([term for term, _ in weighed])
+        is_ramp = _are_ramps(layout, table)
         amounts = np.where(is_ramp, 0.0, weights**0.25 + _LEAST)
         sizes = amounts * math.sqrt((1 - INTERCEPT**2) / float(np.sum(amounts**2)))
         sizes[is_ramp] = 1.0
         return cls(
             layout=layout,
             ranks=ranks,
-            terms=_table([term for term, _ in weighed]),
+            terms=table,
             sizes=sizes,
             weights=weights,
         )
@@ -77,7 +78,7 @@ class Dictionary:
     @property
     def is_ramp(self) -> NDArray[np.bool_]:
         """Which terms are ramps, shape (d - 1,)."""
-        return np.asarray(self.terms[:, 1] >= RAMP)
+        return _are_ramps(self.layout, self.terms)
 
     def ramps(self) -> Iterator[tuple[int, int, bool]]:
         """Of every ramp its place among the terms, its number, and whether it is an upper one."""
@@ -230,6 +231,12 @@ def _step(parts: NDArray[np.intp], place: int) -> NDArray[np.float64]:
     # Mean 0 and variance 1 under even ranks, as all other functions have.
     above = 1 - place / PARTS
     return np.asarray(((parts >= place) - above) / math.sqrt(above * (1 - above)))
+
+
+def _are_ramps(layout: Layout, terms: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """Of numbers alone: a column of many categories has as high levels."""
+    is_number = np.array(layout.levels, dtype=np.intp)[terms[:, 0]] == 0
+    return np.asarray(is_number & (terms[:, 1] >= RAMP))
 
 
 def _table(terms: Sequence[Term]) -> NDArray[np.intp]:

@@ -23,13 +23,19 @@ from dpcore_tables.classes import probabilities, softmax, unclipped
 from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.pairs.cells import cells_of
+from dpcore_tables.pairs.tables import block_diagonal
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
+from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.shapes.inference import shapes_of
 from dpcore_tables.shapes.null_law import error_covariance
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths, TailReplay
+
+_WIDER = 1.25
+"""For what is in no law of cells where nothing is: which pairs became tables."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -62,7 +68,7 @@ class ShapeModel(ShownModel):
         if self.scaled is not None:
             return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
-        spread = self.state.noise_covariance()
+        spread = noise_covariance(self.state)
         if self.state.plan.loss.logarithmic:
             spread[0, 0] += (self.state.balance[1] / INTERCEPT) ** 2
         return spread
@@ -128,6 +134,11 @@ class ShapeModel(ShownModel):
         rows[~is_free] = factor * monotone.sizes[:, None] * monotone.values(encoded)
         return rows
 
+    def _cells(self, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
+        """Of every table, where each encoded row stands; shape (J, n)."""
+        layout, pairs = self.dictionary.layout, self.state.tables.pairs
+        return cells_of(layout, self.dictionary.ranks, pairs, encoded)
+
     def outputs(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Scores of encoded rows, shape (n, m)."""
         dictionary, weights = self._free()
@@ -137,6 +148,8 @@ class ShapeModel(ShownModel):
             scores = np.asarray(dictionary.rows(rows).T @ weights + self.offset)
             for curve in self.curves:
                 scores[:, 0] += curve.values[curve.cells(dictionary, rows)]
+            for place in self._cells(rows):
+                scores[:, 0] += self.state.tables.values[place]
             if self.edits:
                 scores[:, 0] += edits_at(self.edits, self.domain, rows) / self._unit
             return scores
@@ -196,6 +209,8 @@ class ShapeModel(ShownModel):
             # What the noise of all other answers does to tails is in no spread of weights.
             if self.tails is not None:
                 variances += self.tails.variances(encoded, rows, self.spread)
+            for place in self._cells(encoded):
+                variances += self.state.tables.variances[place]
             return variances
 
         # The variance of a score is phi' S phi, S the covariance of one output's weights.
@@ -211,16 +226,23 @@ class ShapeModel(ShownModel):
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
         factor = 1.0 if self.scaled is None else self.scaled.factor
+        errors = factor**2 * error_covariance(self.state, self.spread)
+        weights, spread, tables = self.weights, self.spread, self.state.tables
+        if len(tables):  # every cell is a function with a weight of its own
+            weights = np.concatenate([weights, tables.values[:, None]])
+            spread = block_diagonal(spread, tables.covariance())
+            errors = block_diagonal(errors, _WIDER**2 * tables.covariance(chance=True))
         shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
-            self.weights,
-            self.spread,
-            factor**2 * error_covariance(self.state, self.spread),
+            weights,
+            spread,
+            errors,
             self._unit,
             self.state.plan.pairs,
             self.tails,
+            [table.pair for table in tables.tables],
         )
         if not (self.curves or self.edits):
             return shapes
@@ -268,6 +290,7 @@ class ShapeModel(ShownModel):
         dictionary, weights = self._free()
         layout, fixed, loss = dictionary.layout, dictionary.arrays(), self.state.plan.loss
         names = ("terms", "sizes", "means", "widths", "waves", "shares")
+        # Plain values alone: an exported file holds them as text.
         return portable, {
             "kind": self.kind,
             "bound": self.domain.label_bound if self.kind == "number" else 1.0,
@@ -284,6 +307,10 @@ class ShapeModel(ShownModel):
                 }
                 for edit in self.edits
             ],
+            "tables": [
+                {"pair": table.pair, "shape": table.shape, "values": table.values}
+                for table in self.state.tables.tables
+            ],
             **{name: fixed[name] for name in names},
             **({"link": [*self._link, loss.shift]} if loss.logarithmic else {}),
         }
@@ -295,7 +322,10 @@ class ShapeModel(ShownModel):
             weights["link"] = self._link
         # The key stands only where columns are monotone: what was published before has none.
         curves = {"curves": np.array([c.values for c in self.curves])} if self.curves else {}
-        return {**weights, **curves, **self.dictionary.arrays()}
+        # So do tables: their pairs, and their values by cell, one table after the other.
+        tables = self.state.tables
+        of_pairs = {"pairs": tables.pairs, "pair_values": tables.values} if len(tables) else {}
+        return {**weights, **curves, **of_pairs, **self.dictionary.arrays()}
 
 
 def _sigmoid(scores: NDArray[np.float64]) -> NDArray[np.float64]:

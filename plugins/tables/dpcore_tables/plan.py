@@ -10,14 +10,12 @@ from typing import Literal
 
 import attrs
 
-from dpcore import Distance, Domain, Public, Query, Sum, SumQuery
+from dpcore import Domain, Public
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, need
-from dpcore.rounding import up
 from dpcore_tables import small
-from dpcore_tables.layout import PARTS, Layout
+from dpcore_tables.layout import Layout
 from dpcore_tables.objective.losses import SQUARED, Loss
-from dpcore_tables.ranks import BINS
-from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
+from dpcore_tables.pairs.cells import most_cells
 
 Kind = Literal["number", "two", "several"]
 
@@ -41,10 +39,12 @@ _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
 _LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
 _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
+_COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _FLATTEST = 0.05
-_JUMPING = 5000.0  # less signal does not show where a function jumps, or what a tail does
+_STEP_IN = 4  # asks, where there are tables
+_JUMPING = 5000.0  # less does not show where a function jumps, what a tail does, or cells of pairs
 
 
 def kind_of(domain: Domain) -> Kind:
@@ -262,6 +262,33 @@ class Plan:
         return pairs and self.kind == "number" and self.signal >= small.SIGNAL
 
     @property
+    def cells(self) -> int:
+        """Of all pairs that may be tables together, at most; 0 where none may."""
+        is_plain = self.loss.name == "squared" and not self.weighted
+        if self.edition == 1 or not (is_plain and self.surveyed) or self.signal < _JUMPING:
+            return 0
+        return most_cells(self.layout, self.signal)
+
+    @property
+    def trial(self) -> tuple[int, int]:
+        """From which ask of the fit on pairs are tried as tables, and the first one after it: it is
+        in a part of the descent that no average holds."""
+        steps = self.round("fit").steps
+        last = max(int(_BEGUN * steps), 1)
+        return last - max(steps // _TRIED, 1), last
+
+    def is_of_tables(self, ask: int) -> bool:
+        """Whether an ask of the fit is of tables in place of a step, where there are any: in the
+        trial all of them, later three of four, as tables have far more cells than a step has
+        functions.
+
+        Args:
+            ask: Its place among the round's gradients, from 0.
+        """
+        first, last = self.trial
+        return first <= ask < last or (ask > last and (ask - last) % _STEP_IN != 0)
+
+    @property
     def pairs(self) -> int:
         """Products of two columns that a survey chooses from; 0 without one: then the columns
         choose the pairs."""
@@ -313,6 +340,8 @@ class Plan:
             shares_by_name["screen.profile"] = _PROFILE
         if self.surveyed:
             shares_by_name["survey.gradient"] = _SURVEY
+        if self.cells:
+            shares_by_name["table.counts"] = _COUNTS
         remainder = 1 - math.fsum(shares_by_name.values())
         return shares_by_name | {
             "screen.gradient": screen * remainder,
@@ -332,6 +361,15 @@ class Plan:
         noise = _TWO_SHARES if count == 1 else _SHARES * count**2 / math.log(count)
         return min(max(noise / self.signal**2, _LABEL), _LARGEST_LABEL)
 
+    def steps_from(self, ask: int, *, has_tables: bool) -> int:
+        """How many asks of the fit are steps, from one on.
+
+        Args:
+            ask: As of `is_of_tables`.
+        """
+        asks = range(ask, self.round("fit").steps)
+        return sum(not (has_tables and self.is_of_tables(place)) for place in asks)
+
     def script(self) -> tuple[str, ...]:
         """The name of every ask, in order."""
         shares = self.shares()
@@ -344,6 +382,8 @@ class Plan:
             if f"{round_.name}.metric" in shares:
                 names.append(f"{round_.name}.metric")
             for step in range(round_.steps):
+                if self.cells and round_.name == "fit" and step == self.trial[0]:
+                    names.append("table.counts")
                 if step in round_.looks:
                     names.append(f"{round_.name}.residuals")
                 names.append(f"{round_.name}.gradient")
@@ -351,63 +391,3 @@ class Plan:
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
         names += [name for name in ("fit.balance",) if name in shares]
         return tuple(names)
-
-    def queries(self) -> tuple[Query, ...]:
-        """Each kind of ask, with what a record adds at most."""
-        numbers, shares = len(self.layout.numeric), self.shares()
-        # A record counts once, by a number in [0, 1] or in one bin; or a part of that.
-        unit = FACTOR_UNIT if self.weighted else 0
-        unit_sum = Sum(clip=1.0, sign="non_negative", exponent=unit)
-        # One count in each of the columns' histograms: the root of their number in l2.
-        root = up(math.sqrt(numbers), roundings=1)
-        label = Sum(clip=0.5) if self.kind != "several" else Sum(clip=1.0, sign="non_negative")
-        entries: dict[str, tuple[tuple[int, ...], Sum]] = {
-            "count": ((1,), unit_sum),
-            # At least the clip of one column: with no numbers the query is left out below.
-            "means": ((numbers,), Sum(clip=max(self.row, 0.5))),
-            "squares": ((numbers,), Sum(clip=max(self.square, 0.15), sign="non_negative")),
-            "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=unit)),
-            "label": ((self.outputs,), label),
-            "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
-            "residuals": ((len(EDGES),), unit_sum),
-        }
-        for round_ in self.rounds():
-            width = round_.width + 1
-            size = width * (width + 1) // 2
-            # Inner products of two records' Gram vectors are >= 0: `acute` saves under replacement.
-            entries[f"{round_.name}.metric"] = (
-                (size,),
-                Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT),
-            )
-            entries[f"{round_.name}.residuals"] = ((len(EDGES),), unit_sum)
-            entries[f"{round_.name}.gradient"] = (
-                (width, self.outputs),
-                Sum(clip=1.0, exponent=GRADIENT_UNIT),
-            )
-        entries["look.gradient"] = (
-            (1 + len(self.layout.curves()), self.outputs),
-            Sum(clip=1.0, exponent=GRADIENT_UNIT),
-        )
-        entries["screen.profile"] = (
-            (numbers, PARTS),
-            Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
-        )
-        entries["fit.balance"] = ((1,), Sum(clip=1.0, sign="non_negative", exponent=FACTOR_UNIT))
-        entries["survey.gradient"] = (
-            (self.candidates + 1, self.outputs),
-            Sum(clip=1.0, exponent=GRADIENT_UNIT),
-        )
-        # Repeated asks share one query, with a cap that the accountant counts.
-        script = self.script()
-        return tuple(
-            SumQuery(
-                name=name,
-                shape=shape,
-                distance=Distance.L2,
-                at_most=script.count(name),
-                share=shares[name],
-                sum=summed,
-            )
-            for name, (shape, summed) in entries.items()
-            if name in shares
-        )

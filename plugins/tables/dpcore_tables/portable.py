@@ -18,13 +18,13 @@ def cells(z: Any) -> Any:
     return np.clip(indices, 0, _CELLS - 1)
 
 
-def parts(z: Any, shares: Any) -> Any:
-    """Which of 64 parts of equal rank standardised numbers of one column are in, shape (n,)."""
+def parts(z: Any, shares: Any, count: int = _PARTS) -> Any:
+    """Which of so many parts of equal rank standardised numbers of one column are in, (n,)."""
     ends = np.concatenate([np.zeros(1), np.cumsum(shares)])
     middles = (np.arange(_CELLS) + 0.5) * (_BINS / _CELLS)
     bins = middles.astype(np.intp)
     ranks = np.clip(ends[bins] + shares[bins] * (middles - bins), 0, 1)
-    return np.minimum(np.floor(ranks * _PARTS).astype(np.intp), _PARTS - 1)[cells(z)]
+    return np.minimum(np.floor(ranks * count).astype(np.intp), count - 1)[cells(z)]
 
 
 def number_of(values: Mapping[str, Any], column: int) -> Any:
@@ -63,6 +63,19 @@ def function(rows: Any, values: Mapping[str, Any], column: int, level: int) -> A
     return math.sqrt(2) * wave
 
 
+def table_cells(rows: Any, values: Mapping[str, Any], column: int, count: int) -> Any:
+    """Which of a column's cells in tables each row is in, shape (n,)."""
+    categories, start = values["levels"][column], values["starts"][column]
+    if categories == 2:
+        return (rows[:, start] > 0).astype(np.intp)
+    if categories:
+        return np.argmax(rows[:, start : start + categories], axis=1)
+    _, place = number_of(values, column)
+    standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
+    z = np.clip(standard, -_FARTHEST, _FARTHEST)
+    return parts(z, np.array(values["shares"][place]), count)
+
+
 def features(rows: Any, values: Mapping[str, Any]) -> Any:
     """Columns at most 1 long, shape (d, n)."""
     keys = {(c, k) for c, k, _, _ in values["terms"]}
@@ -91,6 +104,12 @@ def score(rows: Any, values: Mapping[str, Any]) -> Any:
         standard = (rows[:, start] - values["means"][place]) / values["widths"][place]
         z = np.clip(standard, -_FARTHEST, _FARTHEST)
         scores[:, 0] += np.array(curve["values"])[cells(z)]
+    for table in values["tables"]:
+        first, second = (
+            table_cells(rows, values, column, count)
+            for column, count in zip(table["pair"], table["shape"], strict=True)
+        )
+        scores[:, 0] += np.array(table["values"])[first * table["shape"][1] + second]
     for edit in values["edits"]:
         for index, low, high in edit["cells"]:
             scores[:, 0] += edit["score"] * ((low <= rows[:, index]) & (rows[:, index] <= high))

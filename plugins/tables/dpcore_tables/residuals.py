@@ -17,6 +17,7 @@ from dpcore_tables.sums import EDGES
 USUAL = 0.12
 _QUANTILE, _NORMAL = 0.7, 1.04  # of |N(0, 1)|
 _LEAST = 0.25  # of a clip, in units of sigma
+_OF_CELLS = 0.6
 _FLATTEST = 0.05  # share below a clip
 _MIDDLES = np.concatenate([[EDGES[0] / 2], (EDGES[:-1] + EDGES[1:]) / 2])
 CLIPS: tuple[float, ...] = tuple(2.0 ** (-6 + i / 2) for i in range(13))
@@ -112,6 +113,12 @@ def best_clip(known: Residuals, noise: float, records: float, width: int) -> flo
     # Clips are from a short public list, and not so small that hardly a residual is below.
     allowed = [clip for clip in CLIPS if clip >= _LEAST * known.sigma] or [1.0]
     return min(allowed, key=cost)
+
+
+def clip_of_cells(known: Residuals) -> float:
+    """The clip of sums over the cells of tables, of which there are many: small, as noise rules
+    them, and what it cuts off comes with later sums."""
+    return min((clip for clip in CLIPS if clip >= _OF_CELLS * known.sigma), default=1.0)
 
 
 def _half_normal(sigma: float) -> NDArray[np.float64]:

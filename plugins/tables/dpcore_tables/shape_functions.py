@@ -32,12 +32,14 @@ from dpcore import (
 )
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.objective.losses import NAMES, Loss, Name
 from dpcore_tables.objective.weights import factors_of, require_weights, weighted_rows
+from dpcore_tables.pairs.cells import MOST_TABLES, cells_of
 from dpcore_tables.plan import CURVES, MOST_STEPS, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
@@ -48,6 +50,8 @@ from dpcore_tables.sums import (
     EDGES,
     Rows,
     bins_of,
+    cell_counts,
+    cell_sums,
     counts,
     gradients,
     gram,
@@ -159,7 +163,7 @@ class ShapeFunctions(SummingLearner):
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
         gradients, and where labels are numbers histograms of residuals, sums of them over parts of
         columns, a look at curves of many columns, and a survey of pairs."""
-        return self._plan(public).queries()
+        return queries_of(self._plan(public))
 
     def resources(self, domain: Domain) -> tuple[int, int]:
         """Rows of the widest round, which are kept between steps, its Gram matrix, and what every
@@ -168,7 +172,8 @@ class ShapeFunctions(SummingLearner):
         layout = self._layout(domain)
         width = max(220, layout.simple + CURVES, len(layout.curves()))
         # Kept rows in four bytes each, and one d x d map for every step of both rounds.
-        memory = 4 * width * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
+        per_record = 4 * width + 8 * MOST_TABLES
+        memory = per_record * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
@@ -224,13 +229,15 @@ class ShapeFunctions(SummingLearner):
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
             column_cells = cells(ranks.standard(numbers), BINS)
             return Exact.of([counts(row, BINS, factors) for row in column_cells], unit)
+        if query.name == "table.counts":
+            return cell_counts(_cells(args, block, self._layout(domain)), query.shape[0])
         labels = _labels(block, domain)
         if query.name == "residuals":
             constant = np.broadcast_to(args["label"][0], labels.shape)
             residuals = self._loss(domain).residuals(constant, labels, args)
             return _histogram(residuals, factors, unit)
         is_repeated = query.name not in ("look.gradient", "survey.gradient")
-        rows = self._rows(args, block, domain, is_repeated=is_repeated)
+        rows, places = self._rows(args, block, domain, is_repeated=is_repeated)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]), factors)
@@ -239,6 +246,8 @@ class ShapeFunctions(SummingLearner):
             total = self._loss(domain).predicted(outputs, args["link"], factors)
             return Exact.of([total], unit)
         residuals = self._residuals(args, rows, labels, domain)
+        for place in places:
+            residuals += args["table_values"][place]
         if query.name.endswith("residuals"):
             return _histogram(residuals, factors, unit)
         clip = float(args["clip"][0])
@@ -247,21 +256,24 @@ class ShapeFunctions(SummingLearner):
             ranks = Ranks.from_array(args["ranks"])
             parts = ranks.parts(block.features[:, self._layout(domain).encoded], PARTS)
             return profiles(parts, residuals, clip, factors)
+        if bool(args.get("is_of_tables", np.zeros(1))[0]):
+            return cell_sums(places, residuals, clip, query.shape[0])
         return gradients(rows, residuals, clip, query.shape[0], factors)
 
     def _rows(
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
-    ) -> Rows:
-        """PRIVATE: once for all steps of a round, where there is room for that; a look and a survey
-        have one step."""
+    ) -> tuple[Rows, NDArray[np.intp]]:
+        """PRIVATE: rows, and the cells of tables; once for all steps of a round, where there is
+        room for that; a look and a survey have one step."""
         width = 1 + len(args["terms"])
         # Rows are kept between steps only where they fit in memory; the sums are the same.
         is_stored = is_repeated and self._records(domain) <= _kept_records(width)
         narrow = is_stored and self._records(domain) * width > _WIDE
 
-        def rows() -> Rows:
-            dictionary = Dictionary.from_args(self._layout(domain), args)
-            return integer_rows(dictionary.rows(block.features), narrow=narrow)
+        def rows() -> tuple[Rows, NDArray[np.intp]]:
+            layout = self._layout(domain)
+            features = Dictionary.from_args(layout, args).rows(block.features)
+            return integer_rows(features, narrow=narrow), _cells(args, block, layout)
 
         if not is_stored:
             return rows()
@@ -316,6 +328,14 @@ class ShapeFunctions(SummingLearner):
             scaled=scaled,
             weight=self.weight,
         )
+
+
+def _cells(args: Mapping[str, Any], block: Records, layout: Layout) -> NDArray[np.intp]:
+    """PRIVATE: of every table, shape (J, n); no row where there is none."""
+    if "table_pairs" not in args:
+        return np.zeros((0, len(block)), dtype=np.intp)
+    ranks = Ranks.from_array(args["ranks"])
+    return cells_of(layout, ranks, args["table_pairs"], block.features)
 
 
 def _kept_records(width: int) -> int:

@@ -177,6 +177,41 @@ def profiles(
     return Exact.of([np.bincount(part, multiples, PARTS) for part in parts], PROFILE_UNIT)
 
 
+def cell_sums(
+    places: NDArray[np.intp], residuals: NDArray[np.float64], clip: float, size: int
+) -> Exact:
+    r"""PRIVATE: the sums of clip(r/C) over the cells of J tables, over the root of J; (size, 1).
+
+    Of one record J integers of at most :math:`m=\lfloor\sqrt{2^{40}/J}\rfloor` in units of 2^-20,
+    in J different cells: a vector of length at most :math:`\sqrt J\,m\le2^{20}` units, that is 1.
+    Any record whose residual is clipped reaches it, but for the rounding of m. The unit is written
+    as 2^-40, in which a block's sums are at most 2^52.
+
+    Args:
+        places: Shape (J, n). residuals: Shape (1, n). clip: C. size: Of the planned vector.
+    """
+    amount = float(_of_a_table(len(places)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = residuals[0] / clip
+    multiples = np.rint(np.clip(np.where(np.isfinite(parts), parts, 0.0), -1, 1) * amount)
+    sums = np.bincount(places.reshape(-1), np.tile(multiples, len(places)), size)
+    return Exact.of((sums * math.ldexp(1.0, _PLACES))[:, None], GRADIENT_UNIT)
+
+
+def cell_counts(places: NDArray[np.intp], size: int) -> Exact:
+    r"""PRIVATE: how many records are in every cell of J tables, over the root of J; shape (size,).
+
+    Of one record J times :math:`m` (see `cell_sums`): at most 1 long, and nothing below 0.
+    """
+    counts = np.bincount(places.reshape(-1), minlength=size)
+    return Exact.of(counts * _of_a_table(len(places)), PROFILE_UNIT)
+
+
+def _of_a_table(tables: int) -> int:
+    """What stands for 1/sqrt(J) in units of 2^-20, rounded down."""
+    return math.isqrt((1 << 2 * _PLACES) // max(tables, 1))
+
+
 def bins_of(sizes: NDArray[np.float64]) -> NDArray[np.intp]:
     """PRIVATE: which bin |residual| is in, shape (n,)."""
     return np.searchsorted(EDGES[:-1], sizes, side="right")

@@ -29,11 +29,13 @@ class Survey:
 
     Args:
         jumps: Steps of numbers. strengths: By term, the variance of predictions that it makes.
+        noise: Of a coefficient of a pair.
         dictionary: Of the candidates, of the intercept alone before they are chosen.
         weights: Of the dictionary, shape (d, m).
     """
 
     jumps: tuple[Term, ...] = ()
+    noise: float = 0.0
     strengths: Mapping[Term, float] = attrs.field(factory=dict)
     dictionary: Dictionary
     weights: NDArray[np.float64]

@@ -37,6 +37,8 @@ def rows_of(query, case):
         first[0], first[4], second[0], second[4] = 1.0, 0.0, 0.0, 1.0
     elif query.name == "bins":  # no histogram counts both in one bin
         first[0], first[4], second[0], second[4] = 0.5, 0.5, -0.5, -0.5
+    elif query.name == "table.counts":  # other categories: no table counts both in one cell
+        second[1:4] = [0.0, 1.0, 0.0]
     elif query.name.endswith("metric"):  # orthogonal, 1 long
         first, second = orthogonal(query, case)
     elif query.name.endswith("residuals"):  # one residual is 0, the other is not

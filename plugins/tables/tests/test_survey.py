@@ -8,6 +8,7 @@ import pytest
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, PARTS, Layout, Term
 from dpcore_tables.plan import Plan
@@ -116,8 +117,8 @@ def test_only_large_tables_pay_for_looks(count, labels, asked):
     public = Public(domain=facts(count, labels), coins=PublicCoins(1), mu=0.27)
     plan = Plan.of(public, None)
     looks = {"survey.gradient", "screen.profile"}
-    assert {query.name for query in plan.queries()} & looks == asked
-    assert math.fsum(query.share for query in plan.queries()) == pytest.approx(1.0)
+    assert {query.name for query in queries_of(plan)} & looks == asked
+    assert math.fsum(query.share for query in queries_of(plan)) == pytest.approx(1.0)
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from dpcore_tables.layout import Layout, Term
 from dpcore_tables.ranks import BINS, Ranks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.effects import encode_points
+from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.sums import BLOCK
 from dpcore_tables.tails.records import BODY, TAIL, tailed_records
 from dpcore_tables.tails.replay import Noise, TailReplay, Walk
@@ -235,7 +236,7 @@ def test_bands_of_a_tail_follow_and_published_arrays_do_not(released):
     far = 2 * np.abs(z) >= 2
     assert shape.band[far] == pytest.approx(2 * 1.2 * spread[far], rel=0.05)
     assert np.all(shape.joint_band[far] > 0.9 * shape.band[far])
-    assert np.array_equal(model.arrays()["spread"], model.state.noise_covariance())
+    assert np.array_equal(model.arrays()["spread"], noise_covariance(model.state))
 
 
 def test_tables_without_tails_and_classes_are_not_walked_again():

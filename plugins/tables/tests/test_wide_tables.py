@@ -11,6 +11,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.given_pair import misfit
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case
+from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.choice import first_terms
 from dpcore_tables.layout import Term
 from dpcore_tables.plan import CURVES, Plan
@@ -90,8 +91,8 @@ def plan_of(columns, count, edition=2, mu=0.27):
 def test_only_a_crowded_screen_of_enough_records_pays_for_a_look(columns, count, edition, looked):
     plan = plan_of(columns, count, edition)
     assert ("look.gradient" in plan.script()) is looked
-    assert ("look.gradient" in {query.name for query in plan.queries()}) is looked
-    assert sum(query.share for query in plan.queries()) == pytest.approx(1.0)
+    assert ("look.gradient" in {query.name for query in queries_of(plan)}) is looked
+    assert sum(query.share for query in queries_of(plan)) == pytest.approx(1.0)
 
 
 def test_the_strongest_curves_join_the_screen():

@@ -1,1 +1,1 @@
-"""What answers fix for the asks after them."""
+"""What is asked, and what answers fix for the asks after them."""

@@ -13,6 +13,7 @@ and categories equally frequent.
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
+from dpcore_tables.pairs.cells import PIECES, Pair, column_cells
 from dpcore_tables.ranks import BINS, FARTHEST
 from dpcore_tables.synthetic_records import usual_shortening
 
@@ -39,7 +41,8 @@ class Effect:
     Args:
         owner: The declared column or columns, by their places.
         at: The grid of every column.
-        functions: Of every term, what one unit of its weight adds at the points, shape (d - 1, k).
+        functions: Of every term, what one unit of its weight adds at the points, and of every cell
+            of the tables; shape (d - 1 + cells, k).
         frequencies: Released shares of the points, shape (k,).
     """
 
@@ -50,12 +53,16 @@ class Effect:
 
 
 def effects_of(
-    domain: Domain, dictionary: Dictionary, levels: Sequence[NDArray[np.float64]]
+    domain: Domain,
+    dictionary: Dictionary,
+    levels: Sequence[NDArray[np.float64]],
+    tables: Sequence[Pair] = (),
 ) -> list[Effect]:
-    """The effect of every column with a term, and of every pair with one.
+    """The effect of every column with a term, and of every pair with one or with a table.
 
     Args:
         levels: The released shares of every declared column's categories; empty for numbers.
+        tables: Pairs that have one.
     """
     sizes = usual_shortening(dictionary) * dictionary.sizes[:, None]
     # Every function that stands in a term, once, as a term of its own.
@@ -81,7 +88,7 @@ def effects_of(
         return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
 
     effects = []
-    for owner in sorted(_owners(terms)):
+    for owner in sorted(_owners(terms) | _owners([(i, 0, j, 0) for i, j in tables])):
         count = _POINTS if len(owner) == 1 else _PAIR_POINTS
         grid = tuple(_grid(domain, column, count) for column in owner)
         curves = [centred(column, count) for column in owner]
@@ -93,14 +100,44 @@ def effects_of(
         else:
             products = curves[0][first][:, :, None] * curves[1][second][:, None, :]
             functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
+        parts = [sizes * functions]
+        parts += [_of_table(domain, dictionary, levels, pair, owner, grid) for pair in tables]
         frequencies = np.ones(1)
         for column, points in zip(owner, grid, strict=True):
             of_points = frequencies_at(domain, dictionary, column, points, levels[column])
             frequencies = np.outer(frequencies, of_points).reshape(-1)
         effects.append(
-            Effect(owner=owner, at=grid, functions=sizes * functions, frequencies=frequencies)
+            Effect(owner=owner, at=grid, functions=np.concatenate(parts), frequencies=frequencies)
         )
     return effects
+
+
+def _of_table(
+    domain: Domain,
+    dictionary: Dictionary,
+    levels: Sequence[NDArray[np.float64]],
+    pair: Pair,
+    owner: tuple[int, ...],
+    grid: tuple[NDArray[Any], ...],
+) -> NDArray[np.float64]:
+    """What one unit of every cell of a table adds to an effect, shape (cells, k)."""
+    layout, ranks = dictionary.layout, dictionary.ranks
+    # Cells of a number are of equal rank.
+    shares = [levels[c] if layout.levels[c] else np.full(PIECES, 1 / PIECES) for c in pair]
+    sides = []
+    for column, share in zip(pair, shares, strict=True):
+        if column not in owner:
+            sides.append(share[:, None])
+            continue
+        points = encode_points(domain, column, grid[owner.index(column)])
+        indices = column_cells(layout, ranks, column, points)
+        sides.append((np.arange(len(share))[:, None] == indices) - share[:, None])
+    functions = (sides[0][:, None, :, None] * sides[1][None, :, None, :]).reshape(
+        len(shares[0]) * len(shares[1]), -1
+    )
+    # What a pair says belongs to it and to its columns, and to no other effect.
+    count = math.prod(len(points) for points in grid)
+    return functions if {*owner} <= {*pair} else np.zeros((len(functions), count))
 
 
 def _owners(terms: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:

@@ -26,6 +26,8 @@ from dpcore import Domain
 from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.normal import gaussian_below
+from dpcore_tables.pairs.cells import Pair
+from dpcore_tables.plan import WIDEST
 from dpcore_tables.shapes.effects import Effect, effects_of, encode_points, rare_points
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths
@@ -48,17 +50,20 @@ def shapes_of(
     unit: float,
     candidates: int,
     tails: TailPaths | None = None,
+    tables: Sequence[Pair] = (),
 ) -> tuple[Shape, ...]:
     """Every column's and pair's shape, the most important first.
 
     Args:
         levels: The released shares of every declared column's categories; empty for numbers.
-        weights: Shape (d, m). spread: Covariance of their noise, shape (d, d).
+        weights: Shape (d, m), and then the values of all cells of tables. spread: Covariance of
+            their noise, shape (d, d).
         errors: Of noise and chance together, where a column says nothing.
         unit: Of the label for each unit of a score. candidates: How many pairs were looked at.
+        tables: Their pairs.
         tails: What else the noise does to numbers with a long tail.
     """
-    effects = effects_of(domain, dictionary, levels)
+    effects = effects_of(domain, dictionary, levels, tables)
     beyond = [np.zeros(len(effect.frequencies)) for effect in effects]
     if tails is not None:
         factor = usual_shortening(dictionary)
@@ -123,7 +128,10 @@ def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.f
     """Standard deviations of an effect at its points, shape (k,)."""
     active = np.flatnonzero(effect.functions.any(axis=1))
     functions, block = effect.functions[active], covariance[np.ix_(active, active)]
-    squares = np.einsum("in,ij,jn->n", functions, block, functions)
+    if len(active) > WIDEST:  # with the cells of tables
+        squares = np.sum(functions * (block @ functions), axis=0)
+    else:
+        squares = np.einsum("in,ij,jn->n", functions, block, functions)
     return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
 
 
@@ -148,7 +156,12 @@ def p_value_of(
     active = np.flatnonzero(effect.functions.any(axis=1))
     functions, outputs = effect.functions[active], weights.shape[1]
     square = float(effect.frequencies @ ((functions.T @ weights[active]) ** 2).sum(axis=1))
-    form = (functions * effect.frequencies) @ functions.T @ covariance[np.ix_(active, active)]
+    block = covariance[np.ix_(active, active)]
+    if len(active) > WIDEST:  # the same traces, of a smaller matrix
+        roots = functions * np.sqrt(effect.frequencies)
+        form = roots.T @ (block @ roots)
+    else:
+        form = (functions * effect.frequencies) @ functions.T @ block
     mean = outputs * float(np.trace(form))
     # Scores of several classes add up to 0, so one of them follows from the others.
     variance = 2 * outputs**2 / max(outputs - 1, 1) * float(np.sum(form * form.T))
@@ -178,12 +191,16 @@ def joint_band_of(
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
     if not is_moved.any():
         return deviations
-    values, vectors = np.linalg.eigh(covariance[np.ix_(active, active)])
+    relative = effect.functions[active][:, is_moved] / deviations[is_moved]
+    block = covariance[np.ix_(active, active)]
+    if len(active) > WIDEST:  # of as many draws as there are points, which are fewer
+        block, relative = relative.T @ (block @ relative), np.eye(relative.shape[1])
+    values, vectors = np.linalg.eigh(block)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    relative = (effect.functions[active][:, is_moved] / deviations[is_moved]).T @ root
+    relative = relative.T @ root
     # A fixed seed: the same answers give the same band.
     generator = np.random.Generator(np.random.PCG64(0))
-    draws = generator.standard_normal((outputs, len(active), _DRAWS))
+    draws = generator.standard_normal((outputs, len(block), _DRAWS))
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
     farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)

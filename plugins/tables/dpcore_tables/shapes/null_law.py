@@ -17,6 +17,7 @@ are fitted to the noisy entries by least squares, as far as these say more than 
 of them has a Gaussian prior, of the variance that makes the released entries likeliest.
 """
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 
@@ -30,6 +31,7 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
 from dpcore_tables.plain_descent import Plain
+from dpcore_tables.shapes.fit_noise import gains_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
@@ -42,7 +44,7 @@ def error_covariance(state: State, spread: NDArray[np.float64]) -> NDArray[np.fl
     says nothing, shape (d, d); after the last answer.
 
     Args:
-        spread: `State.noise_covariance`.
+        spread: `fit_noise.noise_covariance`.
     """
     descent = state.descent
     if isinstance(descent, Plain):
@@ -52,8 +54,9 @@ def error_covariance(state: State, spread: NDArray[np.float64]) -> NDArray[np.fl
     assert state.screened is not None, "a second round with a Gram matrix follows another"
     law = None if state.plan.kind == "number" else (state.offset, state.label)
     rounds = (state.screened, descent)
-    covariance = null_covariance(rounds, state.levels, state.records, law, state.gains)
-    return covariance * (_WIDER**2 * state.several)
+    gains = functools.partial(gains_of, state)
+    covariance = null_covariance(rounds, state.levels, state.records, law, gains)
+    return covariance * (_WIDER**2 * share_of_outputs(state.plan.outputs))
 
 
 def null_covariance(

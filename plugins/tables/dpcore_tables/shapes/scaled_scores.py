@@ -27,6 +27,7 @@ from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
 from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
+from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.synthetic_records import simulated_rows
 
 _SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
@@ -61,7 +62,7 @@ class ScaledScores:
         """
         if state.plan.kind == "number" or state.plan.edition < 2:
             return None
-        noise, spread = state.noises["label"] / state.records, state.noise_covariance()
+        noise, spread = state.noises["label"] / state.records, noise_covariance(state)
         dictionary, descent = state.descent.dictionary, state.descent
         assert isinstance(descent, Descent), "classes have a metric"
         law = (dictionary, descent.weights, state.offset, state.label)

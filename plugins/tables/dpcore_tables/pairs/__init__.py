@@ -1,0 +1,1 @@
+"""Pairs as tables: their cells, and what released sums make of them."""

@@ -1,0 +1,60 @@
+"""How much the noise of a release moved the weights of its fit."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore_tables import classes, small
+from dpcore_tables.conversation import State
+from dpcore_tables.descent import Descent
+from dpcore_tables.synthetic_records import simulated_rows
+from dpcore_tables.synthetic_releases import Replay
+
+
+def noise_covariance(state: State) -> NDArray[np.float64]:
+    """Of one output's weights, shape (d, d); after the last answer."""
+    descent, plan = state.descent, state.plan
+    # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
+    if isinstance(descent, Descent):
+        return _of_metric(state, descent)
+    if plan.signal >= small.REPLAYED or plan.loss.name != "squared":
+        return descent.noise_covariance()
+    return Replay(
+        plan=plan,
+        records=state.records,
+        label=float(state.label[0]),
+        spread=state.spread,
+        variances=state.variances,
+        residuals=state.residuals,
+        descent=descent,
+        noises=state.noises,
+    ).noise_covariance()
+
+
+def gains_of(state: State, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What residuals of numbers gain per unit of the score of these rows, shape (n,).
+
+    Args:
+        descent: Of a round of this release, at its end.
+    """
+    scale = state.link.get("link", np.ones(2))[1]
+    scores = state.offset[0] + rows.T @ descent.weights[:, 0]
+    return state.plan.loss.gains(scores, float(scale))
+
+
+def share_of_outputs(outputs: int) -> float:
+    """Of several classes weights have mean 0, which leaves (m - 1)/m of a variance; widened."""
+    return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
+
+
+def _of_metric(state: State, descent: Descent) -> NDArray[np.float64]:
+    if state.plan.kind == "number":
+        curvature = None
+        if state.plan.loss.logarithmic:
+            rows = simulated_rows(descent.dictionary)
+            scale = state.records / rows.shape[1]
+            curvature = scale * (rows * gains_of(state, descent, rows)) @ rows.T
+        return descent.noise_covariance(curvature)
+    # A metric's curvature is far too large for clipped residuals.
+    law = (descent.dictionary, descent.weights, state.offset, state.label)
+    covariance = descent.noise_covariance(classes.curvature(*law, state.records))
+    return covariance * share_of_outputs(state.plan.outputs)
