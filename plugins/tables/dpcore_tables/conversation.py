@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Domain, Public, Query, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore_tables import classes, small
+from dpcore_tables import calibration, classes, small
+from dpcore_tables.calibration import Calibration, curvature_of
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
@@ -30,14 +31,15 @@ _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - clas
 
 _CURVATURES = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED_CURVATURE, _WIDER_PRIOR = 0.25, 4.0  # of several classes, where there is much signal
-_PRIOR = 0.3
+_PRIOR, _WIDE_PRIOR = 0.3, 1.0
+_LEAST_CLIP = 0.35  # of sigma at the constant: a fit's own quantiles see no long tail
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 _WIDER, _WIDER_SMALL = 1.25, 1.3  # for what is in no replay: chosen on permuted columns
 _PATHS = 400  # of noise and chance: tails need more than standard errors do
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "weights", "clip")
+OF_A_STEP = ("label", "weights", "clip", "reach")
 """Arguments that change between the asks of a round."""
 
 
@@ -82,6 +84,8 @@ class State:
     levels: tuple[NDArray[np.float64], ...] = ()
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     noises: Mapping[str, float] = attrs.field(factory=dict)
+    last_curvature: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
+    calibration: Calibration = attrs.field(factory=Calibration)
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -134,7 +138,8 @@ class State:
             return _CLASS_PRIOR * (min(ratio, _WIDER_PRIOR) if self.plan.steep else 1.0)
         # The first look is at a constant, so it holds how much there is to explain at all.
         wider = math.sqrt(max(1.0, self.plan.signal / small.SIGNAL))
-        return _PRIOR * wider * min(self.first.sigma, 0.5) ** 2
+        usual = _PRIOR if self.plan.edition < 2 else _WIDE_PRIOR
+        return usual * wider * min(self.first.sigma, 0.5) ** 2
 
     def args(self) -> dict[str, Any]:
         """What the next ask is computed with."""
@@ -144,18 +149,21 @@ class State:
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
-        if name.endswith((".gradient", ".residuals", ".profile")):
+        if name.endswith((".gradient", ".residuals", ".profile")) or name == "slope.metric":
             stage, _, _ = name.partition(".")
             return {
                 **self.fixed,
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
+                **({"reach": np.array([self.reach])} if stage == "slope" else {}),
             }
         return dict(self.fixed) if "." in name else {}
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
+        if stage == "slope":
+            return calibration.clip_of(self.plan.signal, self.residual_size)
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             return small.clip_of(self.plan.signal, self.spread)
@@ -166,7 +174,27 @@ class State:
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
             width = self.survey.dictionary.width
-        return best_clip(self.residuals, noise, self.records, width)
+        clip = best_clip(self.residuals, noise, self.records, width)
+        # From the signal on at which tails are looked for, histograms show them well enough.
+        if self.plan.edition < 2 or self.plan.tailed or self.first is None:
+            return clip
+        return max(clip, min(_LEAST_CLIP * self.first.sigma, 1.0))
+
+    @property
+    def deviation(self) -> float:
+        """Of labels, as far as it was released."""
+        return self.first.sigma if self.first and not self.plan.small else self.spread
+
+    @property
+    def residual_size(self) -> float:
+        """About how large the fit's residuals are."""
+        sigma, width = self.residuals.sigma, self.plan.last_directions
+        return calibration.size_of(sigma, self.deviation, width)
+
+    @property
+    def reach(self) -> float:
+        """h of the last look."""
+        return calibration.reach_of(self.descent.weights, self.descent.dictionary.sizes)
 
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
@@ -249,6 +277,8 @@ def _prepared(state: State) -> State:
         return _with_curves(state)
     if stage == "survey":
         return _with_candidates(state)
+    if stage == "slope":
+        return state
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -343,6 +373,10 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
+    if stage == "slope":
+        gram_matrix = gram_of(answer.value, 2)
+        curvature = curvature_of(gram_matrix, state.noise(answer), state.records)
+        return attrs.evolve(state, last_curvature=curvature)
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
@@ -416,6 +450,17 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
             state.records,
         )
         return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
+    if stage == "slope":
+        last = Calibration.of(
+            clip * answer.value[:, 0],
+            clip * state.noise(answer),
+            state.records * np.eye(1) if state.plan.small else state.last_curvature,
+            size=state.residual_size,
+            sigma=residuals.sigma,
+            deviation=state.deviation,
+            reach=state.reach,
+        )
+        return attrs.evolve(state, calibration=last)
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]

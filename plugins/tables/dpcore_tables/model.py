@@ -58,7 +58,10 @@ class ShapeModel(ShownModel):
         if self.scaled is not None:
             return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
-        return self.state.noise_covariance()
+        spread, state = self.state.noise_covariance(), self.state
+        if not state.plan.last_directions:
+            return spread
+        return state.calibration.moved(spread, state.descent.weights)
 
     @cached_property
     def tails(self) -> TailPaths | None:
@@ -69,7 +72,7 @@ class ShapeModel(ShownModel):
         state, descent = self.state, self.state.descent
         if self.kind != "number" or state.screened is None or not isinstance(descent, Descent):
             return None
-        return TailReplay(
+        paths = TailReplay(
             plan=state.plan,
             records=state.records,
             offset=float(state.offset[0]),
@@ -81,6 +84,10 @@ class ShapeModel(ShownModel):
             unit=state.unit,
             noises=state.noises,
         ).paths()
+        if paths is None or not state.plan.last_directions:
+            return paths
+        ends = [(alone, state.calibration.weights(weights)) for alone, weights in paths.ends]
+        return attrs.evolve(paths, ends=tuple(ends))
 
     @property
     def _unit(self) -> float:
@@ -183,14 +190,14 @@ class ShapeModel(ShownModel):
         of monotone columns are, and what was edited has what was added to it.
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
-        factor = 1.0 if self.scaled is None else self.scaled.factor
+        multiplied = self.state.calibration if self.scaled is None else self.scaled
         shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
             self.weights,
             self.spread,
-            factor**2 * self.state.error_covariance(self.spread),
+            multiplied.factor**2 * self.state.error_covariance(self.spread),
             self._unit,
             self.state.plan.pairs,
             self.tails,

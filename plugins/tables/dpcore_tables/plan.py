@@ -13,7 +13,7 @@ import attrs
 from dpcore import Distance, Domain, Public, Query, Sum, SumQuery
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, need
 from dpcore.rounding import up
-from dpcore_tables import small
+from dpcore_tables import calibration, small
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.ranks import BINS
 from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
@@ -238,6 +238,13 @@ class Plan:
         return pairs and self.kind == "number" and self.signal >= small.SIGNAL
 
     @property
+    def last_directions(self) -> int:
+        """Along how many directions a last look mends a fit, by `calibration`."""
+        if self.edition < 2 or self.kind != "number" or self.signal < calibration.LEAST_SIGNAL:
+            return 0
+        return 1 if self.small else 2
+
+    @property
     def pairs(self) -> int:
         """Products of two columns that a survey chooses from; 0 without one: then the columns
         choose the pairs."""
@@ -269,6 +276,10 @@ class Plan:
         if self.bins:
             shares_by_name["bins"] = 0.04
         shares_by_name["label"] = self._label_share
+        if self.last_directions == 1:
+            shares_by_name["slope.gradient"] = calibration.SHIFT_SHARE
+        elif self.last_directions == 2:
+            shares_by_name |= calibration.SHARES
         if self.small:
             shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
             remainder = 1 - math.fsum(shares_by_name.values())
@@ -320,6 +331,7 @@ class Plan:
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
+        names += [name for name in ("slope.metric", "slope.gradient") if name in shares]
         return tuple(names)
 
     def queries(self) -> tuple[Query, ...]:
@@ -360,6 +372,11 @@ class Plan:
         entries["screen.profile"] = (
             (numbers, PARTS),
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
+        )
+        entries["slope.metric"] = ((3,), Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT))
+        entries["slope.gradient"] = (
+            (max(self.last_directions, 1), 1),
+            Sum(clip=1.0, exponent=GRADIENT_UNIT),
         )
         entries["survey.gradient"] = (
             (self.candidates + 1, self.outputs),

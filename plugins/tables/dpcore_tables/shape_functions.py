@@ -32,6 +32,7 @@ from dpcore import (
 )
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore_tables.calibration import directions
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
@@ -194,6 +195,16 @@ class ShapeFunctions(SummingLearner):
             return _histogram(args["label"][:, None] - labels)
         is_repeated = query.name not in ("look.gradient", "survey.gradient")
         rows = self._rows(args, block, domain, is_repeated=is_repeated)
+        if query.name.startswith("slope"):
+            residuals = _residuals(args, rows, labels, kind_of(domain))
+            free = np.concatenate([np.zeros((1, 1)), args["weights"][1:]])
+            is_gram = query.name == "slope.metric"
+            width = width_of(query.shape[0]) if is_gram else query.shape[0]
+            chi = directions(scores(rows, free)[0], float(args["reach"][0]), width)
+            rows = integer_rows(chi, narrow=False)
+            if is_gram:
+                return gram(rows, width)
+            return gradients(rows, residuals, float(args["clip"][0]), width)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]))
@@ -242,6 +253,9 @@ class ShapeFunctions(SummingLearner):
         scaled = ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
+        if state.plan.last_directions:
+            offset = offset + state.calibration.shift
+            weights = state.calibration.weights(weights)
         dictionary, names = state.descent.dictionary, [*state.domain.columns]
         curves = tuple(
             Curve.of(dictionary, weights[1:, 0], names.index(name), rises=direction == "up")
