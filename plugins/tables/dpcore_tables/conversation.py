@@ -8,10 +8,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Domain, Public, Query, SumQuery
+from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore_tables import calibration, classes, small
-from dpcore_tables.calibration import Calibration, curvature_of
+from dpcore_tables import classes, small
+from dpcore_tables.answers.calibration import Calibration
+from dpcore_tables.answers.labels import released_label
+from dpcore_tables.answers.last_look import balance_released, clip_of, directions_released, reach_of
 from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
@@ -143,27 +145,26 @@ class State:
 
     def args(self) -> dict[str, Any]:
         """What the next ask is computed with."""
-        name = self.next
+        name, stage = self.next, self.next.partition(".")[0]
         # Arguments are released or public numbers: an ask carries nothing else.
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
         if name in ("residuals", "spread"):
             return {"label": self.label}
-        if name.endswith((".gradient", ".residuals", ".profile")) or name == "slope.metric":
-            stage, _, _ = name.partition(".")
+        if name.endswith((".gradient", ".residuals", ".profile")) or stage == "slope":
             return {
                 **self.fixed,
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
-                **({"reach": np.array([self.reach])} if stage == "slope" else {}),
+                **({"reach": np.array([reach_of(self)])} if stage == "slope" else {}),
             }
         return dict(self.fixed) if "." in name else {}
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
         if stage == "slope":
-            return calibration.clip_of(self.plan.signal, self.residual_size)
+            return clip_of(self)
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             return small.clip_of(self.plan.signal, self.spread)
@@ -179,22 +180,6 @@ class State:
         if self.plan.edition < 2 or self.plan.tailed or self.first is None:
             return clip
         return max(clip, min(_LEAST_CLIP * self.first.sigma, 1.0))
-
-    @property
-    def deviation(self) -> float:
-        """Of labels, as far as it was released."""
-        return self.first.sigma if self.first and not self.plan.small else self.spread
-
-    @property
-    def residual_size(self) -> float:
-        """About how large the fit's residuals are."""
-        sigma, width = self.residuals.sigma, self.plan.last_directions
-        return calibration.size_of(sigma, self.deviation, width)
-
-    @property
-    def reach(self) -> float:
-        """h of the last look."""
-        return calibration.reach_of(self.descent.weights, self.descent.dictionary.sizes)
 
     def after(self, answer: Answer) -> "State":
         """The state after one more answer, with all that it fixes for the next ask."""
@@ -277,8 +262,6 @@ def _prepared(state: State) -> State:
         return _with_curves(state)
     if stage == "survey":
         return _with_candidates(state)
-    if stage == "slope":
-        return state
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -343,23 +326,6 @@ def _bins(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, shares=shares)
 
 
-def _label(state: State, answer: Answer, stage: str) -> State:
-    query = answer.query
-    assert isinstance(query, SumQuery), "labels are summed"
-    # `unit` is for vectors of either sign: take back what a non-negative label saves.
-    of_one = moved_by_sum(attrs.evolve(query, sum=attrs.evolve(query.sum, sign="any")))
-    of_own = moved_by_sum(query)
-    wider = of_one.replace_one / of_own.replace_one if state.plan.known else 1.0
-    unit = state.noise(answer) * wider / query.sum.clip * math.sqrt(query.share)
-    # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
-    if state.plan.kind == "several":
-        mean_label = np.maximum(answer.value / state.records, classes.RAREST)
-        mean_label = mean_label / mean_label.sum()
-    else:
-        mean_label = np.clip(0.5 + answer.value / state.records, 0.0, 1.0)
-    return attrs.evolve(state, unit=unit, label=mean_label)
-
-
 def _spread(state: State, answer: Answer, stage: str) -> State:
     total, noise = float(answer.value[0]), state.noise(answer)
     return attrs.evolve(state, spread=small.spread_of(total, noise, state.records))
@@ -373,10 +339,6 @@ def _residuals(state: State, answer: Answer, stage: str) -> State:
 
 def _metric(state: State, answer: Answer, stage: str) -> State:
     plan, dictionary = state.plan, state.dictionary
-    if stage == "slope":
-        gram_matrix = gram_of(answer.value, 2)
-        curvature = curvature_of(gram_matrix, state.noise(answer), state.records)
-        return attrs.evolve(state, last_curvature=curvature)
     metric = Metric.of(
         answer.value,
         width_of(answer.query.shape[0]),
@@ -450,17 +412,6 @@ def _gradient(state: State, answer: Answer, stage: str) -> State:
             state.records,
         )
         return attrs.evolve(state, survey=attrs.evolve(state.survey, strengths=strength_by_term))
-    if stage == "slope":
-        last = Calibration.of(
-            clip * answer.value[:, 0],
-            clip * state.noise(answer),
-            state.records * np.eye(1) if state.plan.small else state.last_curvature,
-            size=state.residual_size,
-            sigma=residuals.sigma,
-            deviation=state.deviation,
-            reach=state.reach,
-        )
-        return attrs.evolve(state, calibration=last)
     below = residuals.within(clip) if state.plan.small else residuals.below(clip)
     # The planned vector may be longer than the dictionary: the rest are zeros and noise.
     gradient = clip * answer.value[: state.descent.dictionary.width]
@@ -475,7 +426,9 @@ _AFTER = {
     "means": _means,
     "squares": _squares,
     "bins": _bins,
-    "label": _label,
+    "label": released_label,
+    "directions": directions_released,
+    "balance": balance_released,
     "spread": _spread,
     "residuals": _residuals,
     "metric": _metric,

@@ -13,7 +13,8 @@ import attrs
 from dpcore import Distance, Domain, Public, Query, Sum, SumQuery
 from dpcore.errors import NoClaimError, UnfitTargetError, UnknownCountError, need
 from dpcore.rounding import up
-from dpcore_tables import calibration, small
+from dpcore_tables import small
+from dpcore_tables.answers import calibration
 from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.ranks import BINS
 from dpcore_tables.sums import EDGES, GRADIENT_UNIT, GRAM_UNIT, PROFILE_UNIT
@@ -277,7 +278,7 @@ class Plan:
             shares_by_name["bins"] = 0.04
         shares_by_name["label"] = self._label_share
         if self.last_directions == 1:
-            shares_by_name["slope.gradient"] = calibration.SHIFT_SHARE
+            shares_by_name["slope.balance"] = calibration.SHIFT_SHARE
         elif self.last_directions == 2:
             shares_by_name |= calibration.SHARES
         if self.small:
@@ -331,7 +332,7 @@ class Plan:
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
-        names += [name for name in ("slope.metric", "slope.gradient") if name in shares]
+        names += [name for name in ("slope.directions", "slope.balance") if name in shares]
         return tuple(names)
 
     def queries(self) -> tuple[Query, ...]:
@@ -373,8 +374,8 @@ class Plan:
             (numbers, PARTS),
             Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
         )
-        entries["slope.metric"] = ((3,), Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT))
-        entries["slope.gradient"] = (
+        entries["slope.directions"] = ((3,), Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT))
+        entries["slope.balance"] = (
             (max(self.last_directions, 1), 1),
             Sum(clip=1.0, exponent=GRADIENT_UNIT),
         )

@@ -32,7 +32,7 @@ from dpcore import (
 )
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
-from dpcore_tables.calibration import directions
+from dpcore_tables.answers.calibration import directions
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import PARTS, Layout
@@ -198,7 +198,7 @@ class ShapeFunctions(SummingLearner):
         if query.name.startswith("slope"):
             residuals = _residuals(args, rows, labels, kind_of(domain))
             free = np.concatenate([np.zeros((1, 1)), args["weights"][1:]])
-            is_gram = query.name == "slope.metric"
+            is_gram = query.name == "slope.directions"
             width = width_of(query.shape[0]) if is_gram else query.shape[0]
             chi = directions(scores(rows, free)[0], float(args["reach"][0]), width)
             rows = integer_rows(chi, narrow=False)

@@ -4,7 +4,13 @@ import numpy as np
 import pytest
 
 from dpcore import Domain, Public, PublicCoins, Range
-from dpcore_tables.calibration import Calibration, clip_of, curvature_of, directions, size_of
+from dpcore_tables.answers.calibration import (
+    Calibration,
+    clip_of,
+    curvature_of,
+    directions,
+    size_of,
+)
 from dpcore_tables.dictionary import INTERCEPT
 from dpcore_tables.plan import Plan
 
@@ -101,6 +107,6 @@ def test_the_signal_says_along_how_many_directions(mu, edition, width):
     facts = Domain(columns={"x": Range(-1, 1)}, target="y", labels=Range(0, 1), exact=1000)
     plan = Plan.of(Public(domain=facts, coins=PublicCoins(1), mu=mu), None, edition=edition)
     assert plan.last_directions == width
-    assert ("slope.gradient" in plan.script()) is (width > 0)
-    assert ("slope.metric" in plan.script()) is (width > 1)
+    assert ("slope.balance" in plan.script()) is (width > 0)
+    assert ("slope.directions" in plan.script()) is (width > 1)
     assert sum(plan.shares().values()) == pytest.approx(1.0)

@@ -69,7 +69,9 @@ def rows_of(query, case):
         first[0], first[4], second[0], second[4] = 1.0, 0.0, 0.0, 1.0
     elif query.name == "bins":  # no histogram counts both in one bin
         first[0], first[4], second[0], second[4] = 0.5, 0.5, -0.5, -0.5
-    elif query.name == "slope.metric":  # on either side of the fit's constant: orthogonal, 1 long
+    elif (
+        query.name == "slope.directions"
+    ):  # on either side of the fit's constant: orthogonal, 1 long
         first[0], second[0] = -1.0, 1.0
     elif query.name.endswith("metric"):  # orthogonal, 1 long
         first, second = orthogonal(query, case)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from dpcore_tables.dictionary import INTERCEPT
 
-SHARES = {"slope.metric": 0.015, "slope.gradient": 0.05}
+SHARES = {"slope.directions": 0.015, "slope.balance": 0.05}
 SHIFT_SHARE = 0.03
 """Of one direction alone, which needs no Gram matrix."""
 
@@ -97,6 +97,7 @@ class Calibration:
             gradient: Of one direction or two, shape (k,). noise: Its standard deviation.
             curvature: H, shape (k, k). size, sigma: Of residuals. deviation: Of labels.
         """
+        # In units of a shift of the constant, and of a factor of the fit.
         width = len(gradient)
         units = np.array([1.0, 1.0 / reach])[:width] / math.sqrt(width)
         shift = _SHIFT * deviation if width > 1 else _ONLY_SHIFT * size

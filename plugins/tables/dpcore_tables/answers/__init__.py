@@ -1,0 +1,1 @@
+"""What answers at both ends of a conversation fix: the mean label, and the last look."""
