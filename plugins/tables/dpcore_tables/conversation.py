@@ -140,7 +140,8 @@ class State:
             return _CLASS_PRIOR * (min(ratio, _WIDER_PRIOR) if self.plan.steep else 1.0)
         # The first look is at a constant, so it holds how much there is to explain at all.
         wider = math.sqrt(max(1.0, self.plan.signal / small.SIGNAL))
-        usual = _PRIOR if self.plan.edition < 2 else _WIDE_PRIOR
+        is_wide = self.plan.edition > 1 and not self.plan.tailed
+        usual = _WIDE_PRIOR if is_wide else _PRIOR
         return usual * wider * min(self.first.sigma, 0.5) ** 2
 
     def args(self) -> dict[str, Any]:

@@ -132,7 +132,7 @@ class ShapeFunctions(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
         gradients, and where labels are numbers histograms of residuals, sums of them over parts of
-        columns, a look at curves of many columns, and a survey of pairs."""
+        columns, a look at curves of many columns, a survey of pairs, and a last look."""
         return self._plan(public).queries()
 
     def resources(self, domain: Domain) -> tuple[int, int]:
