@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
@@ -25,6 +26,7 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
+from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
@@ -33,12 +35,13 @@ _CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is 
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
 """Of classes no histogram is released: a public sigma, and a public share below every clip."""
 
-_PRIOR = 0.3
+_PRIOR, _WIDE_PRIOR = 0.3, 1.0
+_LEAST_CLIP = 0.35  # of sigma at the constant: a fit's own quantiles see no long tail
 _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a long tail
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "link", "weights", "clip", "table_values", "is_of_tables")
+OF_A_STEP = ("label", "link", "weights", "clip", "reach", "table_values", "is_of_tables")
 """Arguments that change between the asks of a round."""
 
 
@@ -87,6 +90,8 @@ class State:
     fixed: dict[str, NDArray[Any]] = attrs.field(factory=dict)
     noises: Mapping[str, float] = attrs.field(factory=dict)
     balance: tuple[float, float] = (0.0, 0.0)
+    last_curvature: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
+    calibration: Calibration = attrs.field(factory=Calibration)
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -142,11 +147,12 @@ class State:
             return _CLASS_PRIOR * (min(ratio, _WIDER_PRIOR) if self.plan.steep else 1.0)
         # The first look is at a constant, so it holds how much there is to explain at all.
         wider = math.sqrt(max(1.0, self.plan.signal / small.SIGNAL))
-        return _PRIOR * wider * min(self.first.sigma, 0.5) ** 2
+        usual = _WIDE_PRIOR if self.plan.wide else _PRIOR
+        return usual * wider * min(self.first.sigma, 0.5) ** 2
 
     def args(self) -> dict[str, Any]:
         """What the next ask is computed with."""
-        name = self.next
+        name, stage = self.next, self.next.partition(".")[0]
         # Arguments are released or public numbers: an ask carries nothing else.
         if name in ("squares", "bins"):
             return {"means": self.means, "variances": self.variances}
@@ -156,16 +162,15 @@ class State:
         if name == "table.counts":
             pairs = counted_pairs(self.plan, self.tables)
             return {"ranks": self.dictionary.ranks.array, "table_pairs": pairs}
-        if name.endswith((".gradient", ".residuals", ".profile", ".balance")):
-            stage, _, _ = name.partition(".")
+        if name.endswith((".gradient", ".residuals", ".profile", ".balance")) or stage == "slope":
+            reach = {"reach": np.array([reach_of(self)])} if stage == "slope" else {}
             return {
-                **self.fixed,
-                **self.link,
+                **self.fixed, **self.link, **reach,
                 **self.tables.args(is_of_tables=self.is_of_tables),
                 "label": self.offset,
                 "weights": self.survey.weights if stage in _STEPLESS else self.descent.weights,
                 "clip": np.array([self.clip(stage)]),
-            }
+            }  # fmt: skip
         return dict(self.fixed) if "." in name else {}
 
     @property
@@ -188,6 +193,8 @@ class State:
 
     def clip(self, stage: str) -> float:
         """C of the next gradient of a round."""
+        if stage == "slope":
+            return clip_of(self)
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             near = small.clip_of(self.plan.signal, self.spread)
@@ -203,7 +210,9 @@ class State:
         noise, width = self.unit / math.sqrt(share), self.descent.dictionary.width
         if stage == "look":
             width = self.survey.dictionary.width
-        return best_clip(self.residuals, noise, self.records, width)
+        least = self.first.sigma if self.plan.wide and self.first is not None else 0.0
+        best = best_clip(self.residuals, noise, self.records, width)
+        return max(best, min(_LEAST_CLIP * least, 1.0))
 
     def below(self, clip: float) -> float:
         """The share of residuals that is not clipped."""
@@ -420,6 +429,8 @@ def _cells(state: State, answer: Answer, clip: float) -> State:
 
 _AFTER = {
     "counts": _counts,
+    "directions": curvature_released,
+    "sums": sums_released,
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,

@@ -68,10 +68,12 @@ class ShapeModel(ShownModel):
         if self.scaled is not None:
             return self.scaled.spread
         # A fit without noise is asked for predictions alone, and needs none.
-        spread = noise_covariance(self.state)
-        if self.state.plan.loss.logarithmic:
-            spread[0, 0] += (self.state.balance[1] / INTERCEPT) ** 2
-        return spread
+        spread, state = noise_covariance(self.state), self.state
+        if state.plan.loss.logarithmic:
+            spread[0, 0] += (state.balance[1] / INTERCEPT) ** 2
+        if not state.plan.last_directions:
+            return spread
+        return state.calibration.moved(spread, state.descent.weights)
 
     @cached_property
     def tails(self) -> TailPaths | None:
@@ -84,7 +86,7 @@ class ShapeModel(ShownModel):
             return None
         if state.plan.loss.name != "squared":
             return None
-        return TailReplay(
+        paths = TailReplay(
             plan=state.plan,
             records=state.records,
             offset=float(state.offset[0]),
@@ -96,6 +98,11 @@ class ShapeModel(ShownModel):
             unit=state.unit,
             noises=state.noises,
         ).paths()
+        if paths is None or not state.plan.last_directions:
+            return paths
+        # The last look mends all of them alike.
+        ends = [(alone, state.calibration.weights(weights)) for alone, weights in paths.ends]
+        return attrs.evolve(paths, ends=tuple(ends))
 
     @property
     def _unit(self) -> float:
@@ -225,8 +232,8 @@ class ShapeModel(ShownModel):
         of monotone columns are, and what was edited has what was added to it.
         """
         # Tests compare what was fitted with its errors, and both are shrunk alike.
-        factor = 1.0 if self.scaled is None else self.scaled.factor
-        errors = factor**2 * error_covariance(self.state, self.spread)
+        multiplied = self.state.calibration if self.scaled is None else self.scaled
+        errors = multiplied.factor**2 * error_covariance(self.state, self.spread)
         weights, spread, tables = self.weights, self.spread, self.state.tables
         if len(tables):  # every cell is a function with a weight of its own
             weights = np.concatenate([weights, tables.values[:, None]])

@@ -16,6 +16,7 @@ from dpcore_tables import small
 from dpcore_tables.layout import Layout
 from dpcore_tables.objective.losses import SQUARED, Loss
 from dpcore_tables.pairs.cells import most_cells
+from dpcore_tables.steps import calibration
 
 Kind = Literal["number", "two", "several"]
 
@@ -173,9 +174,7 @@ class Plan:
     def tailed(self) -> bool:
         """Whether tails of numbers have functions of their own: for that their means must be true,
         which in a long-tailed column are near an end of the declared range, and noise be small."""
-        numbers = bool(self.layout.numeric) and self.kind == "number"
-        is_squared = self.loss.name == "squared"
-        return self.edition > 1 and is_squared and numbers and self.signal >= _JUMPING
+        return self.is_squared and bool(self.layout.numeric) and self.signal >= _JUMPING
 
     @property
     def farthest(self) -> float:
@@ -289,6 +288,23 @@ class Plan:
         return first <= ask < last or (ask > last and (ask - last) % _STEP_IN != 0)
 
     @property
+    def is_squared(self) -> bool:
+        """Whether labels are numbers with the squared loss, by the rules of the second edition."""
+        return self.edition > 1 and self.kind == "number" and self.loss.name == "squared"
+
+    @property
+    def wide(self) -> bool:
+        """Whether priors and clips are wider: histograms of less signal do not show long tails."""
+        return self.is_squared and self.signal < _JUMPING
+
+    @property
+    def last_directions(self) -> int:
+        """Along how many directions a last look mends a fit, by `calibration`."""
+        if not self.is_squared or self.signal < calibration.LEAST_SIGNAL:
+            return 0
+        return 1 if self.small else 2
+
+    @property
     def pairs(self) -> int:
         """Products of two columns that a survey chooses from; 0 without one: then the columns
         choose the pairs."""
@@ -323,6 +339,10 @@ class Plan:
         shares_by_name["label"] = self._label_share
         if self.loss.logarithmic:
             shares_by_name["fit.balance"] = _BALANCE
+        if self.last_directions == 1:
+            shares_by_name["slope.sums"] = calibration.SHIFT_SHARE
+        elif self.last_directions == 2:
+            shares_by_name |= calibration.SHARES
         if self.small:
             shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
             remainder = 1 - math.fsum(shares_by_name.values())
@@ -389,5 +409,6 @@ class Plan:
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
-        names += [name for name in ("fit.balance",) if name in shares]
+        last = ("fit.balance", "slope.directions", "slope.sums")
+        names += [name for name in last if name in shares]
         return tuple(names)

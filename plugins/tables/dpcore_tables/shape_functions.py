@@ -45,6 +45,7 @@ from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.small import FARTHEST
+from dpcore_tables.steps.calibration import directions
 from dpcore_tables.sums import (
     BLOCK,
     EDGES,
@@ -162,7 +163,7 @@ class ShapeFunctions(SummingLearner):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Moments and ranks of columns, the label's mean, and of two rounds the Gram matrix, the
         gradients, and where labels are numbers histograms of residuals, sums of them over parts of
-        columns, a look at curves of many columns, and a survey of pairs."""
+        columns, a look at curves of many columns, a survey of pairs, and a last look."""
         return queries_of(self._plan(public))
 
     def resources(self, domain: Domain) -> tuple[int, int]:
@@ -251,6 +252,15 @@ class ShapeFunctions(SummingLearner):
         if query.name.endswith("residuals"):
             return _histogram(residuals, factors, unit)
         clip = float(args["clip"][0])
+        if query.name.startswith("slope"):
+            is_gram = query.name == "slope.directions"
+            width = width_of(query.shape[0]) if is_gram else query.shape[0]
+            free = np.concatenate([np.zeros((1, 1)), args["weights"][1:]])
+            chi = directions(scores(rows, free)[0], float(args["reach"][0]), width)
+            rows = integer_rows(chi)
+            if is_gram:
+                return gram(rows, width, factors)
+            return gradients(rows, residuals, clip, width, factors)
         residuals = self._loss(domain).pulls(residuals, clip)
         if query.name.endswith("profile"):
             ranks = Ranks.from_array(args["ranks"])
@@ -312,6 +322,9 @@ class ShapeFunctions(SummingLearner):
         scaled = ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
+        if state.plan.last_directions:
+            offset = offset + state.calibration.shift
+            weights = state.calibration.weights(weights)
         dictionary, names = state.descent.dictionary, [*state.domain.columns]
         curves = tuple(
             Curve.of(dictionary, weights[1:, 0], names.index(name), rises=direction == "up")

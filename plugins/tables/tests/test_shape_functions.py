@@ -135,6 +135,13 @@ def test_no_record_moves_a_sum_further_than_its_bound_and_some_nearly_do(kind, p
                 args["label"] = np.array(middle[: len(args["label"])])
             if name.endswith(".residuals") and trial % 3 == 1:  # one label is fitted, one far off
                 args |= {"weights": np.zeros_like(args["weights"]), "label": np.zeros(1)}
+            if "reach" in args:  # a fit far beyond its reach that leaves the labels as they are
+                args["weights"] = 1e-3 * rng.normal(size=args["weights"].shape)
+                args |= {
+                    "reach": np.array([1e-9]),
+                    "clip": np.array([0.1]),
+                    "label": np.array([0.5]),
+                }
             if "means" in args and "terms" not in args:
                 args["means"] = rng.choice([-0.9, 0.9], args["means"].shape)
             if name == "spread" and trial % 3 == 0:  # a label of its own, and one far away

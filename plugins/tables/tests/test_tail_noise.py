@@ -158,7 +158,8 @@ def test_a_walk_without_noise_is_the_learners_own_conversation(other):
     ended, weights = walk.end(Noise(None))
     members = [tuple(term) in set(map(tuple, ended.terms)) for term in model.dictionary.terms]
     assert sum(members) >= 17
-    expected = model.weights[np.append(True, members), 0]
+    # The descent's: what the last look makes of them is known, and no walk needs it.
+    expected = model.state.descent.weights[np.append(True, members), 0]
     # Another column's functions stay in the blocks of the metric, which changes steps and no end.
     near = 0.05 * np.abs(expected).max() if other else 1e-4
     assert weights == pytest.approx(expected, abs=near)
@@ -236,7 +237,9 @@ def test_bands_of_a_tail_follow_and_published_arrays_do_not(released):
     far = 2 * np.abs(z) >= 2
     assert shape.band[far] == pytest.approx(2 * 1.2 * spread[far], rel=0.05)
     assert np.all(shape.joint_band[far] > 0.9 * shape.band[far])
-    assert np.array_equal(model.arrays()["spread"], noise_covariance(model.state))
+    state = model.state
+    alone = state.calibration.moved(noise_covariance(state), state.descent.weights)
+    assert np.array_equal(model.arrays()["spread"], alone)
 
 
 def test_tables_without_tails_and_classes_are_not_walked_again():
@@ -269,7 +272,7 @@ def test_the_noise_of_every_answer_is_in_the_paths(released, name):
         paths = attrs.evolve(replay, noises=noises).paths()
         return float(np.mean(paths.variances(encoded, rows, none)))
 
-    assert variance({name: 1.0}) > 10 * variance({})
+    assert variance({name: 1.0}) > 5 * variance({})
 
 
 @pytest.mark.slow

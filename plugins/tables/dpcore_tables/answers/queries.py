@@ -51,6 +51,11 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
         (numbers, PARTS),
         Sum(clip=max(root, 1.0), exponent=PROFILE_UNIT),
     )
+    entries["slope.directions"] = ((3,), Sum(clip=1.0, sign="acute", exponent=GRAM_UNIT))
+    entries["slope.sums"] = (
+        (max(plan.last_directions, 1), 1),
+        Sum(clip=1.0, exponent=GRADIENT_UNIT),
+    )
     entries["fit.balance"] = ((1,), Sum(clip=1.0, sign="non_negative", exponent=FACTOR_UNIT))
     entries["survey.gradient"] = (
         (plan.candidates + 1, plan.outputs),

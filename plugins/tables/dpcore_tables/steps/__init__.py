@@ -1,1 +1,1 @@
-"""What the steps of a descent say of its curvature, and along which coordinates it goes."""
+"""What the steps of a descent say of its curvature, its coordinates, and how it is mended."""
