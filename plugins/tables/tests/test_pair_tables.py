@@ -153,9 +153,32 @@ def test_noise_alone_hardly_ever_makes_a_table():
         table = PairTable.expected(layout, pair, levels, 4000.0)
         for _ in range(30):
             sums = 2.0 * rng.normal(size=len(table.values))
-            gains.append(table.after(sums, 2.0, 0.01).gain)
+            gains.append(table.after(sums, 2.0, 0.01).interaction_gain())
     assert max(gains) < 4
     assert sum(gain == 0 for gain in gains) > 20
+
+
+@pytest.mark.parametrize("pair", [(0, 1), (1, 2)])
+def test_what_single_columns_explain_makes_no_table(pair):
+    """Early in a descent functions of single columns are not fitted yet."""
+    rng = np.random.default_rng(4)
+    levels = [np.zeros(0), np.full(5, 0.2), rng.dirichlet(np.full(20, 9.0)), np.full(2, 0.5)]
+    table = PairTable.expected(Layout.of(facts(100)), pair, levels, 4000.0)
+    first, second = (rng.normal(size=size) for size in table.shape)
+    noise = 2.0 * rng.normal(size=len(table.values))
+    alone = table.after(table.counts * (first[:, None] + second).reshape(-1) + noise, 2.0, 0.01)
+    assert alone.gain > 100
+    assert alone.interaction_gain() < 1
+    both = table.after(table.counts * np.outer(first, second).reshape(-1) + noise, 2.0, 0.01)
+    assert both.interaction_gain() > 100
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Gaining(PairTable):
+    """Of a pair whose gain is told."""
+
+    def interaction_gain(self):
+        return self.gain
 
 
 @pytest.mark.parametrize(
@@ -163,7 +186,7 @@ def test_noise_alone_hardly_ever_makes_a_table():
 )
 def test_tables_pay_together_and_each_a_little(gains, kept):
     levels = [np.zeros(0), np.full(5, 0.2), np.full(20, 0.05), np.full(2, 0.5)]
-    table = PairTable.expected(Layout.of(facts(100)), (1, 2), levels, 4000.0)
+    table = Gaining.expected(Layout.of(facts(100)), (1, 2), levels, 4000.0)
     tables = Tables(tables=tuple(attrs.evolve(table, gain=gain) for gain in gains), asked=4)
     assert len(tables.paying()) == kept
     assert tables.paying().asked == 4

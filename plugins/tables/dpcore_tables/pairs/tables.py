@@ -105,12 +105,19 @@ class PairTable:
             noise: Its standard deviation. sigma: Root mean square of clipped residuals, over f.
         """
         asks = (*self.asks, (self.counts * self.values + sums, noise))
-        # A mean weighted by precision, as of a descent's gradients.
-        window = asks[int(_EARLY * len(asks)) :]
-        amounts = np.array([1 / deviation**2 for _, deviation in window])
-        target = amounts @ np.array([b for b, _ in window]) / amounts.sum()
-        known = attrs.evolve(self, asks=asks, noise=float(amounts.sum()) ** -0.5, sigma=sigma)
+        target, deviation = _mean(asks)
+        known = attrs.evolve(self, asks=asks, noise=deviation, sigma=sigma)
         return known._fitted(known._curves(target))
+
+    def interaction_gain(self) -> float:
+        """By how much the table raises the logarithm of the likelihood of what no function of one
+        of its columns explains: early in a descent those are not fitted yet."""
+        target, _ = _mean(self.asks)
+        sums, counts = target.reshape(self.shape), self.counts.reshape(self.shape)
+        rows = sums.sum(axis=1, keepdims=True) / counts.sum(axis=1, keepdims=True)
+        columns = sums.sum(axis=0) / counts.sum(axis=0) - sums.sum() / counts.sum()
+        beyond = (sums - counts * (rows + columns)).reshape(-1)
+        return self._fitted(self._curves(beyond)).gain
 
     def _fitted(self, target: NDArray[np.float64]) -> "PairTable":
         """By the likeliest size and smoothness; zeros where none is likelier than nothing."""
@@ -245,15 +252,23 @@ class Tables:
 
     def paying(self) -> "Tables":
         """Those that what was released makes likely; none where all together do not."""
-        is_sure = math.fsum(table.gain for table in self.tables) > _SURE
-        return attrs.evolve(
-            self, tables=tuple(t for t in self.tables if is_sure and t.gain > _EACH)
-        )
+        gains = [table.interaction_gain() for table in self.tables]
+        least = _EACH if math.fsum(gains) > _SURE else math.inf
+        tables = zip(self.tables, gains, strict=True)
+        return attrs.evolve(self, tables=tuple(table for table, gain in tables if gain > least))
 
     def _parts(self, vector: NDArray[np.float64]) -> list[NDArray[np.float64]]:
         """A released vector, cut at the tables' ends."""
         ends = np.cumsum([len(table.values) for table in self.tables])
         return np.split(vector.reshape(-1)[: ends[-1]], ends[:-1])
+
+
+def _mean(asks: Sequence[tuple[NDArray[np.float64], float]]) -> tuple[NDArray[np.float64], float]:
+    """Of sums weighted by precision, as of a descent's gradients, and its standard deviation."""
+    window = asks[int(_EARLY * len(asks)) :]
+    amounts = np.array([1 / deviation**2 for _, deviation in window])
+    mean = amounts @ np.array([b for b, _ in window]) / amounts.sum()
+    return np.asarray(mean), float(amounts.sum()) ** -0.5
 
 
 def block_diagonal(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
