@@ -220,7 +220,7 @@ def main() -> None:
     parser.add_argument("--epsilons", type=float, nargs="+", default=[1.0, 4.0])
     parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--first", type=int, default=70_000)
-    parser.add_argument("--noise", choices=["float", "exact"], default="exact")
+    parser.add_argument("--noise", choices=["grid", "float"], default="grid")
     parser.add_argument("--errors", type=int, default=0, help="fits of one table")
     options = parser.parse_args()
     if options.errors:

@@ -419,11 +419,11 @@ def _cells(state: State, answer: Answer, clip: float) -> State:
     descent, residuals, plan = state.descent, state.residuals, state.plan
     tables = state.tables.after(answer.value, state.noise(answer), clip, residuals)
     assert isinstance(descent, Descent), "plain steps have no tables"
-    taken = len(descent.steps)
-    if taken + tables.asked == plan.trial[1]:
+    steps = len(descent.steps)
+    if steps + tables.asked == plan.trial[1]:
         tables = tables.paying()
-        count = taken + plan.steps_from(plan.trial[1], has_tables=len(tables) > 0)
-        descent = attrs.evolve(descent, count=count, since=taken if len(tables) else 0)
+        count = steps + plan.steps_from(plan.trial[1], has_tables=len(tables) > 0)
+        descent = attrs.evolve(descent, count=count, since=steps if len(tables) else 0)
     return attrs.evolve(state, tables=tables, descent=descent)
 
 

@@ -32,7 +32,7 @@ def test_the_attack_reaches_every_bound_and_passes_none(kind, relation, records)
             worst[finding.query] = max(worst[finding.query], finding.worst)
     hard = kind == "several" and relation is REPLACE_ONE and not records
     least = 0.85 if hard else 0.95
-    assert min(worst.values()) > (least if is_plain else 0.5), worst
+    assert min(worst.values()) > (least if is_plain else 0.45), worst
 
 
 @pytest.mark.slow

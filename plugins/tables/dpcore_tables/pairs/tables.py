@@ -106,8 +106,8 @@ class PairTable:
         """
         asks = (*self.asks, (self.counts * self.values + sums, noise))
         target, deviation = _mean(asks)
-        known = attrs.evolve(self, asks=asks, noise=deviation, sigma=sigma)
-        return known._fitted(known._curves(target))
+        table = attrs.evolve(self, asks=asks, noise=deviation, sigma=sigma)
+        return table._fitted(table._curves(target))
 
     def interaction_gain(self) -> float:
         """By how much the table raises the logarithm of the likelihood of what no function of one
