@@ -268,7 +268,7 @@ def _mean(asks: Sequence[tuple[NDArray[np.float64], float]]) -> tuple[NDArray[np
     window = asks[int(_EARLY * len(asks)) :]
     amounts = np.array([1 / deviation**2 for _, deviation in window])
     mean = amounts @ np.array([b for b, _ in window]) / amounts.sum()
-    return np.asarray(mean), float(amounts.sum()) ** -0.5
+    return np.asarray(mean), 1 / math.sqrt(float(amounts.sum()))
 
 
 def block_diagonal(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
