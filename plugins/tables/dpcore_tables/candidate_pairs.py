@@ -11,7 +11,7 @@ from dpcore_tables.choice import of_columns, strengths_of_pairs
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Term
-from dpcore_tables.pairs.cells import MOST_TABLES, Pair, possible_pairs
+from dpcore_tables.pairs.cells import MOST_TABLES, Pair, first_that_fit, possible_pairs
 from dpcore_tables.pairs.tables import PairTable, Tables
 from dpcore_tables.plan import Plan
 from dpcore_tables.survey import Survey
@@ -74,4 +74,4 @@ def likely_pairs(
             scores[pair] = float(shares[i] * shares[j])
     least = -math.inf if are_few else _LIKELY * max(scores.values(), default=0.0)
     likely = [pair for pair, score in scores.items() if score >= least]
-    return sorted(likely, key=lambda pair: -scores[pair])[:MOST_TABLES]
+    return first_that_fit(layout, sorted(likely, key=lambda pair: -scores[pair]))

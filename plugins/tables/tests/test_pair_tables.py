@@ -29,7 +29,13 @@ from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import likely_pairs
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import RAMP, Layout, Term
-from dpcore_tables.pairs.cells import PIECES, cells_of, possible_pairs
+from dpcore_tables.pairs.cells import (
+    PIECES,
+    cells_of,
+    first_that_fit,
+    most_cells,
+    possible_pairs,
+)
 from dpcore_tables.pairs.tables import PairTable, Tables
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import Residuals, clip_of_cells
@@ -261,6 +267,18 @@ def test_which_pairs_may_be_tables_is_public():
     assert declared.cells == 160
     monotone = plan_of(8000, learner=ShapeFunctions(monotone={"hour": "up"}))
     assert monotone.cells == 100
+
+
+def test_tables_have_room_together_and_the_query_holds_any_choice():
+    """40 levels make 1600 cells a pair: one fits, and a smaller one beside it."""
+    columns = {name: Categories(tuple(f"{name}{i}" for i in range(40))) for name in "abc"}
+    columns["d"] = Categories(LETTERS)
+    layout = Layout.of(facts(100, columns))
+    pairs = possible_pairs(layout, 1e6)
+    assert len(pairs) == 6
+    fitting = first_that_fit(layout, pairs)
+    assert fitting == [(0, 1), (0, 3), (1, 3), (2, 3)]
+    assert 1600 + 3 * 200 <= most_cells(layout, 1e6) <= 2500
 
 
 def test_asks_of_tables_take_the_place_of_steps_and_spend_no_more():

@@ -5,6 +5,8 @@ may become tables is public: those with a category, as two numbers have products
 functions, and with as many cells as the signal can tell apart.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,7 +19,9 @@ PIECES = 32
 MOST_TABLES = 4
 """At once."""
 
-_MOST, _FEWEST = 4096, 90  # cells; smaller tables are sums of few products as well
+_MOST, _FEWEST = 2500, 90
+"""Cells of all tables together, and of one: smaller tables are sums of few products as well."""
+
 _SIGNAL = 2.0  # per cell, at least
 
 Pair = tuple[int, int]
@@ -39,7 +43,18 @@ def possible_pairs(layout: Layout, signal: float) -> list[Pair]:
 def most_cells(layout: Layout, signal: float) -> int:
     """How many cells tables have together, at most."""
     sizes = sorted((_size(layout, pair) for pair in possible_pairs(layout, signal)), reverse=True)
-    return sum(sizes[:MOST_TABLES])
+    return min(sum(sizes[:MOST_TABLES]), _MOST)
+
+
+def first_that_fit(layout: Layout, pairs: Sequence[Pair]) -> list[Pair]:
+    """Of these pairs, in order, those for which there is room: errors of shapes need a matrix of
+    all cells by all cells."""
+    room, fitting = _MOST, list[Pair]()
+    for pair in pairs:
+        if len(fitting) < MOST_TABLES and _size(layout, pair) <= room:
+            room -= _size(layout, pair)
+            fitting.append(pair)
+    return fitting
 
 
 def sides(layout: Layout, pair: Pair) -> tuple[int, int]:
