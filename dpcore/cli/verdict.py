@@ -227,7 +227,7 @@ def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
 def _rows(group: Mapping[str, Figures]) -> list[str]:
     """Every number of a release's tables with its bar, a line each."""
     lines = []
-    for table in group.values():
+    for name, table in group.items():
         width = len(table.about)
         for row in table.printed_rows():
             estimate, low, high = row[width : width + 3]
@@ -241,8 +241,13 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
             )
             # A text says what it is, a number only beside the name of its column.
             about = " ".join(
-                text if isinstance(cells[0], str) else f"{column} {text}"
-                for (column, cells), text in zip(table.about.items(), row, strict=False)
+                [
+                    *filter(None, [name]),
+                    *(
+                        text if isinstance(cells[0], str) else f"{column} {text}"
+                        for (column, cells), text in zip(table.about.items(), row, strict=False)
+                    ),
+                ]
             )
             lines.append(f"{about} = {estimate} ({bar})" if about else f"{estimate} ({bar})")
     return lines

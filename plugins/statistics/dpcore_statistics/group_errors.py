@@ -9,7 +9,8 @@ a group, where the counts cancel, and by :math:`\sqrt2\sqrt{1+w^2}` between two:
 free up to w = 1. In l1: 1 + w, and twice that. Two groups cost what fifty cost.
 
 No error is divided by a private count: S and n are both released, and an interval of S/n is
-Fieller's set of their noise. A group with few records, or none, has an interval that says so.
+Fieller's set of their noise. A group with few records, or none, has an interval that says so. One
+group of a public number of records needs no count: S alone moves by at most 2 (replaced).
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
 from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
-from dpcore_statistics.bars import Estimated, gaps, ratio
+from dpcore_statistics.bars import Estimated, around, cut, gaps, ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.groups import Paired
-from dpcore_statistics.histogram import counted
+from dpcore_statistics.histogram import counted, public_total
 from dpcore_statistics.mean import count_ends, with_count
 from dpcore_statistics.population.comparisons import mean_difference
 from dpcore_statistics.population.moments import MORE, free_moments, mean_interval, moments_of
@@ -91,14 +92,18 @@ class GroupErrors(Paired):
             raise ParameterError("group_errors", f"at most {upper_bound:g}", "cap", self.cap)
         return upper_bound if self.cap is None else self.cap
 
+    def is_counted(self, public: Public) -> bool:
+        """Whether sizes of groups are private, and released beside their sums of t."""
+        return bool(self.by or self.where) or public_total(self, public) is None
+
     def query(self, public: Public) -> SumQuery:
-        """A pair (w n, sum of t) for every group."""
+        """A pair (w n, sum of t) for every group; the sum alone where n is public."""
         self.largest(public)
-        size, norm = self.groups(public).size, self.norm(public)
-        clip = with_count(norm, self.count_weight(public), 1.0)
+        size, norm, counted = self.groups(public).size, self.norm(public), self.is_counted(public)
+        clip = with_count(norm, self.count_weight(public), 1.0) if counted else 1.0
         # By the lemma of moments they lengthen nothing.
-        shape = (size, 2 + MORE if self.samples(public) else 2)
-        return SumQuery(name="errors", shape=shape, distance=norm, sum=Sum(clip=clip))
+        numbers = 1 + counted + (MORE if self.samples(public) else 0)
+        return SumQuery(name="errors", shape=(size, numbers), distance=norm, sum=Sum(clip=clip))
 
     def unsampled(self, public: Public) -> str:
         """A finite population: the model has seen a part of it, where its errors are smaller."""
@@ -112,6 +117,8 @@ class GroupErrors(Paired):
     def moved(self, query: SumQuery, public: Public) -> ByRelation | Refused:
         """The theorem above; with one group a replaced record stays in it, or leaves it."""
         length = query.sum.clip
+        if not self.is_counted(public):
+            return ByRelation(add_remove=length, replace_one=2.0)
         # The two pairs are orthogonal in l2; in l1 both count in full.
         between_groups = (
             2 * length if query.distance is Distance.L1 else up(ROOT_TWO * length, roundings=2)
@@ -122,9 +129,10 @@ class GroupErrors(Paired):
 
     def _pairs(self, block: Records, public: Public) -> tuple[NDArray[np.intp], NDArray[Any]]:
         """PRIVATE: every record's group, and its (w, t), with moments where they are released."""
-        weights = np.full(len(block), self.count_weight(public))
         places = self._places(block, public)
-        pairs = np.column_stack([weights, places])
+        pairs = places[:, None]
+        if self.is_counted(public):
+            pairs = np.column_stack([np.full(len(block), self.count_weight(public)), places])
         if self.samples(public):
             pairs = np.hstack([pairs, free_moments(places)])
         return self.group_of(block, public), pairs
@@ -144,18 +152,24 @@ class GroupErrors(Paired):
         return 2 * np.minimum(sizes / self.largest(public), 1.0) - 1
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
-        """`count`, `error` and, of several groups, `gap`: each table's intervals hold together."""
+        """`count` where it is private, `error`, and `gap` of several groups; each table's
+        intervals hold together."""
         groups, value = self.groups(public), np.asarray(answer.value, dtype=np.float64)
-        w, spread = self.count_weight(public), answer.spread
-        # The count was released as w n: its noise in records is narrower by w.
-        count_spread = None if spread is None else spread.over(w)
-        counts = counted(groups.about, value[:, 0] / w, count_spread, self.level, public.domain)
+        w, spread, has_count = self.count_weight(public), answer.spread, self.is_counted(public)
         cap, miss = self.largest(public), apart(self.miss, groups.size)
-        estimates = []
-        for weighted, total, *_ in value.tolist():
-            n = max(1.0, weighted / w)
+        figures, estimates = dict[str, Figures](), []
+        if has_count:
+            # The count was released as w n: its noise in records is narrower by w.
+            width, sizes = None if spread is None else spread.over(w), value[:, 0] / w
+            figures["count"] = counted(groups.about, sizes, width, self.level, public.domain)
+        for row in value.tolist():
+            total, n = row[has_count], max(1.0, row[0] / w if has_count else public.domain.records)
             position = min(max(total / n, -1.0), 1.0)
-            ends = ratio(total, weighted, w, spread, miss, 1.0)
+            if has_count:
+                ends = ratio(total, row[0], w, spread, miss, 1.0)
+            else:
+                low, high = around(total, spread, miss)
+                ends = cut((low / n, high / n), -1.0, 1.0)
             estimates.append(
                 Estimated(
                     estimate=_error(position, cap),
@@ -163,10 +177,12 @@ class GroupErrors(Paired):
                     high=_error(ends[1], cap),
                     count=n,
                     # First order: noise on the sum, and on the count, times the position over w.
-                    std=cap / 2 * math.hypot(1.0, position / w) / n,
+                    std=cap / 2 * math.hypot(1.0, position / w if has_count else 0.0) / n,
                 )
             )
-        figures = {"count": counts, "error": self._errors(groups.about, estimates)}
+        figures["error"] = self._errors(groups.about, estimates)
+        if not self.by:
+            figures = dict(reversed(figures.items()))  # who scores a model reads the error first
         differences = gaps(groups.about, estimates, spread, 1 / w, self.miss, cap, self.level)
         figures |= {} if differences is None else {"gap": differences}
         if not self.samples(public):
@@ -186,7 +202,9 @@ class GroupErrors(Paired):
         law = sampling_of(answer.spread, apart(self.miss, size), domain)
         of_pairs = sampling_of(answer.spread, apart(self.miss, len(pairs) or 1), domain)
         errors, gap_ends = spread_over(NOTHING, (size,)), [NOTHING] * len(pairs)
-        moments = moments_of(answer.value, law.width if law else 0.0, w, None)
+        exact = public_total(self, public)
+        # Where n is public the sums have no count beside them.
+        moments = moments_of(answer.value, law.width if law else 0.0, w, exact)
         if law is not None and of_pairs is not None:
             low, high = mean_interval(moments, law)
             errors = half * (1 + low), half * (1 + high)
@@ -220,6 +238,9 @@ class GroupErrors(Paired):
         """The half-width of every count, and about that of an error."""
         count, w = self.groups(public).size, self.count_weight(public)
         half = spread.within(apart(self.miss, count))
+        if not self.is_counted(public):
+            error_half = in_digits(half * self.largest(public) / 2 / public.domain.records)
+            return (f"mean error +- {error_half}",)
         error_half = in_digits(half * self.largest(public) / 2 * math.hypot(1.0, 1 / w))
         return (
             f"each of {count} counts +- {half / w:.4g}, all together",

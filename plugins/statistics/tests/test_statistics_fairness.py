@@ -359,6 +359,44 @@ def test_without_by_one_group_holds_all_records():
     )
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_one_group_of_a_public_number_of_records_has_no_count(norm):
+    rows = [(p, y) for _, p, y in UNIVERSE[:8]]
+    learner, facts = GroupErrors(power=1, distance=norm), numbers(2)
+    claim, query, _ = claimed(learner, facts, REPLACE_ONE)
+    assert query.shape == (1, 1)
+
+    def value(pairs):
+        return np.array([sum(abs(p - y) - 1 for p, y in pairs)])
+
+    far = max(
+        float(abs(value([rest, one]) - value([rest, other]))[0])
+        for rest in rows[:3]
+        for one, other in itertools.product(rows, rows)
+    )
+    assert far <= claim.value <= (1 + 1e-9) * far == 2 * (1 + 1e-9)
+
+
+def test_a_condition_makes_the_number_in_the_one_group_private():
+    query = claimed(GroupErrors(where={"g": "a"}), numbers(2), REPLACE_ONE)[1]
+    assert query.shape == (1, 2)
+
+
+@pytest.mark.parametrize("mechanism", [Gaussian(), Laplace()])
+def test_the_mean_error_of_a_public_number_of_records_is_covered(mechanism):
+    data, draws = evaluated(200), 200
+    learner = GroupErrors(power=1, cap=1.5, distance=mechanism.distance.value)
+    facts = numbers(200, keys=("a", "b"))
+    lab = Lab.of(plan(learner, mechanism, facts, REPLACE_ONE, epsilon=0.5), data)
+    truth = np.minimum(abs(data["predicted"] - data["y"]), 1.5).mean()
+    found = covered(lab, {"error": [truth]}, draws)
+    least, most = band(draws)
+    assert least <= found["error"] <= most
+    told = lab.published(0).tables["error"]
+    assert {*lab.published(0).tables} == {"error"}
+    assert 0.05 < told.high[0] - told.low[0] < 0.3
+
+
 @pytest.mark.parametrize(
     ("learner", "domain", "words"),
     [

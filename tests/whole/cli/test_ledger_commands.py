@@ -211,8 +211,10 @@ def test_wrong_totals_are_refused(home):
 def test_the_page_about_ledgers_does_what_it_says(home):
     page = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text()
     # The third block needs a server: `test_postgresql_ledger.py` has one.
-    commands, sharing, _ = re.findall(r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    spec, _ = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    commands, sharing, _, limits = re.findall(
+        r"^```console\n(.*?)^```$", page, re.MULTILINE | re.DOTALL
+    )
+    spec, *_ = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (home / "survey.yaml").write_text(spec)
     rng = np.random.default_rng(0)
     rows = (f"{a},{h},{s}" for a, h, s in rng.uniform((18, 0, 0), (100, 80, 10), (60, 3)))
@@ -228,6 +230,10 @@ def test_the_page_about_ledgers_does_what_it_says(home):
     (home / "budgets").chmod(0o2770)
     dpcore(*create_it.replace("/srv/budgets", str(home / "budgets")).split()[2:])
     assert Ledger.open(home / "budgets" / "people.ledger").total.epsilon == 1.0
+    Ledger.create("study", epsilon=1.0, delta=1e-5, adjacency=ADD_REMOVE)
+    for command in limits.splitlines():
+        dpcore(*command.split()[2:])
+    assert Ledger.open("study", analyst="ann").left().epsilon == pytest.approx(0.5)
 
 
 SMALL = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
