@@ -66,7 +66,7 @@ from dpcore_tables.sums import (
 
 _DECLARED = ("means", "squares", "label", "spread")
 _KEPT = 600_000_000  # bytes of rows
-_WIDE = 30_000_000  # entries, up to which they have eight bytes, which saves time
+_WIDE = 5_000_000  # entries, up to which they have eight bytes, which saves time
 
 
 @attrs.frozen(kw_only=True)
