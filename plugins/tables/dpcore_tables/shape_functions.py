@@ -174,8 +174,8 @@ class ShapeFunctions(SummingLearner):
         width = max(220, layout.simple + CURVES, len(layout.curves()))
         # Kept rows, and one d x d map for every step of both rounds.
         size = self._size(records * width)
-        kept = min(records, _KEPT // (size * (width + 1)))
-        memory = (size * width + 8 * MOST_TABLES) * kept + 16 * MOST_STEPS * width**2
+        count = min(records, _KEPT // (size * (width + 1)))
+        memory = (size * width + 8 * MOST_TABLES) * count + 16 * MOST_STEPS * width**2
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
@@ -286,13 +286,10 @@ class ShapeFunctions(SummingLearner):
             features = Dictionary.from_args(layout, args).rows(block.features)
             return integer_rows(features, size if is_stored else 8, _cells(args, block, layout))
 
-        if is_stored:
-            # The key of the cache: all arguments but those that change from step to step.
-            fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
-            kept = block.derived((*fixed, self, domain), rows)
-        else:
-            kept = rows()
-        return kept._replace(whole=kept.floats)  # once for all products
+        # The key of the cache: all arguments but those that change from step to step.
+        fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
+        short = block.derived((*fixed, self, domain), rows) if is_stored else rows()
+        return short._replace(whole=short.floats)  # once for all products
 
     def _size(self, entries: int) -> int:
         """Of an entry of kept rows, in bytes: eight where that is not much, as it saves time."""

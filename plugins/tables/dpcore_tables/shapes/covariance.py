@@ -1,5 +1,5 @@
 r"""Covariances of what a shape is made of: one matrix of terms, and a small one of every curve of a
-table, as different terms of tables have independent noise.
+table, as sums over different cells have independent noise.
 
 With S all of it and F what one unit of each coefficient adds at the points of a shape, a shape has
 the covariance :math:`F^TSF=G^TG`. No matrix of all cells by all cells is needed for G.
@@ -34,7 +34,7 @@ class Covariance:
         for table in effect.tables:
             cells, roots = self.curves[table]
             # All cells of a table follow the terms, one curve is independent of the others.
-            moved = roots.transpose(0, 2, 1) @ effect.functions[first + cells]
-            parts.append(moved.reshape(cells.size, -1))
+            products = roots.transpose(0, 2, 1) @ effect.functions[first + cells]
+            parts.append(products.reshape(cells.size, -1))
             first += cells.size
         return np.concatenate(parts)

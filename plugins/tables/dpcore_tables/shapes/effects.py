@@ -115,10 +115,10 @@ def effects_of(
             products = curves[0][first][:, :, None] * curves[1][second][:, None, :]
             functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
         # What a pair says belongs to it and to its columns, and to no other effect.
-        owned = tuple(place for place, pair in enumerate(tables) if {*owner} <= {*pair})
-        used = np.flatnonzero((sizes * functions).any(axis=1))
-        parts, active = [(sizes * functions)[used]], [used]
-        for place in owned:
+        of_tables = tuple(place for place, pair in enumerate(tables) if {*owner} <= {*pair})
+        of_terms = np.flatnonzero((sizes * functions).any(axis=1))
+        parts, active = [(sizes * functions)[of_terms]], [of_terms]
+        for place in of_tables:
             parts.append(_of_table(domain, dictionary, levels, tables[place], owner, grid))
             active.append(np.arange(starts[place], starts[place + 1]))
         frequencies = np.ones(1)
@@ -130,7 +130,7 @@ def effects_of(
                 owner=owner,
                 at=grid,
                 active=np.concatenate(active),
-                tables=owned,
+                tables=of_tables,
                 functions=np.concatenate(parts),
                 frequencies=frequencies,
             )

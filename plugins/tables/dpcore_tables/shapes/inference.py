@@ -132,9 +132,9 @@ def discoveries(
     return np.array([place for place in order[:count] if p_values[place] <= _EACH], dtype=np.intp)
 
 
-def _deviations(moved: NDArray[np.float64]) -> NDArray[np.float64]:
+def _deviations(roots: NDArray[np.float64]) -> NDArray[np.float64]:
     """Standard deviations of an effect at its points, shape (k,); of `Covariance.along`."""
-    return np.asarray(np.sqrt(np.einsum("ij,ij->j", moved, moved)))
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", roots, roots)))
 
 
 def _widen(
@@ -185,15 +185,15 @@ def joint_band_of(
     Args:
         beyond: A variance to add at every point, shape (k,).
     """
-    moved = covariance.along(effect)
-    deviations = _deviations(moved)
+    roots = covariance.along(effect)
+    deviations = _deviations(roots)
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
     if not is_moved.any():
         return deviations
-    relative = (moved[:, is_moved] / deviations[is_moved]).T
+    relative = (roots[:, is_moved] / deviations[is_moved]).T
     # A fixed seed: the same answers give the same band.
     generator = np.random.Generator(np.random.PCG64(0))
-    draws = generator.standard_normal((outputs, len(moved), _DRAWS))
+    draws = generator.standard_normal((outputs, len(roots), _DRAWS))
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
     farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
