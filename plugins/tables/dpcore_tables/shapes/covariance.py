@@ -30,11 +30,11 @@ class Covariance:
         places = effect.active[effect.active < len(self.terms)]
         values, vectors = np.linalg.eigh(self.terms[np.ix_(places, places)])
         root = vectors * np.sqrt(np.maximum(values, 0.0))
-        parts, first = [root.T @ effect.functions[: len(places)]], len(places)
+        rows, first = np.empty(effect.functions.shape), len(places)
+        rows[:first] = root.T @ effect.functions[:first]
         for table in effect.tables:
-            cells, roots = self.curves[table]
             # All cells of a table follow the terms, one curve is independent of the others.
-            products = roots.transpose(0, 2, 1) @ effect.functions[first + cells]
-            parts.append(products.reshape(cells.size, -1))
-            first += cells.size
-        return np.concatenate(parts)
+            for cells, curve in zip(*self.curves[table], strict=True):
+                rows[first + cells] = curve.T @ effect.functions[first + cells]
+            first += self.curves[table][0].size
+        return rows

@@ -157,7 +157,8 @@ def p_value_of(
     """
     outputs = coefficients.shape[1]
     square = float(effect.frequencies @ (effect.values(coefficients) ** 2).sum(axis=1))
-    weighted = covariance.along(effect) * np.sqrt(effect.frequencies)
+    weighted = covariance.along(effect)
+    weighted *= np.sqrt(effect.frequencies)
     # Traces of AS and its square, of the smaller one of two matrices.
     is_wide = len(weighted) > weighted.shape[1]
     form = weighted.T @ weighted if is_wide else weighted @ weighted.T
@@ -190,11 +191,11 @@ def joint_band_of(
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
     if not is_moved.any():
         return deviations
-    relative = (roots[:, is_moved] / deviations[is_moved]).T
+    roots /= np.where(is_moved, deviations, math.inf)  # what nothing moves is never the farthest
     # A fixed seed: the same answers give the same band.
     generator = np.random.Generator(np.random.PCG64(0))
     draws = generator.standard_normal((outputs, len(roots), _DRAWS))
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
-    farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
+    farthest = np.max([np.abs(roots.T @ draw).max(axis=0) for draw in draws], axis=0)
     return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * _widen(deviations, beyond))
