@@ -6,7 +6,9 @@ are of integers, and no partial sum passes 2^53, in any order: they do not round
 
 1. *Row* :math:`a=\mathrm{rint}(2^{20}(1-\sqrt d\,2^{-21}-2^{-40})\phi)`: as phi is at most 1 long
    (up to (d + 4) roundings, which 2^-40 covers for d <= 4096), a is at most 2^20 long. A row that
-   is longer in spite of that, or no number, becomes zeros: the test is exact.
+   is longer in spite of that, or no number, becomes zeros: the test is exact. Where rows are kept
+   in two bytes an entry, :math:`a=2^5\mathrm{rint}(2^{15}(1-\sqrt d\,2^{-16}-2^{-40})\phi)`, and a
+   row of integers of length 2^15 becomes zeros, too: so no entry is 2^15, which has no room there.
 2. *Gram*: b = trunc(a/8) has :math:`b\cdot b\le2^{34}`, and sums of products are at most 2^46. The
    released vector has :math:`2^7b_i^2` and, for i < j, :math:`181\,b_ib_j`: as
    :math:`181\le\sqrt2\,2^7`, its length is at most :math:`2^7\,b\cdot b\le2^{41}` units of 2^-41.
