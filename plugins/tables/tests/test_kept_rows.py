@@ -87,7 +87,7 @@ def test_rows_of_two_bytes_are_at_most_one_long_and_none_wraps_around():
     for row, phi in zip(rows.whole, features, strict=True):
         assert np.ldexp(row.astype(float), -15) == pytest.approx(phi, abs=2**-13)
     # An entry of 2^15 has no room in two bytes: such a row, and what is no number, becomes zeros.
-    wild = integer_rows(np.array([[1.0001, -1.0001, math.nan, math.inf, 1.0]]), 2)
+    wild = integer_rows(np.array([[1.00002, -1.00002, math.nan, math.inf, 1.0]]), 2)
     assert wild.whole.tolist() == [[0, 0, 0, 0, 2**15 - 1]]
 
 
