@@ -136,11 +136,13 @@ class RandomStoppingEvent(CompoundEvent):
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The bound above at an array of epsilons >= 0, shape (k,)."""
-        value = np.zeros(np.shape(epsilons))
-        for shift, weight in zip(*_hinges(self, direction), strict=True):
-            # a curve falls: moved to the left, sums that are rounded err upwards
-            at = epsilons + shift - 1e-15 * (1 + epsilons + abs(shift))
-            value += weight * extended_curve(self.event, at, direction, lower=False)
+        shifts, weights = _hinges(self, direction)
+        # a curve falls: moved to the left, sums that are rounded err upwards
+        at = epsilons + shifts[:, None] - 1e-15 * (1 + epsilons + abs(shifts[:, None]))
+        # one call for all hinges: a curve takes sorted epsilons
+        points, places = np.unique(at, return_inverse=True)
+        heights = extended_curve(self.event, points, direction, lower=False)
+        value = weights @ heights[places].reshape(at.shape)
         return np.minimum(up(self.mean * value, roundings=1000), 1.0)
 
 

@@ -148,9 +148,7 @@ class Dictionary:
             np.multiply(row, row, out=part)
             squares += part
         # Shortened, never lengthened: at most 1 long, which is what the sensitivity rests on.
-        longest = np.maximum(np.sqrt(squares), 1.0)
-        for row in features:
-            row /= longest
+        features /= np.maximum(np.sqrt(squares), 1.0)
         return features
 
     def _functions(
@@ -158,8 +156,8 @@ class Dictionary:
     ) -> dict[tuple[int, int], NDArray[np.float64]]:
         """Every function that a term needs, of shape (n,)."""
         # Each function is computed once, however many products it stands in.
-        keys = {(int(c), int(k)) for c, k, _, _ in self.terms}
-        keys |= {(int(c), int(k)) for _, _, c, k in self.terms if c != NONE}
+        terms = self.terms.tolist()
+        keys = {(c, k) for c, k, _, _ in terms} | {(c, k) for _, _, c, k in terms if c != NONE}
         place = {column: number for number, column in enumerate(self.layout.numeric)}
         standard = self.ranks.standard(encoded[:, self.layout.encoded])
         functions: dict[tuple[int, int], NDArray[np.float64]] = {}

@@ -24,7 +24,6 @@ from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.pairs.cells import cells_of
-from dpcore_tables.pairs.tables import block_diagonal
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
 from dpcore_tables.shapes.fit_noise import noise_covariance
@@ -33,9 +32,6 @@ from dpcore_tables.shapes.null_law import error_covariance
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths, TailReplay
-
-_WIDER = 1.25
-"""For what is in no law of cells where nothing is: which pairs became tables."""
 
 
 @attrs.frozen(kw_only=True, eq=False, slots=False)
@@ -234,22 +230,17 @@ class ShapeModel(ShownModel):
         # Tests compare what was fitted with its errors, and both are shrunk alike.
         multiplied = self.state.calibration if self.scaled is None else self.scaled
         errors = multiplied.factor**2 * error_covariance(self.state, self.spread)
-        weights, spread, tables = self.weights, self.spread, self.state.tables
-        if len(tables):  # every cell is a function with a weight of its own
-            weights = np.concatenate([weights, tables.values[:, None]])
-            spread = block_diagonal(spread, tables.covariance())
-            errors = block_diagonal(errors, _WIDER**2 * tables.covariance(chance=True))
         shapes = shapes_of(
             self.domain,
             self.dictionary,
             self.state.levels,
-            weights,
-            spread,
+            self.weights,
+            self.spread,
             errors,
             self._unit,
             self.state.plan.pairs,
             self.tails,
-            [table.pair for table in tables.tables],
+            self.state.tables,
         )
         if not (self.curves or self.edits):
             return shapes

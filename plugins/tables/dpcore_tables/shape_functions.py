@@ -65,8 +65,8 @@ from dpcore_tables.sums import (
 )
 
 _DECLARED = ("means", "squares", "label", "spread")
-_KEPT = 150_000_000  # entries of rows, of four bytes
-_WIDE = 30_000_000  # entries, up to which they have eight bytes, which saves time
+_KEPT = 600_000_000  # bytes of rows
+_WIDE = 5_000_000  # entries, up to which they have eight bytes, which saves time
 
 
 @attrs.frozen(kw_only=True)
@@ -172,9 +172,10 @@ class ShapeFunctions(SummingLearner):
         records = self._records(domain)
         layout = self._layout(domain)
         width = max(220, layout.simple + CURVES, len(layout.curves()))
-        # Kept rows in four bytes each, and one d x d map for every step of both rounds.
-        per_record = 4 * width + 8 * MOST_TABLES
-        memory = per_record * min(records, _kept_records(width)) + 16 * MOST_STEPS * width**2
+        # Kept rows, and one d x d map for every step of both rounds.
+        size = self._size(records * width)
+        count = min(records, _KEPT // (size * (width + 1)))
+        memory = (size * width + 8 * MOST_TABLES) * count + 16 * MOST_STEPS * width**2
         return memory + 40 * width * min(records, BLOCK), records * width * (width + 40)
 
     def start(self, public: Public) -> State:
@@ -238,7 +239,7 @@ class ShapeFunctions(SummingLearner):
             residuals = self._loss(domain).residuals(constant, labels, args)
             return _histogram(residuals, factors, unit)
         is_repeated = query.name not in ("look.gradient", "survey.gradient")
-        rows, places = self._rows(args, block, domain, is_repeated=is_repeated)
+        rows = self._rows(args, block, domain, is_repeated=is_repeated)
         # All that follows needs the round's rows, which are the same integers for every step.
         if query.name.endswith("metric"):
             return gram(rows, width_of(query.shape[0]), factors)
@@ -247,7 +248,7 @@ class ShapeFunctions(SummingLearner):
             total = self._loss(domain).predicted(outputs, args["link"], factors)
             return Exact.of([total], unit)
         residuals = self._residuals(args, rows, labels, domain)
-        for place in places:
+        for place in rows.cells:
             residuals += args["table_values"][place]
         if query.name.endswith("residuals"):
             return _histogram(residuals, factors, unit)
@@ -267,29 +268,34 @@ class ShapeFunctions(SummingLearner):
             parts = ranks.parts(block.features[:, self._layout(domain).encoded], PARTS)
             return profiles(parts, residuals, clip, factors)
         if bool(args.get("is_of_tables", np.zeros(1))[0]):
-            return cell_sums(places, residuals, clip, query.shape[0])
+            return cell_sums(rows.cells, residuals, clip, query.shape[0])
         return gradients(rows, residuals, clip, query.shape[0], factors)
 
     def _rows(
         self, args: Mapping[str, Any], block: Records, domain: Domain, *, is_repeated: bool
-    ) -> tuple[Rows, NDArray[np.intp]]:
-        """PRIVATE: rows, and the cells of tables; once for all steps of a round, where there is
-        room for that; a look and a survey have one step."""
-        width = 1 + len(args["terms"])
-        # Rows are kept between steps only where they fit in memory; the sums are the same.
-        is_stored = is_repeated and self._records(domain) <= _kept_records(width)
-        narrow = is_stored and self._records(domain) * width > _WIDE
+    ) -> Rows:
+        """PRIVATE: rows with the cells of tables; made once for all steps of a round, where there
+        is room for that; a look and a survey have one step."""
+        records, width = self._records(domain), 1 + len(args["terms"])
+        size = self._size(records * width)
+        # Rows are kept between steps only where they fit in memory.
+        is_stored = is_repeated and records <= _KEPT // (size * (width + 1))
 
-        def rows() -> tuple[Rows, NDArray[np.intp]]:
+        def rows() -> Rows:
             layout = self._layout(domain)
             features = Dictionary.from_args(layout, args).rows(block.features)
-            return integer_rows(features, narrow=narrow), _cells(args, block, layout)
+            return integer_rows(features, size if is_stored else 8, _cells(args, block, layout))
 
-        if not is_stored:
-            return rows()
         # The key of the cache: all arguments but those that change from step to step.
         fixed = tuple(args[name] for name in sorted(args) if name not in OF_A_STEP)
-        return block.derived((*fixed, self, domain), rows)
+        short = block.derived((*fixed, self, domain), rows) if is_stored else rows()
+        return short._replace(whole=short.floats)  # once for all products
+
+    def _size(self, entries: int) -> int:
+        """Of an entry of kept rows, in bytes: eight where that is not much, as it saves time."""
+        if entries <= _WIDE:
+            return 8
+        return 4 if self.edition == 1 else 2
 
     def _residuals(
         self, args: Mapping[str, Any], rows: Rows, labels: NDArray[np.float64], domain: Domain
@@ -349,11 +355,6 @@ def _cells(args: Mapping[str, Any], block: Records, layout: Layout) -> NDArray[n
         return np.zeros((0, len(block)), dtype=np.intp)
     ranks = Ranks.from_array(args["ranks"])
     return cells_of(layout, ranks, args["table_pairs"], block.features)
-
-
-def _kept_records(width: int) -> int:
-    """Of how many records the rows are kept between steps."""
-    return _KEPT // (width + 1)
 
 
 def _histogram(

@@ -6,7 +6,9 @@ are of integers, and no partial sum passes 2^53, in any order: they do not round
 
 1. *Row* :math:`a=\mathrm{rint}(2^{20}(1-\sqrt d\,2^{-21}-2^{-40})\phi)`: as phi is at most 1 long
    (up to (d + 4) roundings, which 2^-40 covers for d <= 4096), a is at most 2^20 long. A row that
-   is longer in spite of that, or no number, becomes zeros: the test is exact.
+   is longer in spite of that, or no number, becomes zeros: the test is exact. Where rows are kept
+   in two bytes an entry, :math:`a=2^5\mathrm{rint}(2^{15}(1-\sqrt d\,2^{-16}-2^{-40})\phi)`, and a
+   row of integers of length 2^15 becomes zeros, too: so no entry is 2^15, which has no room there.
 2. *Gram*: b = trunc(a/8) has :math:`b\cdot b\le2^{34}`, and sums of products are at most 2^46. The
    released vector has :math:`2^7b_i^2` and, for i < j, :math:`181\,b_ib_j`: as
    :math:`181\le\sqrt2\,2^7`, its length is at most :math:`2^7\,b\cdot b\le2^{41}` units of 2^-41.
@@ -42,35 +44,53 @@ FACTOR_UNIT = -20
 EDGES = np.array([math.ldexp(1.0, i // 2 - 7) * (math.sqrt(2) if i % 2 else 1) for i in range(15)])
 """Ends of the bins of |residual|, which begin at 0: the last ends nowhere."""
 
-_PLACES = 20
+_PLACES, _SHORT_PLACES = 20, 15
+_TYPES = {2: np.int16, 4: np.float32, 8: np.float64}
+_NO_CELLS = np.zeros((0, 0), dtype=np.intp)
 _ABOVE = 181  # below sqrt(2) 2^7
 
 
 class Rows(NamedTuple):
-    """PRIVATE: a, one column a record, as floats that hold integers; shape (d, n)."""
+    """PRIVATE: a over 2^(20 - places), one column a record; shape (d, n).
 
-    whole: NDArray[np.float32] | NDArray[np.float64]
+    Args:
+        whole: Integers of at most 2^places in length. places: 20 or 15.
+        cells: Which cell of every table a record is in, shape (J, n).
+    """
+
+    whole: NDArray[np.int16] | NDArray[np.float32] | NDArray[np.float64]
+    places: int = _PLACES
+    cells: NDArray[np.intp] = _NO_CELLS
+
+    @property
+    def floats(self) -> NDArray[np.float64]:
+        """As products of matrices need them: a copy, unless they are floats of eight bytes."""
+        return np.asarray(self.whole, dtype=np.float64)
 
 
-def integer_rows(features: NDArray[np.float64], *, narrow: bool = False) -> Rows:
-    """PRIVATE: from phi, shape (d, n), columns at most 1 long, which is overwritten; in four bytes
-    an entry if `narrow`, which hold every integer up to 2^24."""
+def integer_rows(
+    features: NDArray[np.float64], size: int = 8, cells: NDArray[np.intp] = _NO_CELLS
+) -> Rows:
+    """PRIVATE: from phi, shape (d, n), columns at most 1 long, which is overwritten.
+
+    Args:
+        size: Bytes of an entry: 8; 4, which hold all integers up to 2^24; or 2, up to 2^15.
+        cells: Of every table, kept beside them.
+    """
     assert features.shape[0] <= WIDEST, "the budget of bits is for at most 4096 columns"
     assert features.shape[1] <= BLOCK, "blocks are cut to size"
-    # Room for rounding: after rint the row must be at most 2^20 long, exactly.
-    room = 1 - math.ldexp(math.sqrt(features.shape[0]), -_PLACES - 1) - 2.0**-40
+    places = _SHORT_PLACES if size == 2 else _PLACES
+    # Room for rounding: after rint the row must be at most 2^places long, exactly.
+    room = 1 - math.ldexp(math.sqrt(features.shape[0]), -places - 1) - 2.0**-40
     with np.errstate(over="ignore", invalid="ignore"):
-        squares, part = np.zeros(features.shape[1]), np.empty(features.shape[1])
-        for row in features:  # each fits in a processor's cache
-            row *= math.ldexp(room, _PLACES)
-            np.rint(row, out=row)
-            np.multiply(row, row, out=part)
-            squares += part
-    # Integers below 2^53: this test is exact. NaN fails it, too.
-    usable = squares <= math.ldexp(1.0, 2 * _PLACES)
+        features *= math.ldexp(room, places)
+        np.rint(features, out=features)
+        squares = np.einsum("ij,ij->j", features, features)
+    # Integers below 2^53: this test is exact. NaN fails it, too. Two bytes end before 2^15.
+    usable = squares <= math.ldexp(1.0, 2 * places) - (size == 2)
     if not usable.all():
         features[:, ~usable] = 0.0
-    return Rows(features.astype(np.float32) if narrow else features)
+    return Rows(features.astype(_TYPES[size], copy=False), places, cells)
 
 
 def gram(rows: Rows, width: int, factors: NDArray[np.float64] | None = None) -> Exact:
@@ -81,7 +101,7 @@ def gram(rows: Rows, width: int, factors: NDArray[np.float64] | None = None) -> 
         factors: What records count, in [0, 1]: rows are shortened by their roots. Shape (n,).
     """
     # Towards 0, so that no row becomes longer: 2^17 in length, 2^34 in square.
-    eighths = np.asarray(rows.whole, dtype=np.float64) * 0.125
+    eighths = rows.floats * math.ldexp(0.125, _PLACES - rows.places)
     short = np.trunc(eighths if factors is None else eighths * np.sqrt(factors))
     products = np.zeros((width, width), dtype=np.int64)
     products[: len(short), : len(short)] = short @ short.T
@@ -113,9 +133,9 @@ def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
     half = ((weights.shape[0] - 1).bit_length() + 1) // 2
     places = min(40, 30 - largest - half)
     integers = np.rint(np.ldexp(weights, places))
-    products = integers.T @ np.asarray(rows.whole, dtype=np.float64)
+    products = integers.T @ rows.floats
     with np.errstate(under="ignore"):
-        return np.asarray(np.ldexp(products, -_PLACES - places))
+        return np.asarray(np.ldexp(products, -rows.places - places))
 
 
 def logistic_residual(
@@ -157,7 +177,8 @@ def gradients(
         # Each record's vector is an integer multiple of the unit, clipped before any sum.
         multiples = _clipped(residuals / clip, factors)
     total = np.zeros((width, len(multiples)))
-    total[: len(rows.whole)] = np.asarray(rows.whole, dtype=np.float64) @ multiples.T
+    products = rows.floats @ multiples.T
+    total[: len(products)] = products * math.ldexp(1.0, _PLACES - rows.places)
     return Exact.of(total, GRADIENT_UNIT)
 
 

@@ -15,6 +15,7 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import Clipped
 from dpcore_tables.shape_functions import ShapeFunctions
+from dpcore_tables.shapes.covariance import Covariance
 from dpcore_tables.shapes.effects import effects_of
 from dpcore_tables.shapes.inference import discoveries, joint_band_of, p_value_of, shapes_of
 from dpcore_tables.synthetic_records import simulated_records
@@ -67,7 +68,7 @@ def test_effects_add_up_to_the_model_but_for_a_constant():
             place = tuple(
                 [*effect.at[i].tolist()].index(corner[column]) for i, column in enumerate(owner)
             )
-            total += (effect.functions.T @ weights).reshape(shape)[place]
+            total += effect.values(weights).reshape(shape)[place]
         sums.append(total)
     ratio = np.ptp(sums) / np.ptp(scores)  # the median factor of shortened rows
     assert 0.5 < ratio <= 1.0
@@ -81,7 +82,7 @@ def test_a_pair_says_nothing_of_one_column_alone():
     weights, found = effects()
     for owner, axis in (((0, 1), 1), ((0, 3), 1), ((1, 3), 0), ((1, 3), 1), ((2, 3), 1)):
         effect = found[owner]
-        surface = (effect.functions.T @ weights).reshape([len(grid) for grid in effect.at])
+        surface = effect.values(weights).reshape([len(grid) for grid in effect.at])
         assert np.abs(surface).max() > 0.01
         shares = LEVELS[owner[axis]]
         means = np.tensordot(surface, shares, axes=(axis, 0))
@@ -118,7 +119,7 @@ def test_discoveries_are_those_of_the_rule():
 def test_null_shapes_have_even_p_values_and_bands_that_hold_0(outputs):
     rng = np.random.default_rng(3)
     root = rng.normal(size=(len(TERMS), 20)) / 10
-    covariance = root @ root.T
+    covariance = Covariance(terms=root @ root.T)
     _, found = effects()
     for owner in ((0,), (1,), (0, 1)):
         effect, inside, p_values = found[owner], [], []
@@ -128,7 +129,7 @@ def test_null_shapes_have_even_p_values_and_bands_that_hold_0(outputs):
             if outputs > 1:  # scores add up to 0, of this variance each
                 weights = (weights - weights.mean(axis=1, keepdims=True)) * np.sqrt(1.5)
             p_values.append(p_value_of(effect, weights, covariance))
-            inside.append(np.all(np.abs(effect.functions.T @ weights) <= band[:, None]))
+            inside.append(np.all(np.abs(effect.values(weights)) <= band[:, None]))
         assert 0.925 <= np.mean(inside) <= 0.975
         for level in (0.02, 0.1, 0.5):
             share = np.mean(np.array(p_values) < level)

@@ -5,6 +5,7 @@ neighbours of the proof.
 """
 
 import math
+from statistics import NormalDist
 
 import attrs
 import numpy as np
@@ -40,6 +41,9 @@ from dpcore_tables.pairs.tables import PairTable, Tables
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import Residuals, clip_of_cells
 from dpcore_tables.shape_functions import ShapeFunctions
+from dpcore_tables.shapes.covariance import Covariance
+from dpcore_tables.shapes.effects import effects_of
+from dpcore_tables.shapes.inference import joint_band_of, p_value_of
 from dpcore_tables.sums import cell_counts, cell_sums
 from dpcore_tables.survey import Survey
 
@@ -238,14 +242,86 @@ def test_claimed_variances_are_what_the_noise_does():
         for _ in range(3000):
             rows = fit._curves(fit.noise * rng.normal(size=len(fit.values)))
             draws.append(fit._cells(np.einsum("gpq,gq->gp", fit.maps, rows)))
-        covariance = fit.covariance()
+        covariance = dense(fit.roots())
         assert np.allclose(covariance.diagonal(), fit.variances)
         assert np.var(draws) == pytest.approx(float(np.mean(fit.variances)), rel=0.03)
-        both = fit.covariance(chance=True)
+        both = dense(fit.roots(chance=True))
         assert np.all(both.diagonal() > covariance.diagonal())
         assert np.linalg.eigvalsh(both).min() > -1e-12
-    empty = Tables(tables=(fit, fit)).covariance()
-    assert np.array_equal(empty[:100, 100:], np.zeros((100, 100)))
+
+
+def dense(curves):
+    """The matrix of all cells by all cells."""
+    cells, roots = curves
+    covariance = np.zeros((cells.size, cells.size))
+    for row, root in zip(cells, roots, strict=True):
+        covariance[np.ix_(row, row)] = root @ root.T
+    return covariance
+
+
+def dense_functions(effect, count):
+    functions = np.zeros((count, effect.functions.shape[1]))
+    functions[effect.active] = effect.functions
+    return functions
+
+
+def test_shapes_of_many_cells_are_those_of_a_matrix_of_all_cells():
+    """Two tables that share a column, one of them of curves, beside products of the same pairs."""
+    rng, domain = np.random.default_rng(7), facts(100)
+    layout = Layout.of(domain)
+    levels = [np.zeros(0), rng.dirichlet(np.ones(5)), rng.dirichlet(np.ones(20)), np.full(2, 0.5)]
+    tables = []
+    for pair in ((0, 1), (1, 2)):
+        table = PairTable.expected(layout, pair, levels, 4000.0)
+        # Of uneven counts: the map of a curve is then not symmetric.
+        table = table.counted(table.counts * rng.uniform(0.3, 2.0, len(table.values)), 1.0)
+        effects_of_cells = rng.normal(size=len(table.values)) / 10
+        tables.append(table.after(table.counts * effects_of_cells, 1.5, 0.1))
+        assert np.abs(tables[-1].values).max() > 0.01
+    both = Tables(tables=tuple(tables))
+    terms = [
+        Term(0, 1),
+        Term(1, 2),
+        Term(2, 0),
+        Term(0, 1, 1, 0),
+        Term(0, 2, 1, 3),
+        Term(1, 1, 2, 4),
+    ]
+    ranks = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
+    dictionary = Dictionary.sized(layout, ranks, terms, rng.uniform(0.05, 0.15, len(terms)))
+    root = rng.normal(size=(len(terms), 4)) / 10
+    law = Covariance(terms=root @ root.T, curves=both.roots(chance=True, wider=1.25))
+    parts = [law.terms, *(dense((cells, roots)) for cells, roots in law.curves)]
+    count = sum(map(len, parts))
+    whole, first = np.zeros((count, count)), 0
+    for part in parts:
+        whole[first : first + len(part), first : first + len(part)] = part
+        first += len(part)
+    coefficients = 0.01 * rng.normal(size=(count, 1))
+    effects = effects_of(domain, dictionary, levels, [table.pair for table in tables])
+    assert [effect.tables for effect in effects] == [(0,), (0,), (0, 1), (1,), (1,)]
+    for effect in effects:
+        functions = dense_functions(effect, count)
+        expected = functions.T @ whole @ functions
+        moved = law.along(effect)
+        size = np.abs(expected).max()
+        assert np.abs(moved.T @ moved - expected).max() < 1e-12 * size
+        assert np.allclose(effect.values(coefficients), functions.T @ coefficients, atol=1e-14)
+        # The chi-square law of the definition, from traces of dense matrices.
+        form = (functions * effect.frequencies) @ functions.T @ whole
+        mean, variance = np.trace(form), 2 * np.trace(form @ form)
+        square = effect.frequencies @ (functions.T @ coefficients)[:, 0] ** 2
+        freedom = 2 * mean**2 / variance
+        score = ((square / mean) ** (1 / 3) - 1 + 2 / (9 * freedom)) / math.sqrt(2 / (9 * freedom))
+        p_value = NormalDist().cdf(-score)
+        assert p_value_of(effect, coefficients, law) == pytest.approx(p_value, rel=1e-9, abs=1e-12)
+        # Draws of the dense law stay within the band as often as it says.
+        values, vectors = np.linalg.eigh(whole)
+        draws = rng.normal(size=(2000, count)) * np.sqrt(np.maximum(values, 0)) @ vectors.T
+        band = joint_band_of(effect, law, 1) * (1 + 1e-9)
+        assert np.mean(np.all(np.abs(draws @ functions) <= band, axis=1)) == pytest.approx(
+            0.95, abs=0.03
+        )
 
 
 def test_which_pairs_may_be_tables_is_public():

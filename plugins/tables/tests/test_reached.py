@@ -11,6 +11,7 @@ import pytest
 from dpcore import ADD_REMOVE, REPLACE_ONE, Classes, Records
 from dpcore_attacks.attacks.given_pair import misfit
 from dpcore_attacks.attacks.neighbours import Pair
+from dpcore_tables import shape_functions
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout
 
@@ -107,6 +108,18 @@ def pair_of(query, case):
 @pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
 @pytest.mark.parametrize("kind", BUDGETS)
 def test_the_pair_of_the_proof_reaches_every_bound(kind, relation, records):
+    require_reached(kind, relation, records)
+
+
+@pytest.mark.parametrize("records", [0, 3], ids=lambda k: f"{k} records" if k else "one")
+@pytest.mark.parametrize("relation", [ADD_REMOVE, REPLACE_ONE], ids=str)
+@pytest.mark.parametrize("kind", ["number, tables", "several", "number, gamma, weighted"])
+def test_so_does_it_where_rows_are_kept_in_two_bytes(kind, relation, records, monkeypatch):
+    monkeypatch.setattr(shape_functions, "_WIDE", 0)
+    require_reached(kind, relation, records)
+
+
+def require_reached(kind, relation, records):
     case = case_of(kind, relation, records)
     asked, public = asks(case), case.public
     plain = {"small", "shifted"} & {*kind.split(", ")}

@@ -47,8 +47,8 @@ def most_cells(layout: Layout, signal: float) -> int:
 
 
 def first_that_fit(layout: Layout, pairs: Sequence[Pair]) -> list[Pair]:
-    """Of these pairs, in order, those for which there is room: errors of shapes need a matrix of
-    all cells by all cells."""
+    """Of these pairs, in order, those for which there is room: errors of shapes take time with
+    the square of a table's cells."""
     room, fitting = _MOST, list[Pair]()
     for pair in pairs:
         if len(fitting) < MOST_TABLES and _size(layout, pair) <= room:

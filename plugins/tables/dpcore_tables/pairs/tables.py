@@ -155,24 +155,17 @@ class PairTable:
         """The inverse of `_curves`."""
         return np.ascontiguousarray(curves.T if self.curved == 0 else curves).reshape(-1)
 
-    def covariance(self, *, chance: bool = False) -> NDArray[np.float64]:
-        """How much the noise of its sums moved the table, shape (cells, cells).
+    def roots(self, *, chance: bool = False) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
+        """The cells of every curve, and a root of the covariance by which the noise of its sums
+        moved it: those of different curves have independent noise; shapes (curves, parts) and
+        (curves, parts, parts).
 
         Args:
             chance: In the choice of records counts, too.
         """
-        variances = self.noise**2 + (self.sigma**2 * self._curves(self.counts) if chance else 0.0)
-        of_curves = np.einsum(
-            "gpq,gq,grq->gpr",
-            self.maps,
-            np.broadcast_to(variances, self.maps.shape[:2]),
-            self.maps,
-        )
-        covariance = np.zeros((len(self.values), len(self.values)))
-        # Sums of different cells have independent noise, so curves are independent.
-        for block, row in zip(of_curves, self._curves(np.arange(len(self.values))), strict=True):
-            covariance[np.ix_(row, row)] = block
-        return covariance
+        cells = self._curves(np.arange(len(self.values)))
+        chances = self.sigma**2 * self._curves(self.counts) if chance else np.zeros(cells.shape)
+        return cells, self.maps * np.sqrt(self.noise**2 + chances)[:, None, :]
 
     @cached_property
     def variances(self) -> NDArray[np.float64]:
@@ -209,12 +202,16 @@ class Tables:
         """How much the noise moved each of `values`, squared, shape (cells,)."""
         return np.concatenate([np.zeros(0), *(table.variances for table in self.tables)])
 
-    def covariance(self, *, chance: bool = False) -> NDArray[np.float64]:
-        """Of `values`, by the noise and, if `chance`, by chance in the choice of records."""
-        covariance = np.zeros((0, 0))
-        for table in self.tables:
-            covariance = block_diagonal(covariance, table.covariance(chance=chance))
-        return covariance
+    def roots(
+        self, *, chance: bool = False, wider: float = 1.0
+    ) -> tuple[tuple[NDArray[np.intp], NDArray[np.float64]], ...]:
+        """Of every table, as `PairTable.roots`.
+
+        Args:
+            wider: What deviations are multiplied by.
+        """
+        of_tables = (table.roots(chance=chance) for table in self.tables)
+        return tuple((cells, wider * roots) for cells, roots in of_tables)
 
     def args(self, *, is_of_tables: bool) -> dict[str, NDArray[Any]]:
         """What an ask is computed with; empty where there is none.
@@ -269,14 +266,6 @@ def _mean(asks: Sequence[tuple[NDArray[np.float64], float]]) -> tuple[NDArray[np
     amounts = np.array([1 / deviation**2 for _, deviation in window])
     mean = amounts @ np.array([b for b, _ in window]) / amounts.sum()
     return np.asarray(mean), 1 / math.sqrt(float(amounts.sum()))
-
-
-def block_diagonal(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Both covariances, of independent numbers."""
-    count = len(first)
-    blocks = np.zeros((count + len(second), count + len(second)))
-    blocks[:count, :count], blocks[count:, count:] = first, second
-    return blocks
 
 
 def _kernels(parts: int) -> list[NDArray[np.float64]]:

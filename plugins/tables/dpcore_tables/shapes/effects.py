@@ -25,7 +25,7 @@ from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
-from dpcore_tables.pairs.cells import PIECES, Pair, column_cells
+from dpcore_tables.pairs.cells import PIECES, Pair, column_cells, sides as cell_sides
 from dpcore_tables.ranks import BINS, FARTHEST
 from dpcore_tables.synthetic_records import usual_shortening
 
@@ -41,15 +41,27 @@ class Effect:
     Args:
         owner: The declared column or columns, by their places.
         at: The grid of every column.
-        functions: Of every term, what one unit of its weight adds at the points, and of every cell
-            of the tables; shape (d - 1 + cells, k).
+        active: Which terms it has, by their places, and then which cells of tables, counted on
+            through all tables; shape (rows,).
+        tables: Which tables have these cells, all of each.
+        functions: What one unit of each coefficient adds at the points, shape (rows, k).
         frequencies: Released shares of the points, shape (k,).
     """
 
     owner: tuple[int, ...]
     at: tuple[NDArray[Any], ...]
+    active: NDArray[np.intp]
+    tables: tuple[int, ...]
     functions: NDArray[np.float64]
     frequencies: NDArray[np.float64]
+
+    def values(self, coefficients: NDArray[np.float64]) -> NDArray[np.float64]:
+        """At the points, shape (k, m).
+
+        Args:
+            coefficients: Of all terms, and then of all cells; shape (d - 1 + cells, m).
+        """
+        return np.asarray(self.functions.T @ coefficients[self.active])
 
 
 def effects_of(
@@ -87,6 +99,8 @@ def effects_of(
         values = _of_column(alone, column, encode_points(domain, column, points))
         return np.asarray(values - means[:, None] * (alone.terms[:, [0]] == column))
 
+    sizes_of_tables = [math.prod(cell_sides(dictionary.layout, pair)) for pair in tables]
+    starts = len(terms) + np.cumsum([0, *sizes_of_tables])
     effects = []
     for owner in sorted(_owners(terms) | _owners([(i, 0, j, 0) for i, j in tables])):
         count = _POINTS if len(owner) == 1 else _PAIR_POINTS
@@ -100,14 +114,26 @@ def effects_of(
         else:
             products = curves[0][first][:, :, None] * curves[1][second][:, None, :]
             functions = np.where(is_pair, products.reshape(len(terms), -1), 0.0)
-        parts = [sizes * functions]
-        parts += [_of_table(domain, dictionary, levels, pair, owner, grid) for pair in tables]
+        # What a pair says belongs to it and to its columns, and to no other effect.
+        of_tables = tuple(place for place, pair in enumerate(tables) if {*owner} <= {*pair})
+        of_terms = np.flatnonzero((sizes * functions).any(axis=1))
+        parts, active = [(sizes * functions)[of_terms]], [of_terms]
+        for place in of_tables:
+            parts.append(_of_table(domain, dictionary, levels, tables[place], owner, grid))
+            active.append(np.arange(starts[place], starts[place + 1]))
         frequencies = np.ones(1)
         for column, points in zip(owner, grid, strict=True):
             of_points = frequencies_at(domain, dictionary, column, points, levels[column])
             frequencies = np.outer(frequencies, of_points).reshape(-1)
         effects.append(
-            Effect(owner=owner, at=grid, functions=np.concatenate(parts), frequencies=frequencies)
+            Effect(
+                owner=owner,
+                at=grid,
+                active=np.concatenate(active),
+                tables=of_tables,
+                functions=np.concatenate(parts),
+                frequencies=frequencies,
+            )
         )
     return effects
 
@@ -132,12 +158,7 @@ def _of_table(
         points = encode_points(domain, column, grid[owner.index(column)])
         indices = column_cells(layout, ranks, column, points)
         sides.append((np.arange(len(share))[:, None] == indices) - share[:, None])
-    functions = (sides[0][:, None, :, None] * sides[1][None, :, None, :]).reshape(
-        len(shares[0]) * len(shares[1]), -1
-    )
-    # What a pair says belongs to it and to its columns, and to no other effect.
-    count = math.prod(len(points) for points in grid)
-    return functions if {*owner} <= {*pair} else np.zeros((len(functions), count))
+    return np.kron(sides[0], sides[1])
 
 
 def _owners(terms: Sequence[Sequence[int]]) -> set[tuple[int, ...]]:

@@ -26,8 +26,8 @@ from dpcore import Domain
 from dpcore.learning.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.normal import gaussian_below
-from dpcore_tables.pairs.cells import Pair
-from dpcore_tables.plan import WIDEST
+from dpcore_tables.pairs.tables import Tables
+from dpcore_tables.shapes.covariance import Covariance
 from dpcore_tables.shapes.effects import Effect, effects_of, encode_points, rare_points
 from dpcore_tables.synthetic_records import usual_shortening
 from dpcore_tables.tails.replay import TailPaths
@@ -37,6 +37,7 @@ FALSE_DISCOVERIES = 0.1
 
 _EACH = 0.05
 _DRAWS = 1000
+_WIDER = 1.25  # of tables where nothing is: which pairs became some is in no law of their cells
 _NOTHING = 1e-12  # of the largest standard deviation: rounding, no noise
 
 
@@ -50,20 +51,25 @@ def shapes_of(
     unit: float,
     candidates: int,
     tails: TailPaths | None = None,
-    tables: Sequence[Pair] = (),
+    tables: Tables | None = None,
 ) -> tuple[Shape, ...]:
     """Every column's and pair's shape, the most important first.
 
     Args:
         levels: The released shares of every declared column's categories; empty for numbers.
-        weights: Shape (d, m), and then the values of all cells of tables. spread: Covariance of
-            their noise, shape (d, d).
+        weights: Shape (d, m). spread: Covariance of their noise, shape (d, d).
         errors: Of noise and chance together, where a column says nothing.
         unit: Of the label for each unit of a score. candidates: How many pairs were looked at.
-        tables: Their pairs.
         tails: What else the noise does to numbers with a long tail.
+        tables: Every cell is a function with a weight of its own.
     """
-    effects = effects_of(domain, dictionary, levels, tables)
+    tables = tables or Tables()
+    coefficients = weights[1:]
+    if len(tables):
+        coefficients = np.concatenate([coefficients, tables.values[:, None]])
+    noise_law = Covariance(terms=spread[1:, 1:], curves=tables.roots())
+    null_law = Covariance(terms=errors[1:, 1:], curves=tables.roots(chance=True, wider=_WIDER))
+    effects = effects_of(domain, dictionary, levels, [table.pair for table in tables.tables])
     beyond = [np.zeros(len(effect.frequencies)) for effect in effects]
     if tails is not None:
         factor = usual_shortening(dictionary)
@@ -71,10 +77,12 @@ def shapes_of(
             column = effect.owner[0]
             if len(effect.owner) == 1 and column in tails.columns:
                 points = encode_points(domain, column, effect.at[0])
-                laws = (effect.frequencies, effect.functions, spread[1:, 1:])
+                functions = np.zeros((len(coefficients), len(points)))
+                functions[effect.active] = effect.functions
+                laws = (effect.frequencies, functions, spread[1:, 1:])
                 beyond[place] = tails.of_column(column, points, factor, *laws)
     p_values = [
-        p_value_of(effect, weights[1:], errors[1:, 1:], variances)
+        p_value_of(effect, coefficients, null_law, variances)
         for effect, variances in zip(effects, beyond, strict=True)
     ]
     found = set[int]()
@@ -86,9 +94,9 @@ def shapes_of(
     tests = zip(effects, p_values, beyond, strict=True)
     for place, (effect, p_value, variances) in enumerate(tests):
         shape = tuple(len(points) for points in effect.at)
-        values = unit * (effect.functions.T @ weights[1:])
-        noise = unit * _widen(_deviations(effect, spread[1:, 1:]), variances)
-        joint = unit * joint_band_of(effect, errors[1:, 1:], weights.shape[1], variances)
+        values = unit * effect.values(coefficients)
+        noise = unit * _widen(_deviations(noise_law.along(effect)), variances)
+        joint = unit * joint_band_of(effect, null_law, weights.shape[1], variances)
         frequencies, first = effect.frequencies, effect.owner[0]
         single_output = weights.shape[1] == 1
         shapes.append(
@@ -124,15 +132,9 @@ def discoveries(
     return np.array([place for place in order[:count] if p_values[place] <= _EACH], dtype=np.intp)
 
 
-def _deviations(effect: Effect, covariance: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviations of an effect at its points, shape (k,)."""
-    active = np.flatnonzero(effect.functions.any(axis=1))
-    functions, block = effect.functions[active], covariance[np.ix_(active, active)]
-    if len(active) > WIDEST:  # with the cells of tables
-        squares = np.sum(functions * (block @ functions), axis=0)
-    else:
-        squares = np.einsum("in,ij,jn->n", functions, block, functions)
-    return np.asarray(np.sqrt(np.maximum(squares, 0.0)))
+def _deviations(roots: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Standard deviations of an effect at its points, shape (k,); of `Covariance.along`."""
+    return np.asarray(np.sqrt(np.einsum("ij,ij->j", roots, roots)))
 
 
 def _widen(
@@ -144,8 +146,8 @@ def _widen(
 
 def p_value_of(
     effect: Effect,
-    weights: NDArray[np.float64],
-    covariance: NDArray[np.float64],
+    coefficients: NDArray[np.float64],
+    covariance: Covariance,
     beyond: NDArray[np.float64] | float = 0.0,
 ) -> float:
     """The probability of an importance so large, where there is nothing but noise and chance.
@@ -153,18 +155,16 @@ def p_value_of(
     Args:
         beyond: A variance to add at every point, shape (k,): the law is wider by its mean.
     """
-    active = np.flatnonzero(effect.functions.any(axis=1))
-    functions, outputs = effect.functions[active], weights.shape[1]
-    square = float(effect.frequencies @ ((functions.T @ weights[active]) ** 2).sum(axis=1))
-    block = covariance[np.ix_(active, active)]
-    if len(active) > WIDEST:  # the same traces, of a smaller matrix
-        roots = functions * np.sqrt(effect.frequencies)
-        form = roots.T @ (block @ roots)
-    else:
-        form = (functions * effect.frequencies) @ functions.T @ block
+    outputs = coefficients.shape[1]
+    square = float(effect.frequencies @ (effect.values(coefficients) ** 2).sum(axis=1))
+    weighted = covariance.along(effect)
+    weighted *= np.sqrt(effect.frequencies)
+    # Traces of AS and its square, of the smaller one of two matrices.
+    is_wide = len(weighted) > weighted.shape[1]
+    form = weighted.T @ weighted if is_wide else weighted @ weighted.T
     mean = outputs * float(np.trace(form))
     # Scores of several classes add up to 0, so one of them follows from the others.
-    variance = 2 * outputs**2 / max(outputs - 1, 1) * float(np.sum(form * form.T))
+    variance = 2 * outputs**2 / max(outputs - 1, 1) * float(np.vdot(form, form))
     if not (mean > 0 and variance > 0):
         return 1.0
     square /= 1 + outputs * float(np.sum(effect.frequencies * beyond)) / mean
@@ -177,7 +177,7 @@ def p_value_of(
 
 def joint_band_of(
     effect: Effect,
-    covariance: NDArray[np.float64],
+    covariance: Covariance,
     outputs: int,
     beyond: NDArray[np.float64] | float = 0.0,
 ) -> NDArray[np.float64]:
@@ -186,22 +186,16 @@ def joint_band_of(
     Args:
         beyond: A variance to add at every point, shape (k,).
     """
-    active = np.flatnonzero(effect.functions.any(axis=1))
-    deviations = _deviations(effect, covariance)
+    roots = covariance.along(effect)
+    deviations = _deviations(roots)
     is_moved = deviations > _NOTHING * max(float(deviations.max(initial=0.0)), _NOTHING)
     if not is_moved.any():
         return deviations
-    relative = effect.functions[active][:, is_moved] / deviations[is_moved]
-    block = covariance[np.ix_(active, active)]
-    if len(active) > WIDEST:  # of as many draws as there are points, which are fewer
-        block, relative = relative.T @ (block @ relative), np.eye(relative.shape[1])
-    values, vectors = np.linalg.eigh(block)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    relative = relative.T @ root
+    roots /= np.where(is_moved, deviations, math.inf)  # what nothing moves is never the farthest
     # A fixed seed: the same answers give the same band.
     generator = np.random.Generator(np.random.PCG64(0))
-    draws = generator.standard_normal((outputs, len(block), _DRAWS))
+    draws = generator.standard_normal((outputs, len(roots), _DRAWS))
     if outputs > 1:
         draws = (draws - draws.mean(axis=0)) * math.sqrt(outputs / (outputs - 1))
-    farthest = np.max([np.abs(relative @ draw).max(axis=0) for draw in draws], axis=0)
+    farthest = np.max([np.abs(roots.T @ draw).max(axis=0) for draw in draws], axis=0)
     return np.asarray(float(np.quantile(farthest, 1 - _EACH)) * _widen(deviations, beyond))
