@@ -141,9 +141,8 @@ class RandomStoppingEvent(CompoundEvent):
         at = epsilons + shifts[:, None] - 1e-15 * (1 + epsilons + abs(shifts[:, None]))
         # one call for all hinges: a curve takes sorted epsilons
         points, places = np.unique(at, return_inverse=True)
-        heights = extended_curve(self.event, points, direction, lower=False)
-        value = weights @ heights[places].reshape(at.shape)
-        return np.minimum(up(self.mean * value, roundings=1000), 1.0)
+        heights = extended_curve(self.event, points, direction, lower=False)[places]
+        return np.minimum(up(self.mean * weights @ heights.reshape(at.shape), roundings=1000), 1.0)
 
 
 @functools.lru_cache(maxsize=64)  # a pure function, asked at many epsilons
