@@ -12,6 +12,7 @@ from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released
+from dpcore_tables.answers.last_scores import scores_asked, scores_released, with_scores
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
@@ -27,7 +28,9 @@ from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
 from dpcore_tables.steps.calibration import Calibration
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.steps.centres import Centres
+from dpcore_tables.steps.score_map import Directions
 from dpcore_tables.sums import gram_of, width_of
 from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
 
@@ -41,7 +44,10 @@ _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "link", "weights", "clip", "reach", "table_values", "is_of_tables")
+OF_A_STEP = (
+    "label", "link", "weights", "clip", "reach", "table_values", "is_of_tables",
+    "directions", "middles",
+)  # fmt: skip
 """Arguments that change between the asks of a round."""
 
 
@@ -65,6 +71,7 @@ class State:
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
         balance: What scores of a logarithmic loss lack, and the standard deviation of that.
+        scaled: What is published of classes, after the last step. directions: Of its scores.
     """
 
     plan: Plan
@@ -92,6 +99,8 @@ class State:
     balance: tuple[float, float] = (0.0, 0.0)
     last_curvature: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
     calibration: Calibration = attrs.field(factory=Calibration)
+    scaled: ScaledScores | None = None
+    directions: Directions | None = None
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -162,6 +171,8 @@ class State:
         if name == "table.counts":
             pairs = counted_pairs(self.plan, self.tables)
             return {"ranks": self.dictionary.ranks.array, "table_pairs": pairs}
+        if stage == "scores":
+            return {**self.fixed, **scores_asked(self)}
         if name.endswith((".gradient", ".residuals", ".profile", ".balance")) or stage == "slope":
             reach = {"reach": np.array([reach_of(self)])} if stage == "slope" else {}
             return {
@@ -254,6 +265,8 @@ def _prepared(state: State) -> State:
         return _with_tables(state)
     if stage == "look":
         return _with_curves(state)
+    if stage == "scores":
+        return with_scores(state)
     if stage == "survey":
         return _with_candidates(state)
     if kind == "metric":
@@ -435,5 +448,6 @@ _AFTER = {
     "metric": _metric,
     "gradient": _gradient,
     "profile": _profile,
+    "pulls": scores_released,
     "balance": _balance,
 }

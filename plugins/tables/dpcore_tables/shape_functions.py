@@ -46,6 +46,7 @@ from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.steps.calibration import directions
+from dpcore_tables.steps.score_map import corrected_residual, direction_rows
 from dpcore_tables.sums import (
     BLOCK,
     EDGES,
@@ -246,6 +247,11 @@ class ShapeFunctions(SummingLearner):
             outputs = scores(rows, args["weights"]) + args["label"][:, None]
             total = self._loss(domain).predicted(outputs, args["link"], factors)
             return Exact.of([total], unit)
+        if query.name == "scores.pulls":
+            outputs = scores(rows, args["weights"]) + args["label"][:, None]
+            residuals = corrected_residual(outputs, labels)
+            chi = direction_rows(rows, args["directions"], args["middles"])
+            return gradients(chi, residuals, float(args["clip"][0]), query.shape[0], factors)
         residuals = self._residuals(args, rows, labels, domain)
         for place in places:
             residuals += args["table_values"][place]
@@ -319,7 +325,7 @@ class ShapeFunctions(SummingLearner):
             offset = offset - offset.mean()
         if state.plan.loss.logarithmic:
             offset = offset + state.balance[0]
-        scaled = ScaledScores.of_state(state, weights, offset)
+        scaled = state.scaled or ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
         if state.plan.last_directions:

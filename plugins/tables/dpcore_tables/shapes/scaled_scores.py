@@ -18,13 +18,13 @@ with the released ones by the part that gamma takes away. A function of answers 
 """
 
 import math
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
-from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.shapes.fit_noise import noise_covariance
@@ -53,9 +53,10 @@ class ScaledScores:
 
     @classmethod
     def of_state(
-        cls, state: State, weights: NDArray[np.float64], offset: NDArray[np.float64]
+        cls, state: Any, weights: NDArray[np.float64], offset: NDArray[np.float64]
     ) -> "ScaledScores | None":
-        """After the last answer; None of numbers, and of classes by the first edition's rules.
+        """Of a `conversation.State` after the last step; None of numbers, and of classes by the first
+        edition's rules.
 
         Args:
             weights: Centred, shape (d, m). offset: Shape (m,).
