@@ -3,11 +3,14 @@ r"""By what scores of classes are multiplied: shrunk by their known noise, widen
 With w the fitted weights, A the covariance of their functions over made-up records, and S that of
 the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
 
-.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-1.2\,\mathrm{tr}AS/w^TAw))\bigr)
+.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(1.1+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
-is what the weights deserve by their size. That is James and Stein's factor, but for three things:
-the descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out;
-and a small rest costs nothing and keeps the order of the scores.
+is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
+every free output: so many squares of noise add up, and their sum has that relative standard
+deviation. That is James and Stein's factor, but for four things: the descent's prior has shrunk what
+is signal, too; noise chose what was fitted, which S leaves out; few functions show by chance what
+noise is not, so one standard deviation is noise, too; and a small rest costs nothing and keeps the
+order of the scores.
 
 The released gradients say more where there is more signal: by what weights would have to be
 multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
@@ -30,7 +33,7 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.synthetic_records import simulated_rows
 
-_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
+_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.1, 0.09  # chosen on tables that `docs/tables.md` names
 _LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _FEWEST, _ROUNDS = 200, 50, 50
 _TINY, _FLAT = 1e-9, 1e6
@@ -117,8 +120,11 @@ def _gammas(
     """gamma of many fits, shapes (k, d, m) to (k,)."""
     # Per output: the variance of its scores, and what noise alone makes of it.
     variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
-    noise = float(np.sum(covariance * spread))
-    gammas = _SHRUNK * (1 - _CHOSEN * noise / np.maximum(variances, _TINY))
+    law = covariance @ spread
+    noise, squares = float(np.trace(law)), float(np.sum(law * law.T))
+    freedom = max(weights.shape[2] - 1, 1) * noise**2 / max(squares, _TINY**2)
+    likely = (_CHOSEN + math.sqrt(2 / max(freedom, 1.0))) * noise
+    gammas = _SHRUNK * (1 - likely / np.maximum(variances, _TINY))
     return np.asarray(np.clip(gammas, _LEAST, 1.0))
 
 
