@@ -27,8 +27,8 @@ from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
-from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.shapes.scaled_scores import ScaledScores
+from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.steps.score_map import Directions
 from dpcore_tables.sums import gram_of, width_of

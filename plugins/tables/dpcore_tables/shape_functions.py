@@ -32,6 +32,7 @@ from dpcore import (
 )
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore_tables.answers.last_scores import centred_scores
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
@@ -319,10 +320,7 @@ class ShapeFunctions(SummingLearner):
 
     def model(self, state: State) -> ShapeModel:
         """The weights after the last step; those of several classes add up to 0."""
-        weights, offset = state.descent.weights, state.offset
-        if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
-            weights = weights - weights.mean(axis=1, keepdims=True)
-            offset = offset - offset.mean()
+        weights, offset = centred_scores(state)
         if state.plan.loss.logarithmic:
             offset = offset + state.balance[0]
         scaled = state.scaled or ScaledScores.of_state(state, weights, offset)

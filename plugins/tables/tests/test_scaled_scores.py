@@ -124,7 +124,7 @@ def test_between_them_made_up_records_have_the_mixture_of_both_shares(shares):
 @pytest.mark.parametrize("size", [0.1, 0.5, 1.0, 3.0])
 def test_the_stated_spread_is_that_of_fits_that_are_multiplied_anew(size):
     """Of a truth whose scores have that deviation, over the noise's: 1600 draws, each multiplied by
-    the definition. A hundred of them state their own spread, and too much where nearly all is noise."""
+    the definition. A hundred state their own spread, too large a one where nearly all is noise."""
     truth = np.array([0.3, 1.0, 0.5])
     covariance, rng = np.cov(ROWS, bias=True), np.random.default_rng(3)
     spread = float(truth @ covariance @ truth) / np.trace(covariance) / size**2

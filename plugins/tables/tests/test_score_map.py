@@ -85,7 +85,7 @@ def test_a_gradient_of_noise_alone_moves_little():
 def test_the_spread_is_what_noise_moves_the_map_by():
     """400 draws, of which each has its own prior: deviations agree to a fifth."""
     rng, noise = np.random.default_rng(3), 50.0
-    score_map, rows, (weights, offset), _, law = map_of(3, noise=noise)
+    score_map, *_, law = map_of(3, noise=noise)
     draws = [
         ScoreMap.of(
             score_map.directions, *law[:3], law[3] + noise * rng.standard_normal((3, 3)), *law[4:]

@@ -15,12 +15,17 @@ from dpcore_tables.steps.score_map import WIDEST, Directions, ScoreMap
 from dpcore_tables.synthetic_records import simulated_rows
 
 
-def with_scores(state: Any) -> Any:
-    """With what would be published without this look, and the directions along which it looks."""
+def centred_scores(state: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The weights of a fit and its constants; those of several classes add up to 0."""
     weights, offset = state.descent.weights, state.offset
     if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
-        weights, offset = weights - weights.mean(axis=1, keepdims=True), offset - offset.mean()
-    scaled = ScaledScores.of_state(state, weights, offset)
+        return weights - weights.mean(axis=1, keepdims=True), offset - offset.mean()
+    return weights, offset
+
+
+def with_scores(state: Any) -> Any:
+    """With what would be published without this look, and the directions along which it looks."""
+    scaled = ScaledScores.of_state(state, *centred_scores(state))
     assert scaled is not None, "only classes are asked"
     rows = simulated_rows(state.descent.dictionary, state.levels)
     directions = Directions.of(rows, scaled.weights, state.plan.score_directions)

@@ -7,10 +7,10 @@ the noise in one output's weights, noise alone gives scores of variance :math:`\
 
 is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
 every free output: so many squares of noise add up, and their sum has that relative standard
-deviation. That is James and Stein's factor, but for four things: the descent's prior has shrunk what
-is signal, too; noise chose what was fitted, which S leaves out; few functions show by chance what
-noise is not, so one standard deviation is noise, too; and a small rest costs nothing and keeps the
-order of the scores.
+deviation. That is James and Stein's factor, but for four things: the descent's prior has shrunk
+what is signal, too; noise chose what was fitted, which S leaves out; of few functions noise is
+often larger than on average, so one standard deviation counts as noise, too; and a small rest costs
+nothing and keeps the order of the scores.
 
 The released gradients say more where there is more signal: by what weights would have to be
 multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
@@ -58,8 +58,8 @@ class ScaledScores:
     def of_state(
         cls, state: Any, weights: NDArray[np.float64], offset: NDArray[np.float64]
     ) -> "ScaledScores | None":
-        """Of a `conversation.State` after the last step; None of numbers, and of classes by the first
-        edition's rules.
+        """Of a `conversation.State` after the last step; None of numbers, and of classes by the
+        rules of the first edition.
 
         Args:
             weights: Centred, shape (d, m). offset: Shape (m,).

@@ -13,7 +13,7 @@ Scores become :math:`s+A^T\xi`, with A the posterior mean given
 .. math:: g=-MA+N(0,\,s^2I+\Sigma),\qquad M=n\,\mathrm E[\chi\xi^T\otimes\partial p/\partial s]
 
 over made-up records, and a prior of relative size. How wide it is the answer says, too: means of
-several widths are averaged by how likely each makes it, so that where nothing is found little moves.
+several widths are averaged by how likely each makes it, so that what is chance moves little.
 """
 
 import math
@@ -40,7 +40,7 @@ _TINY, _STEP = 1e-9, 1e-4
 
 
 def shortened(xi: NDArray[np.float64]) -> NDArray[np.float64]:
-    """chi of xi less its 1, at most 1 long; shapes (k, n) to (1 + k, n), row-wise in the records."""
+    """chi of xi less its 1, at most 1 long and row-wise in the records; (k, n) to (1 + k, n)."""
     chi = np.empty((1 + len(xi), xi.shape[1]))
     chi[0] = INTERCEPT
     squares, size = np.full(xi.shape[1], INTERCEPT**2), math.sqrt((1 - INTERCEPT**2) / len(xi))
@@ -101,7 +101,9 @@ class Directions:
     sizes: NDArray[np.float64]
 
     @classmethod
-    def of(cls, rows: NDArray[np.float64], weights: NDArray[np.float64], count: int) -> "Directions":
+    def of(
+        cls, rows: NDArray[np.float64], weights: NDArray[np.float64], count: int
+    ) -> "Directions":
         """Of published weights.
 
         Args:
