@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.candidates import profile_released, with_candidates, with_curves
 from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released
 from dpcore_tables.answers.last_scores import scores_asked, scores_released, with_scores
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
-from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
+from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms
 from dpcore_tables.class_steps import curved, first_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
 from dpcore_tables.pairs.tables import Tables
 from dpcore_tables.plain_descent import Plain
@@ -32,7 +32,7 @@ from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.steps.score_map import Directions
 from dpcore_tables.sums import gram_of, width_of
-from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
+from dpcore_tables.survey import Survey, strengths_of
 
 _CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
@@ -264,11 +264,11 @@ def _prepared(state: State) -> State:
     if state.next == "table.counts":
         return _with_tables(state)
     if stage == "look":
-        return _with_curves(state)
+        return with_curves(state)
     if stage == "scores":
         return with_scores(state)
     if stage == "survey":
-        return _with_candidates(state)
+        return with_candidates(state)
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -352,38 +352,6 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent, screened=screened)
 
 
-def _with_curves(state: State) -> State:
-    """Of a look, at the constant."""
-    ranks = Ranks.of(state.means, state.variances, state.shares)
-    curves = [(term, 1.0) for term in state.plan.layout.curves()]
-    candidates = Dictionary.of(state.plan.layout, ranks, curves)
-    weights = np.zeros((candidates.width, state.plan.outputs))
-    survey = attrs.evolve(state.survey, dictionary=candidates, weights=weights)
-    return attrs.evolve(state, survey=survey, fixed=candidates.args())
-
-
-def _with_candidates(state: State) -> State:
-    """Of the survey, at the weights that the screen ended with."""
-    old, weights = state.descent.dictionary, state.descent.weights
-    terms = survey_terms(state.plan, old, weights, state.survey.jumps)
-    candidates = Dictionary.of(state.plan.layout, old.ranks, terms)
-    survey = attrs.evolve(
-        state.survey, dictionary=candidates, weights=kept(old, weights, candidates)
-    )
-    return attrs.evolve(state, survey=survey, fixed=candidates.args())
-
-
-def _profile(state: State, answer: Answer, stage: str) -> State:
-    clip = state.clip(stage)
-    # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
-    unit = clip * PARTS / (state.records * state.below(clip))
-    fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
-    # Partial residuals: what the screen fits there, and what it leaves over.
-    profile = fitted - unit * answer.value
-    jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
-    return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
-
-
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip, residuals = state.clip(stage), state.residuals
     # A look and a survey take no step: they only tell how strong each candidate is.
@@ -447,7 +415,7 @@ _AFTER = {
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,
-    "profile": _profile,
+    "profile": profile_released,
     "pulls": scores_released,
     "balance": _balance,
 }

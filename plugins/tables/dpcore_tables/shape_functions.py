@@ -323,6 +323,7 @@ class ShapeFunctions(SummingLearner):
         weights, offset = centred_scores(state)
         if state.plan.loss.logarithmic:
             offset = offset + state.balance[0]
+        # A last look at classes has multiplied and mixed their scores already.
         scaled = state.scaled or ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
