@@ -1,7 +1,7 @@
 """The conversation of a release: what each answer fixes for the asks after it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -263,12 +263,8 @@ def _prepared(state: State) -> State:
     stage, _, kind = state.next.partition(".")
     if state.next == "table.counts":
         return _with_tables(state)
-    if stage == "look":
-        return with_curves(state)
-    if stage == "scores":
-        return with_scores(state)
-    if stage == "survey":
-        return with_candidates(state)
+    if stage in _BEFORE:
+        return _BEFORE[stage](state)
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -407,6 +403,12 @@ def _cells(state: State, answer: Answer, clip: float) -> State:
         descent = attrs.evolve(descent, count=count, since=steps if len(tables) else 0)
     return attrs.evolve(state, tables=tables, descent=descent)
 
+
+_BEFORE: Mapping[str, Callable[[State], State]] = {
+    "look": with_curves,
+    "survey": with_candidates,
+    "scores": with_scores,
+}
 
 _AFTER = {
     "counts": _counts,

@@ -251,8 +251,8 @@ class ShapeFunctions(SummingLearner):
         if query.name == "scores.pulls":
             outputs = scores(rows, args["weights"]) + args["label"][:, None]
             residuals = corrected_residual(outputs, labels)
-            chi = direction_rows(rows, args["directions"], args["middles"])
-            return gradients(chi, residuals, float(args["clip"][0]), query.shape[0], factors)
+            rows = direction_rows(rows, args["directions"], args["middles"])
+            return gradients(rows, residuals, float(args["clip"][0]), query.shape[0], factors)
         residuals = self._residuals(args, rows, labels, domain)
         for place in places:
             residuals += args["table_values"][place]

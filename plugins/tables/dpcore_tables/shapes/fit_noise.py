@@ -10,13 +10,16 @@ from numpy.typing import NDArray
 
 from dpcore_tables import classes, small
 from dpcore_tables.descent import Descent
+from dpcore_tables.plain_descent import Plain
+from dpcore_tables.plan import Plan
 from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay
 
 
 def noise_covariance(state: Any) -> NDArray[np.float64]:
     """Of one output's weights, shape (d, d); after the last answer."""
-    descent, plan = state.descent, state.plan
+    descent: Descent | Plain = state.descent
+    plan: Plan = state.plan
     # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
     if isinstance(descent, Descent):
         return _of_metric(state, descent)
@@ -42,7 +45,8 @@ def gains_of(state: Any, descent: Descent, rows: NDArray[np.float64]) -> NDArray
     """
     scale = state.link.get("link", np.ones(2))[1]
     scores = state.offset[0] + rows.T @ descent.weights[:, 0]
-    return state.plan.loss.gains(scores, float(scale))
+    plan: Plan = state.plan
+    return plan.loss.gains(scores, float(scale))
 
 
 def share_of_outputs(outputs: int) -> float:
