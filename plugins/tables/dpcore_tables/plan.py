@@ -306,11 +306,12 @@ class Plan:
 
     @property
     def score_directions(self) -> int:
-        """Along how many directions a last look mixes scores of classes, by `score_map`."""
-        is_of_classes = self.edition > 1 and self.kind != "number"
-        if not is_of_classes or self.signal < small.SIGNAL:
-            return 0
-        return min(max(self.outputs - 1, 1), score_map.MOST)
+        """Along how many directions a last look mixes scores of classes, by `score_map`; 0 where
+        there is too little signal for so many numbers."""
+        count = min(max(self.outputs - 1, 1), score_map.MOST)
+        clear = max(small.SIGNAL, _LOOKING * math.sqrt((1 + count) * self.outputs))
+        is_asked = self.edition > 1 and self.kind != "number" and self.signal >= clear
+        return count if is_asked else 0
 
     @property
     def pairs(self) -> int:
