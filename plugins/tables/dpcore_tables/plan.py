@@ -38,12 +38,13 @@ _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
-_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.3, 1500.0, 100.0
+_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.2, 1500.0, 100.0
 _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _FLATTEST = 0.05
+_CLEAR = 2600.0  # what a descent of classes leaves over is found by then
 _STEP_IN = 4  # asks, where there are tables
 _JUMPING = 5000.0  # less does not show where a function jumps, what a tail does, or cells of pairs
 
@@ -309,7 +310,7 @@ class Plan:
         """Along how many directions a last look mixes scores of classes, by `score_map`; 0 where
         there is too little signal for so many numbers."""
         count = min(max(self.outputs - 1, 1), score_map.MOST)
-        clear = max(small.SIGNAL, _LOOKING * math.sqrt((1 + count) * self.outputs))
+        clear = max(_CLEAR, _LOOKING * math.sqrt((1 + count) * self.outputs))
         is_asked = self.edition > 1 and self.kind != "number" and self.signal >= clear
         return count if is_asked else 0
 

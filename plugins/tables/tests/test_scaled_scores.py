@@ -259,7 +259,7 @@ def facts(labels, count):
 
 @pytest.mark.parametrize(
     ("labels", "count", "share"),
-    [("ny", 10_000, 0.01), ("ny", 1000, 0.0206), ("pqr", 1000, 0.0112), ("ny", 100, 0.3)],
+    [("ny", 10_000, 0.01), ("ny", 1000, 0.0206), ("pqr", 1000, 0.0112), ("ny", 100, 0.2)],
 )
 def test_few_records_of_classes_pay_more_for_their_shares(labels, count, share):
     public = Public(domain=facts(tuple(labels), count), coins=PublicCoins(1), mu=0.27)

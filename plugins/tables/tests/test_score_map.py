@@ -124,8 +124,8 @@ def test_rows_of_directions_are_at_most_one_long_and_each_records_own():
 
 @pytest.mark.parametrize(
     ("labels", "count", "edition", "directions"),
-    [("ny", 9000, 2, 1), ("pqrs", 9000, 2, 3), ("abcdefghijklm", 9000, 2, 8),
-     ("abcdefghijklm", 6000, 2, 0), ("pqrs", 4000, 2, 0), ("pqrs", 9000, 1, 0)],
+    [("ny", 19_000, 2, 1), ("pqrs", 19_000, 2, 3), ("abcdefghijklm", 19_000, 2, 8),
+     ("ny", 9000, 2, 0), ("pqrs", 19_000, 1, 0)],
 )  # fmt: skip
 def test_the_signal_says_along_how_many_directions(labels, count, edition, directions):
     columns = {"a": Range(-1, 1), "d": Categories(("n", "y"))}
