@@ -183,9 +183,13 @@ class ScoreMap:
 
     @property
     def ratio(self) -> float:
-        """By what the variance of one output's noise is multiplied, on average."""
-        mixture = np.eye(len(self.directions.mixtures)) + self.directions.mixtures @ self.change[1:]
-        return float(np.sum(mixture**2)) / len(mixture)
+        """By what the variance of one output's noise is multiplied, on average: of several classes
+        in all directions but the one in which scores move alike."""
+        outputs = len(self.directions.mixtures)
+        mixture = np.eye(outputs) + self.directions.mixtures @ self.change[1:]
+        if outputs == 1:
+            return float(mixture[0, 0]) ** 2
+        return (float(np.sum(mixture**2)) - 1) / (outputs - 1)
 
     def weights(self, fitted: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of changed scores, shape (d, m)."""
