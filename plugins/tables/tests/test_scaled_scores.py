@@ -69,7 +69,8 @@ UNKNOWN = (1.0, math.inf)
 def noise_part(covariance, outputs):
     """Of a variance, over what independent noise of all weights alike makes of it on average."""
     values = np.linalg.eigvalsh(covariance)
-    return 1.3 + math.sqrt(2 * np.sum(values**2) / np.sum(values) ** 2 / outputs)
+    chosen = 1.0 if outputs == 1 else 1.2
+    return chosen + math.sqrt(2 * np.sum(values**2) / np.sum(values) ** 2 / outputs)
 
 
 def scaled(weights, spread, shares=(0.1,), noise=0.0, slope=UNKNOWN):

@@ -3,14 +3,14 @@ r"""By what scores of classes are multiplied: shrunk by their known noise, widen
 With w the fitted weights, A the covariance of their functions over made-up records, and S that of
 the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
 
-.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(1.3+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
+.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(c+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
 is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
-every free output: so many squares of noise add up, and their sum has that relative standard
-deviation. That is James and Stein's factor, but for four things: the descent's prior has shrunk
-what is signal, too; noise chose what was fitted, which S leaves out; of few functions noise is
-often larger than on average, so one standard deviation counts as noise, too; and a small rest costs
-nothing and keeps the order of the scores.
+every free output, and c = 1, of several classes 1.2: so many squares of noise add up, and their sum
+has that relative standard deviation. That is James and Stein's factor, but for four things: the
+descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out; of
+few functions noise is often larger than on average, so one standard deviation counts as noise, too;
+and a small rest costs nothing and keeps the order of the scores.
 
 The released gradients say more where there is more signal: by what weights would have to be
 multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
@@ -33,7 +33,8 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.synthetic_records import simulated_rows
 
-_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.3, 0.09  # chosen on tables that `docs/tables.md` names
+_SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/tables.md` names
+_CHOSEN, _CHOSEN_OF_SEVERAL = 1.0, 1.2
 _LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _FEWEST, _ROUNDS = 200, 50, 50
 _TINY, _FLAT = 1e-9, 1e6
@@ -123,7 +124,8 @@ def _gammas(
     law = covariance @ spread
     noise, squares = float(np.trace(law)), float(np.sum(law * law.T))
     freedom = max(weights.shape[2] - 1, 1) * noise**2 / max(squares, _TINY**2)
-    likely = (_CHOSEN + math.sqrt(2 / max(freedom, 1.0))) * noise
+    chosen = _CHOSEN if weights.shape[2] == 1 else _CHOSEN_OF_SEVERAL
+    likely = (chosen + math.sqrt(2 / max(freedom, 1.0))) * noise
     gammas = _SHRUNK * (1 - likely / np.maximum(variances, _TINY))
     return np.asarray(np.clip(gammas, _LEAST, 1.0))
 
