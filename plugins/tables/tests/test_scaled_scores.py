@@ -69,7 +69,7 @@ UNKNOWN = (1.0, math.inf)
 def noise_part(covariance, outputs):
     """Of a variance, over what independent noise of all weights alike makes of it on average."""
     values = np.linalg.eigvalsh(covariance)
-    chosen = 1.0 if outputs == 1 else 1.2
+    chosen = 1.1 if outputs == 1 else 1.3
     return chosen + math.sqrt(2 * np.sum(values**2) / np.sum(values) ** 2 / outputs)
 
 

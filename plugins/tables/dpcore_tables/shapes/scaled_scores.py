@@ -6,7 +6,7 @@ the noise in one output's weights, noise alone gives scores of variance :math:`\
 .. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(c+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
 is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
-every free output, and c = 1, of several classes 1.2: so many squares of noise add up, and their sum
+every free output, and c = 1.1, of several classes 1.3: so many squares of noise add up, and their sum
 has that relative standard deviation. That is James and Stein's factor, but for four things: the
 descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out; of
 few functions noise is often larger than on average, so one standard deviation counts as noise, too;
@@ -34,7 +34,7 @@ from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.synthetic_records import simulated_rows
 
 _SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/tables.md` names
-_CHOSEN, _CHOSEN_OF_SEVERAL = 1.0, 1.2
+_CHOSEN, _CHOSEN_OF_SEVERAL = 1.1, 1.3
 _LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _FEWEST, _ROUNDS = 200, 50, 50
 _TINY, _FLAT = 1e-9, 1e6
