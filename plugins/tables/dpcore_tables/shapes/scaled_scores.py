@@ -6,8 +6,8 @@ the noise in one output's weights, noise alone gives scores of variance :math:`\
 .. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(c+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
 is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
-every free output, and c = 1.1, of several classes 1.3: so many squares of noise add up, and their sum
-has that relative standard deviation. That is James and Stein's factor, but for four things: the
+every free output, and c = 1.1, of several classes 1.3: so many squares of noise add up, and their
+sum has that relative standard deviation. That is James and Stein's factor, but for four things: the
 descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out; of
 few functions noise is often larger than on average, so one standard deviation counts as noise, too;
 and a small rest costs nothing and keeps the order of the scores.
