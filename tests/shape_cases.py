@@ -21,18 +21,19 @@ BUDGETS = {
     "number": 50.0,
     "number, jumps": 400.0,
     "number, tables": 400.0,
-    "two": 50.0,
-    "several": 50.0,
+    "two": 100.0,
+    "several": 100.0,
     "number, small, weighted": 1.0,
     "number, jumps, weighted": 400.0,
-    "several, weighted": 50.0,
+    "several, weighted": 100.0,
     "number, poisson": 50.0,
     "number, gamma, weighted": 50.0,
     "number, quantile": 50.0,
     "number, small, quantile": 1.0,
 }
-"""Mu: 1 makes a small table, 8 one whose fit is shifted at its end, 50 one with Gram matrices, 400
-one whose jumps are looked for, and whose declared pairs are tried as tables."""
+"""Mu: 1 makes a small table, 8 one whose fit is shifted at its end, 50 one with Gram matrices, 100
+one whose scores of classes are mixed at its end, 400 one whose jumps are looked for, and whose
+declared pairs are tried as tables."""
 
 LOSSES = ("poisson", "gamma", "quantile")
 

@@ -1,7 +1,7 @@
 """The conversation of a release: what each answer fixes for the asks after it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import attrs
@@ -11,25 +11,28 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Public, Query
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.candidates import profile_released, with_candidates, with_curves
 from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released
+from dpcore_tables.answers.last_scores import scores_asked, scores_released, with_scores
 from dpcore_tables.answers.moments import FIRST
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import counted_pairs, tried_tables
-from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms, survey_terms
+from dpcore_tables.choice import first_terms, kept, ramps_of, second_terms
 from dpcore_tables.class_steps import curved, first_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
-from dpcore_tables.layout import PARTS
 from dpcore_tables.metric import CLASS_DAMPING, DAMPING, Metric, released_levels
 from dpcore_tables.pairs.tables import Tables
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
+from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.steps.centres import Centres
+from dpcore_tables.steps.score_map import Directions
 from dpcore_tables.sums import gram_of, width_of
-from dpcore_tables.survey import Survey, fitted_profile, jumps_of, strengths_of
+from dpcore_tables.survey import Survey, strengths_of
 
 _CLASS_PRIOR, _WIDER_PRIOR = 3.0, 4.0  # wider: several classes, where there is much signal
 _CLASS_RESIDUALS = Residuals(0.5, np.array([classes.BELOW, *[0.0] * 13, 1 - classes.BELOW]))
@@ -41,7 +44,10 @@ _LONG = 1 / 12  # of a label's range: sigma at the constant, where labels have a
 
 _STEPLESS = ("look", "survey")
 
-OF_A_STEP = ("label", "link", "weights", "clip", "reach", "table_values", "is_of_tables")
+OF_A_STEP = (
+    "label", "link", "weights", "clip", "reach", "table_values", "is_of_tables",
+    "directions", "middles",
+)  # fmt: skip
 """Arguments that change between the asks of a round."""
 
 
@@ -65,6 +71,7 @@ class State:
         fixed: The round's arrays, the very same objects in every ask.
         noises: The standard deviation of the latest answer of each kind.
         balance: What scores of a logarithmic loss lack, and the standard deviation of that.
+        scaled: What is published of classes, after the last step. directions: Of its scores.
     """
 
     plan: Plan
@@ -92,6 +99,8 @@ class State:
     balance: tuple[float, float] = (0.0, 0.0)
     last_curvature: NDArray[np.float64] = attrs.field(factory=lambda: np.zeros((2, 2)))
     calibration: Calibration = attrs.field(factory=Calibration)
+    scaled: ScaledScores | None = None
+    directions: Directions | None = None
 
     @classmethod
     def start(cls, plan: Plan, public: Public) -> "State":
@@ -162,6 +171,8 @@ class State:
         if name == "table.counts":
             pairs = counted_pairs(self.plan, self.tables)
             return {"ranks": self.dictionary.ranks.array, "table_pairs": pairs}
+        if stage == "scores":
+            return {**self.fixed, **scores_asked(self)}
         if name.endswith((".gradient", ".residuals", ".profile", ".balance")) or stage == "slope":
             reach = {"reach": np.array([reach_of(self)])} if stage == "slope" else {}
             return {
@@ -252,10 +263,8 @@ def _prepared(state: State) -> State:
     stage, _, kind = state.next.partition(".")
     if state.next == "table.counts":
         return _with_tables(state)
-    if stage == "look":
-        return _with_curves(state)
-    if stage == "survey":
-        return _with_candidates(state)
+    if stage in _BEFORE:
+        return _BEFORE[stage](state)
     if kind == "metric":
         return _with_dictionary(state, _dictionary(state, stage))
     if state.plan.small and kind == "gradient":
@@ -339,38 +348,6 @@ def _metric(state: State, answer: Answer, stage: str) -> State:
     return attrs.evolve(state, descent=descent, screened=screened)
 
 
-def _with_curves(state: State) -> State:
-    """Of a look, at the constant."""
-    ranks = Ranks.of(state.means, state.variances, state.shares)
-    curves = [(term, 1.0) for term in state.plan.layout.curves()]
-    candidates = Dictionary.of(state.plan.layout, ranks, curves)
-    weights = np.zeros((candidates.width, state.plan.outputs))
-    survey = attrs.evolve(state.survey, dictionary=candidates, weights=weights)
-    return attrs.evolve(state, survey=survey, fixed=candidates.args())
-
-
-def _with_candidates(state: State) -> State:
-    """Of the survey, at the weights that the screen ended with."""
-    old, weights = state.descent.dictionary, state.descent.weights
-    terms = survey_terms(state.plan, old, weights, state.survey.jumps)
-    candidates = Dictionary.of(state.plan.layout, old.ranks, terms)
-    survey = attrs.evolve(
-        state.survey, dictionary=candidates, weights=kept(old, weights, candidates)
-    )
-    return attrs.evolve(state, survey=survey, fixed=candidates.args())
-
-
-def _profile(state: State, answer: Answer, stage: str) -> State:
-    clip = state.clip(stage)
-    # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
-    unit = clip * PARTS / (state.records * state.below(clip))
-    fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
-    # Partial residuals: what the screen fits there, and what it leaves over.
-    profile = fitted - unit * answer.value
-    jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
-    return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
-
-
 def _gradient(state: State, answer: Answer, stage: str) -> State:
     clip, residuals = state.clip(stage), state.residuals
     # A look and a survey take no step: they only tell how strong each candidate is.
@@ -427,6 +404,12 @@ def _cells(state: State, answer: Answer, clip: float) -> State:
     return attrs.evolve(state, tables=tables, descent=descent)
 
 
+_BEFORE: Mapping[str, Callable[[State], State]] = {
+    "look": with_curves,
+    "survey": with_candidates,
+    "scores": with_scores,
+}
+
 _AFTER = {
     "counts": _counts,
     "directions": curvature_released,
@@ -434,6 +417,7 @@ _AFTER = {
     "residuals": _residuals,
     "metric": _metric,
     "gradient": _gradient,
-    "profile": _profile,
+    "profile": profile_released,
+    "pulls": scores_released,
     "balance": _balance,
 }

@@ -16,7 +16,7 @@ from dpcore_tables import small
 from dpcore_tables.layout import Layout
 from dpcore_tables.objective.losses import SQUARED, Loss
 from dpcore_tables.pairs.cells import most_cells
-from dpcore_tables.steps import calibration
+from dpcore_tables.steps import calibration, score_map
 
 Kind = Literal["number", "two", "several"]
 
@@ -38,12 +38,13 @@ _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
-_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.1, 2000.0, 100.0
+_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.2, 1500.0, 100.0
 _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _FLATTEST = 0.05
+_CLEAR = 2600.0  # what a descent of classes leaves over is found by then
 _STEP_IN = 4  # asks, where there are tables
 _JUMPING = 5000.0  # less does not show where a function jumps, what a tail does, or cells of pairs
 
@@ -305,6 +306,15 @@ class Plan:
         return 1 if self.small else 2
 
     @property
+    def score_directions(self) -> int:
+        """Along how many directions a last look mixes scores of classes, by `score_map`; 0 where
+        there is too little signal for so many numbers."""
+        count = min(max(self.outputs - 1, 1), score_map.MOST)
+        clear = max(_CLEAR, _LOOKING * math.sqrt((1 + count) * self.outputs))
+        is_asked = self.edition > 1 and self.kind != "number" and self.signal >= clear
+        return count if is_asked else 0
+
+    @property
     def pairs(self) -> int:
         """Products of two columns that a survey chooses from; 0 without one: then the columns
         choose the pairs."""
@@ -339,6 +349,8 @@ class Plan:
         shares_by_name["label"] = self._label_share
         if self.loss.logarithmic:
             shares_by_name["fit.balance"] = _BALANCE
+        if self.score_directions:
+            shares_by_name["scores.pulls"] = score_map.SHARE
         if self.last_directions == 1:
             shares_by_name["slope.sums"] = calibration.SHIFT_SHARE
         elif self.last_directions == 2:
@@ -409,6 +421,6 @@ class Plan:
                 names.append(f"{round_.name}.gradient")
             if round_.name == "screen":
                 names += [name for name in ("screen.profile", "survey.gradient") if name in shares]
-        last = ("fit.balance", "slope.directions", "slope.sums")
+        last = ("fit.balance", "slope.directions", "slope.sums", "scores.pulls")
         names += [name for name in last if name in shares]
         return tuple(names)

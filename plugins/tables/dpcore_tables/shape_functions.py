@@ -32,6 +32,7 @@ from dpcore import (
 )
 from dpcore.checks import positive_integer
 from dpcore.errors import UnfitTargetError, need
+from dpcore_tables.answers.last_scores import centred_scores
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.conversation import OF_A_STEP, State
 from dpcore_tables.dictionary import Dictionary
@@ -46,6 +47,7 @@ from dpcore_tables.shapes.changes import Curve
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.small import FARTHEST
 from dpcore_tables.steps.calibration import directions
+from dpcore_tables.steps.score_map import corrected_residual, direction_rows
 from dpcore_tables.sums import (
     BLOCK,
     EDGES,
@@ -247,6 +249,11 @@ class ShapeFunctions(SummingLearner):
             outputs = scores(rows, args["weights"]) + args["label"][:, None]
             total = self._loss(domain).predicted(outputs, args["link"], factors)
             return Exact.of([total], unit)
+        if query.name == "scores.pulls":
+            outputs = scores(rows, args["weights"]) + args["label"][:, None]
+            residuals = corrected_residual(outputs, labels)
+            rows = direction_rows(rows, args["directions"], args["middles"])
+            return gradients(rows, residuals, float(args["clip"][0]), query.shape[0], factors)
         residuals = self._residuals(args, rows, labels, domain)
         for place in rows.cells:
             residuals += args["table_values"][place]
@@ -319,13 +326,11 @@ class ShapeFunctions(SummingLearner):
 
     def model(self, state: State) -> ShapeModel:
         """The weights after the last step; those of several classes add up to 0."""
-        weights, offset = state.descent.weights, state.offset
-        if state.plan.kind == "several":  # noise moves all scores alike, which says nothing
-            weights = weights - weights.mean(axis=1, keepdims=True)
-            offset = offset - offset.mean()
+        weights, offset = centred_scores(state)
         if state.plan.loss.logarithmic:
             offset = offset + state.balance[0]
-        scaled = ScaledScores.of_state(state, weights, offset)
+        # A last look at classes has multiplied and mixed their scores already.
+        scaled = state.scaled or ScaledScores.of_state(state, weights, offset)
         if scaled is not None:
             weights, offset = scaled.weights, scaled.offset
         if state.plan.last_directions:

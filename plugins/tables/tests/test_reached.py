@@ -48,6 +48,8 @@ def rows_of(query, case):
         return first, second, farthest(0.5 * (low + high), low, high, case)
     elif query.name == "spread":  # at the mean, and farther from it than 1/4
         return first, second, (0.5 * (low + high), high)
+    elif query.name == "scores.pulls":  # a class is certain, and the record is of the other one
+        first[0], second[0] = 1.0, -1.0
     elif query.name.endswith("balance"):  # one prediction is 0, the other eight means or more
         first[0], second[0] = -1.0, 1.0
     return first, second, (low, high)  # gradients: the same row, opposite residuals
@@ -62,6 +64,19 @@ def rising(ask):
     weights, terms = np.zeros(ask.args["weights"].shape), ask.args["terms"]
     weights[1:, 0] = 1e3 * ((terms[:, 0] == 0) & (terms[:, 1] == 0) & (terms[:, 2] == -1))
     return ask.with_args({**ask.args, "weights": weights})
+
+
+def certain(ask):
+    """With scores of which the first column alone makes either class certain, and a direction that
+    is the same for all records and far longer than the constant."""
+    weights, terms = np.zeros(ask.args["weights"].shape), ask.args["terms"]
+    slopes = 1e3 * ((terms[:, 0] == 0) & (terms[:, 1] == 0) & (terms[:, 2] == -1))
+    weights[1:, -1 if weights.shape[1] == 1 else 1] = slopes
+    if weights.shape[1] > 1:
+        weights[1:, 0] = -slopes
+    directions = np.zeros(ask.args["directions"].shape)
+    directions[0, 0] = 1e3
+    return ask.with_args({**ask.args, "weights": weights, "directions": directions})
 
 
 def orthogonal(query, case):
@@ -128,6 +143,8 @@ def require_reached(kind, relation, records):
         ask = asked[query.name]
         if query.name.endswith("balance"):
             ask = rising(ask)
+        if query.name == "scores.pulls":
+            ask = certain(ask)
         pair = pair_of(ask, case)
         assert misfit(pair, case) == "", query.name
         before, after = (

@@ -99,7 +99,7 @@ class RandomStopping(Mechanism):
         """The best of K runs, each a Gaussian of the largest mu that a candidate's run has."""
         runs, squares = _runs(query), []
         score_mu = _mu(self._noise(1, runs.score), 1, sensitivity)
-        for asks, size in runs.sums:
+        for asks, size in {*runs.sums}:
             mu = _mu(self._noise(asks, 1 - runs.score), size, sensitivity)
             squares.append(asks * mu * mu + score_mu * score_mu)
         run = GaussianEvent(

@@ -10,8 +10,11 @@ import numpy as np
 from dpcore import Answer, SumQuery
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
+from dpcore_tables.answers.shares import likely_shares
 from dpcore_tables.plan import FEWEST, Plan
 from dpcore_tables.ranks import likely_means, likely_variances, released_shares
+
+_TINY = 1e-12
 
 Fixed = Mapping[str, Any]
 """New values of a state's fields, by their names."""
@@ -47,7 +50,10 @@ def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed
     wider = of_one.replace_one / of_own.replace_one if plan.known else 1.0
     unit = noise * wider / query.sum.clip * math.sqrt(query.share)
     # Shares of classes are positive and add up to 1; the mean of other labels is in [0, 1].
-    if plan.kind == "several":
+    if plan.edition > 1 and plan.kind != "number":
+        released = answer.value / records + (0.5 if plan.kind == "two" else 0.0)
+        mean_label = likely_shares(released, max(noise / records, _TINY))
+    elif plan.kind == "several":
         mean_label = np.maximum(answer.value / records, classes.RAREST)
         mean_label = mean_label / mean_label.sum()
     else:

@@ -56,6 +56,10 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
         (max(plan.last_directions, 1), 1),
         Sum(clip=1.0, exponent=GRADIENT_UNIT),
     )
+    entries["scores.pulls"] = (
+        (1 + max(plan.score_directions, 1), plan.outputs),
+        Sum(clip=1.0, exponent=GRADIENT_UNIT),
+    )
     entries["fit.balance"] = ((1,), Sum(clip=1.0, sign="non_negative", exponent=FACTOR_UNIT))
     entries["survey.gradient"] = (
         (plan.candidates + 1, plan.outputs),

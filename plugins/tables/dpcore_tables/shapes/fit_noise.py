@@ -1,18 +1,25 @@
-"""How much the noise of a release moved the weights of its fit."""
+"""How much the noise of a release moved the weights of its fit.
+
+A state here is a `conversation.State`, whose facts are released or public.
+"""
+
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables import classes, small
-from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
+from dpcore_tables.plain_descent import Plain
+from dpcore_tables.plan import Plan
 from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay
 
 
-def noise_covariance(state: State) -> NDArray[np.float64]:
+def noise_covariance(state: Any) -> NDArray[np.float64]:
     """Of one output's weights, shape (d, d); after the last answer."""
-    descent, plan = state.descent, state.plan
+    descent: Descent | Plain = state.descent
+    plan: Plan = state.plan
     # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
     if isinstance(descent, Descent):
         return _of_metric(state, descent)
@@ -30,7 +37,7 @@ def noise_covariance(state: State) -> NDArray[np.float64]:
     ).noise_covariance()
 
 
-def gains_of(state: State, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
+def gains_of(state: Any, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:
     """What residuals of numbers gain per unit of the score of these rows, shape (n,).
 
     Args:
@@ -38,7 +45,8 @@ def gains_of(state: State, descent: Descent, rows: NDArray[np.float64]) -> NDArr
     """
     scale = state.link.get("link", np.ones(2))[1]
     scores = state.offset[0] + rows.T @ descent.weights[:, 0]
-    return state.plan.loss.gains(scores, float(scale))
+    plan: Plan = state.plan
+    return plan.loss.gains(scores, float(scale))
 
 
 def share_of_outputs(outputs: int) -> float:
@@ -46,7 +54,7 @@ def share_of_outputs(outputs: int) -> float:
     return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
 
 
-def _of_metric(state: State, descent: Descent) -> NDArray[np.float64]:
+def _of_metric(state: Any, descent: Descent) -> NDArray[np.float64]:
     if state.plan.kind == "number":
         curvature = None
         if state.plan.loss.logarithmic:

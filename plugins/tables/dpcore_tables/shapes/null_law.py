@@ -20,13 +20,13 @@ of them has a Gaussian prior, of the variance that makes the released entries li
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables import classes
 from dpcore_tables.choice import kept
-from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
@@ -39,7 +39,7 @@ _WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted 
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
 
 
-def error_covariance(state: State, spread: NDArray[np.float64]) -> NDArray[np.float64]:
+def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.float64]:
     """How noise, and chance in the choice of records, moved one output's weights where a column
     says nothing, shape (d, d); after the last answer.
 

@@ -3,10 +3,13 @@ r"""By what scores of classes are multiplied: shrunk by their known noise, widen
 With w the fitted weights, A the covariance of their functions over made-up records, and S that of
 the noise in one output's weights, noise alone gives scores of variance :math:`\mathrm{tr}AS`. So
 
-.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-1.2\,\mathrm{tr}AS/w^TAw))\bigr)
+.. math:: \gamma=\min\bigl(1,\ \max(0.05,\ 1.5\,(1-(c+\sqrt{2/f})\,\mathrm{tr}AS/w^TAw))\bigr)
 
-is what the weights deserve by their size. That is James and Stein's factor, but for three things:
-the descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out;
+is what the weights deserve by their size, with :math:`f=(\mathrm{tr}AS)^2/\mathrm{tr}(AS)^2` for
+every free output, and c = 1.1, of several classes 1.3: so many squares of noise add up, and their
+sum has that relative standard deviation. That is James and Stein's factor, but for four things: the
+descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out; of
+few functions noise is often larger than on average, so one standard deviation counts as noise, too;
 and a small rest costs nothing and keeps the order of the scores.
 
 The released gradients say more where there is more signal: by what weights would have to be
@@ -18,19 +21,20 @@ with the released ones by the part that gamma takes away. A function of answers 
 """
 
 import math
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
-from dpcore_tables.conversation import State
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.synthetic_records import simulated_rows
 
-_SHRUNK, _CHOSEN, _TRUST = 1.5, 1.2, 0.09  # chosen on tables that `docs/tables.md` names
+_SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/tables.md` names
+_CHOSEN, _CHOSEN_OF_SEVERAL = 1.1, 1.3
 _LEAST, _WIDEST = 0.05, 3.0
 _DRAWS, _FEWEST, _ROUNDS = 200, 50, 50
 _TINY, _FLAT = 1e-9, 1e6
@@ -53,9 +57,10 @@ class ScaledScores:
 
     @classmethod
     def of_state(
-        cls, state: State, weights: NDArray[np.float64], offset: NDArray[np.float64]
+        cls, state: Any, weights: NDArray[np.float64], offset: NDArray[np.float64]
     ) -> "ScaledScores | None":
-        """After the last answer; None of numbers, and of classes by the first edition's rules.
+        """Of a `conversation.State` after the last step; None of numbers, and of classes by the
+        rules of the first edition.
 
         Args:
             weights: Centred, shape (d, m). offset: Shape (m,).
@@ -116,8 +121,12 @@ def _gammas(
     """gamma of many fits, shapes (k, d, m) to (k,)."""
     # Per output: the variance of its scores, and what noise alone makes of it.
     variances = np.mean(np.sum(weights * (covariance @ weights), axis=1), axis=1)
-    noise = float(np.sum(covariance * spread))
-    gammas = _SHRUNK * (1 - _CHOSEN * noise / np.maximum(variances, _TINY))
+    law = covariance @ spread
+    noise, squares = float(np.trace(law)), float(np.sum(law * law.T))
+    freedom = max(weights.shape[2] - 1, 1) * noise**2 / max(squares, _TINY**2)
+    chosen = _CHOSEN if weights.shape[2] == 1 else _CHOSEN_OF_SEVERAL
+    likely = (chosen + math.sqrt(2 / max(freedom, 1.0))) * noise
+    gammas = _SHRUNK * (1 - likely / np.maximum(variances, _TINY))
     return np.asarray(np.clip(gammas, _LEAST, 1.0))
 
 
