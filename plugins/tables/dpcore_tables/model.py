@@ -27,7 +27,7 @@ from dpcore_tables.pairs.cells import cells_of
 from dpcore_tables.pairs.tables import block_diagonal
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
-from dpcore_tables.shapes.choice_noise import choice_covariance
+from dpcore_tables.shapes.choice_noise import with_choice
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.shapes.inference import shapes_of
 from dpcore_tables.shapes.null_law import error_covariance
@@ -83,7 +83,7 @@ class ShapeModel(ShownModel):
         It takes about as long as a fit of few records, and no run needs it.
         """
         multiplied = self.state.calibration if self.scaled is None else self.scaled
-        return self.spread + multiplied.factor**2 * choice_covariance(self.state)
+        return with_choice(self.state, self.spread, multiplied.factor)
 
     @cached_property
     def tails(self) -> TailPaths | None:
