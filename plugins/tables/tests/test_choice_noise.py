@@ -86,7 +86,6 @@ def test_a_walk_is_the_descent_on_linear_gradients(model, kind, monkeypatch):
     law = _Gradients.of(state, released, 50.0)
     begun = choice_noise._begun(released, state.prior_variance)
     start = released.steps[0].weights
-    begun = attrs.evolve(begun, metric=choice_noise._first_metric(released))
     end = released.restored(law.walk(begun, released.coordinates(start)))
     descent = attrs.evolve(begun, steps=(), weights=start)
     for step in released.steps:
@@ -146,7 +145,7 @@ def test_functions_that_are_chosen_again_alike_end_alike(model):
     facts = (state.prior_variance, released, law)
     same = choice_noise._end_with(*facts, released.dictionary, weights)
     begun = choice_noise._begun(released, state.prior_variance)
-    end = law.walk(attrs.evolve(begun, metric=choice_noise._first_metric(released)), weights)
+    end = law.walk(begun, weights)
     assert same == pytest.approx(end, abs=1e-7)
     # Twice the weight of every function is the same choice, with the same sizes and prior.
     twice = attrs.evolve(released.dictionary, weights=2 * released.dictionary.weights)

@@ -26,7 +26,6 @@ from dpcore_tables.conversation import State
 from dpcore_tables.descent import LEAST_KEPT, Descent, first_prior
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
-from dpcore_tables.metric import Metric
 from dpcore_tables.shapes.fit_noise import curvature_of
 from dpcore_tables.survey import LESS, Survey
 from dpcore_tables.synthetic_records import simulated_rows
@@ -59,8 +58,8 @@ def with_choice(state: State, spread: NDArray[np.float64], factor: float) -> NDA
     added = factor**2 * _covariance(state, before, descent)
     rows = simulated_rows(descent.dictionary, state.levels)
     squares = rows @ rows.T
-    most, sum_ = _MOST * float(np.sum(squares * spread)), float(np.sum(squares * added))
-    return spread + added * min(1.0, most / sum_) if sum_ > 0 else spread
+    most, total = _MOST * float(np.sum(squares * spread)), float(np.sum(squares * added))
+    return spread + added * min(1.0, most / total) if total > 0 else spread
 
 
 def _covariance(state: State, before: Descent, descent: Descent) -> NDArray[np.float64]:
@@ -69,7 +68,7 @@ def _covariance(state: State, before: Descent, descent: Descent) -> NDArray[np.f
     looks = _Looks.of(state.survey, generator)
     screen = _Gradients.of(state, before, _WIDE_SCREEN)
     fit = _Gradients.of(state, descent, _WIDE)
-    first = attrs.evolve(_begun(before, state.prior_variance), metric=_first_metric(before))
+    first = _begun(before, state.prior_variance)
     ends = []
     for _ in range(_PATHS):
         end = screen.walk(first, before.coordinates(before.steps[0].weights), generator)
@@ -184,15 +183,16 @@ class _Gradients:
             descent: Not begun, but with the steps of the released one. start: Shape (d, m).
             generator: Of the noise; none without one.
         """
-        metric, weights, known = descent.metric, start, 0.0
+        metric, weights, reference = descent.metric, start, 0.0
         damped, mapping, steps = metric.damped, np.zeros((0, 0)), descent.steps
         targets, visited = list[NDArray[np.float64]](), list[NDArray[np.float64]]()
         for last, step in enumerate(steps):
             window = descent.window(last)
+            # As `Descent.rescaled` does, where it still counts.
             if step.curvature != metric.curvature:
                 change = -damped
                 metric = attrs.evolve(metric, curvature=step.curvature)
-                damped, known = metric.damped, 0.0
+                damped, reference = metric.damped, 0.0
                 for j in range(window.start, last):
                     targets[j] = targets[j] + (change + damped) @ visited[j]
             gradient = self.curvature @ (weights - self.goal)
@@ -204,9 +204,10 @@ class _Gradients:
             mean = np.tensordot(amounts, np.array(targets[window.start :]), axes=1) / amounts.sum()
             variance, is_last = float(1 / amounts.sum()), last == len(steps) - 1
             facts = (variance, step.sigma**2)
-            if is_last or not known / _NEAR < variance < known * _NEAR:
+            if is_last or not reference / _NEAR < variance < reference * _NEAR:
                 mapping = metric.posterior(*facts, descent.precision(descent.prior))
-                known = variance
+                reference = variance
+            # The prior is learned as in the release, from other weights.
             if is_last or (descent.early and last == 2 * len(steps) // 3):
                 remainder = metric.remainder(*facts, descent.precision(descent.prior))
                 floor = LEAST_KEPT * descent.prior if not is_last else 0.0
@@ -218,12 +219,9 @@ class _Gradients:
 
 
 def _begun(descent: Descent, variance: float) -> Descent:
-    """Its prior before anything was learned."""
-    return attrs.evolve(descent, prior=first_prior(descent.dictionary, variance))
-
-
-def _first_metric(descent: Descent) -> Metric:
-    return attrs.evolve(descent.metric, curvature=descent.steps[0].curvature)
+    """With the curvature and the prior that it began with; its steps stay."""
+    metric = attrs.evolve(descent.metric, curvature=descent.steps[0].curvature)
+    return attrs.evolve(descent, metric=metric, prior=first_prior(descent.dictionary, variance))
 
 
 def _end_with(
@@ -246,18 +244,18 @@ def _end_with(
     sizes = dictionary.scales / released.dictionary.scales[common]
     products, is_ramp = np.outer(sizes, sizes), np.append(False, dictionary.is_ramp)
     directions = released.metric.basis[common]
-    known = (directions * released.metric.known) @ directions.T
+    gram_matrix = (directions * released.metric.known) @ directions.T * products
     damping = (released.metric.basis**2 @ released.metric.damping)[common]
-    basis, values = np.zeros_like(known), np.zeros(len(common))
+    basis, values = np.zeros_like(gram_matrix), np.zeros(len(common))
     for block in (np.flatnonzero(~is_ramp), np.flatnonzero(is_ramp)):
         cross = np.ix_(block, block)
-        values[block], basis[cross] = np.linalg.eigh((known * products)[cross])
-    metric = attrs.evolve(
-        _first_metric(released), basis=basis, known=np.maximum(values, 0.0), damping=damping
-    )
+        values[block], basis[cross] = np.linalg.eigh(gram_matrix[cross])
+    begun = _begun(attrs.evolve(released, dictionary=dictionary), variance)
     descent = attrs.evolve(
-        _begun(attrs.evolve(released, dictionary=dictionary), variance),
-        metric=metric,
+        begun,
+        metric=attrs.evolve(
+            begun.metric, basis=basis, known=np.maximum(values, 0.0), damping=damping
+        ),
         deviations=dictionary.deviations() if is_ramp.any() else None,
     )
     start = released.coordinates(start)
