@@ -16,7 +16,6 @@ from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes import choice_noise
 from dpcore_tables.shapes.choice_noise import _Gradients, _Looks, with_choice
 from dpcore_tables.survey import Survey
-from dpcore_tables.synthetic_records import simulated_rows
 
 COLUMNS = {
     "a": Range(-1, 1),
@@ -54,8 +53,7 @@ def model():
 
 
 def test_standard_errors_hold_the_choice_and_published_arrays_do_not(model):
-    rows = simulated_rows(model.dictionary, model.state.levels)
-    squares = rows @ rows.T
+    squares = model.state.descent.metric.undamped
     without, added = np.sum(squares * model.spread), np.sum(squares * (model.noise - model.spread))
     assert 0 < added <= choice_noise._MOST * without * (1 + 1e-12)
     assert np.array_equal(model.arrays()["spread"], model.spread)

@@ -28,7 +28,6 @@ from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
 from dpcore_tables.shapes.fit_noise import curvature_of
 from dpcore_tables.survey import LESS, Survey
-from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 6
 _WIDE = 50.0
@@ -56,8 +55,11 @@ def with_choice(state: State, spread: NDArray[np.float64], factor: float) -> NDA
     if before is None or not isinstance(descent, Descent) or state.plan.edition == 1:
         return spread
     added = factor**2 * _covariance(state, before, descent)
-    rows = simulated_rows(descent.dictionary, state.levels)
-    squares = rows @ rows.T
+    # Real columns are correlated: variances are those of the records' Gram matrix, denoised.
+    squares = (descent.metric.basis * descent.metric.known) @ descent.metric.basis.T
+    if descent.centres is not None:
+        inverse = np.linalg.inv(descent.centres.map)
+        squares = inverse @ squares @ inverse.T
     most, total = _MOST * float(np.sum(squares * spread)), float(np.sum(squares * added))
     return spread + added * min(1.0, most / total) if total > 0 else spread
 
