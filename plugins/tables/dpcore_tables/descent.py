@@ -25,7 +25,7 @@ _CENTRED_PRIOR = 4.0
 _PATHS = 100
 _RAMP_PRIOR = 0.25
 _TINY = 1e-9
-_LEAST_KEPT = 0.05
+LEAST_KEPT = 0.05
 """Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
 
@@ -36,6 +36,7 @@ class Step:
     Args:
         weights: w, at which it was asked, shape (d, m).
         target: b by the latest metric, shape (d, m). noise: s/f, its standard deviation.
+        sigma: Scale of residuals.
         scatter: Root mean square of the clipped residuals, over f.
         curvature: That of the metric then.
         map: Of the mean of b to the next weights, shape (d, d).
@@ -44,9 +45,19 @@ class Step:
     weights: NDArray[np.float64]
     target: NDArray[np.float64]
     noise: float
+    sigma: float
     scatter: float
     curvature: float
     map: NDArray[np.float64]
+
+
+def first_prior(dictionary: Dictionary, variance: float) -> NDArray[np.float64]:
+    """Variances of the terms' weights whose predictions have this variance altogether."""
+    shape, is_ramp = dictionary.weights / dictionary.sizes**2, dictionary.is_ramp
+    prior = variance * shape / float(np.sum((shape * dictionary.sizes**2)[~is_ramp]))
+    # A ramp reaches the ends of a declared range, and so may a label along it.
+    prior[is_ramp] = _RAMP_PRIOR
+    return prior
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -87,20 +98,15 @@ class Descent:
         centres: Centres | None = None,
     ) -> "Descent":
         """With a prior whose predictions have this variance altogether."""
-        # Scaled so that the prior's predictions have the stated variance altogether.
-        shape, is_ramp = dictionary.weights / dictionary.sizes**2, dictionary.is_ramp
-        prior = variance * shape / float(np.sum((shape * dictionary.sizes**2)[~is_ramp]))
-        # A ramp reaches the ends of a declared range, and so may a label along it.
-        prior[is_ramp] = _RAMP_PRIOR
         return cls(
             dictionary=dictionary,
             metric=metric,
             count=count,
-            prior=prior,
+            prior=first_prior(dictionary, variance),
             weights=weights,
             early=early,
             centres=centres,
-            deviations=dictionary.deviations() if is_ramp.any() else None,
+            deviations=dictionary.deviations() if dictionary.is_ramp.any() else None,
         )
 
     def window(self, last: int) -> range:
@@ -140,6 +146,7 @@ class Descent:
             weights=self.weights,
             target=target,
             noise=noise / below,
+            sigma=sigma,
             scatter=clipped.size / below,
             curvature=metric.curvature,
             map=empty,
@@ -158,14 +165,14 @@ class Descent:
         variance = float(1 / amounts.sum())
 
         prior = self.prior
-        precision = self._precision(prior)
+        precision = self.precision(prior)
         mapping = metric.posterior(variance, sigma**2, precision)
         # The prior is learned from released answers only, once they are good enough: at the end.
         if last == self.count - 1 or (self.early and last == 2 * self.count // 3):
             remainder = metric.remainder(variance, sigma**2, precision)
-            floor = _LEAST_KEPT * prior if last < self.count - 1 else 0.0
-            prior = np.maximum(self._learned(mapping @ mean, remainder), floor)
-            mapping = metric.posterior(variance, sigma**2, self._precision(prior))
+            floor = LEAST_KEPT * prior if last < self.count - 1 else 0.0
+            prior = np.maximum(self.learned(mapping @ mean, remainder), floor)
+            mapping = metric.posterior(variance, sigma**2, self.precision(prior))
         steps = (*self.steps, attrs.evolve(new_step, map=mapping))
         return attrs.evolve(self, weights=self.restored(mapping @ mean), steps=steps, prior=prior)
 
@@ -183,7 +190,7 @@ class Descent:
         """A gradient by w' of one by w, shape (d, m)."""
         return gradient if self.centres is None else self.centres.map @ gradient
 
-    def _precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
+    def precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the weights by these variances of the terms' deviations, shape (d, d)."""
         intercept = _INTERCEPT_PRIOR if self.centres is None else _CENTRED_PRIOR
         precision = np.diag(1 / np.concatenate([[intercept], prior]))
@@ -192,7 +199,7 @@ class Descent:
         # A ramp goes on as its column's straight line does, until the data say otherwise.
         return np.asarray(self.deviations.T @ precision @ self.deviations)
 
-    def _learned(
+    def learned(
         self, weights: NDArray[np.float64], remainder: NDArray[np.float64]
     ) -> NDArray[np.float64]:
         """Empirical Bayes: the prior of every column and pair by what was found there.

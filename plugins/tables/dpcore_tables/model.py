@@ -26,6 +26,7 @@ from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.pairs.cells import cells_of
 from dpcore_tables.plan import Kind
 from dpcore_tables.shapes.changes import Curve, Edit, changed_shape, edits_at
+from dpcore_tables.shapes.choice_noise import with_choice
 from dpcore_tables.shapes.fit_noise import noise_covariance
 from dpcore_tables.shapes.inference import shapes_of
 from dpcore_tables.shapes.null_law import error_covariance
@@ -70,6 +71,15 @@ class ShapeModel(ShownModel):
         if not state.plan.last_directions:
             return spread
         return state.calibration.moved(spread, state.descent.weights)
+
+    @cached_property
+    def noise(self) -> NDArray[np.float64]:
+        """`spread`, and by how much another choice of functions would have moved the weights.
+
+        It takes about as long as a fit of few records, and no run needs it.
+        """
+        multiplied = self.state.calibration if self.scaled is None else self.scaled
+        return with_choice(self.state, self.spread, multiplied.factor)
 
     @cached_property
     def tails(self) -> TailPaths | None:
@@ -208,10 +218,10 @@ class ShapeModel(ShownModel):
 
         def block_variances(encoded: NDArray[np.float64]) -> NDArray[np.float64]:
             rows = self._unprojected(encoded)
-            variances = np.asarray(np.einsum("in,ij,jn->n", rows, self.spread, rows))
+            variances = np.asarray(np.einsum("in,ij,jn->n", rows, self.noise, rows))
             # What the noise of all other answers does to tails is in no spread of weights.
             if self.tails is not None:
-                variances += self.tails.variances(encoded, rows, self.spread)
+                variances += self.tails.variances(encoded, rows, self.noise)
             for place in self._cells(encoded):
                 variances += self.state.tables.variances[place]
             return variances
@@ -235,7 +245,7 @@ class ShapeModel(ShownModel):
             self.dictionary,
             self.state.levels,
             self.weights,
-            self.spread,
+            self.noise,
             errors,
             self._unit,
             self.state.plan.pairs,

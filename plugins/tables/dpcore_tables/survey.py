@@ -20,7 +20,7 @@ from dpcore_tables.layout import HIGHEST, NONE, PARTS, RAMP, Layout, Term
 _SMOOTH, _JUMPS, _BARE = 4, 3, 0.3
 _SURE = 4.0  # of 630 jumps that are none, one is so many standard deviations in 25 tables
 _MOST = 0.8
-_LESS = 2.0  # variances of the noise, taken off squares
+LESS = 2.0  # variances of the noise, taken off squares
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -103,6 +103,6 @@ def strengths_of(
     """
     sizes = dictionary.sizes[:, None]
     # Less the noise's variance: an unbiased square would be less once, twice keeps out ghosts.
-    squares = (gradient[1:] / (records * sizes)) ** 2 - _LESS * (noise / (records * sizes)) ** 2
+    squares = (gradient[1:] / (records * sizes)) ** 2 - LESS * (noise / (records * sizes)) ** 2
     terms = [Term(*term) for term in dictionary.terms.tolist()]
     return {term: float(square) for term, square in zip(terms, squares.mean(axis=1), strict=True)}

@@ -184,6 +184,7 @@ def descents_of(start, slope, noise, draws, gain=0.1):
         targets = metric.damped @ start - gradients
         empty = {
             "noise": noise,
+            "sigma": 1.0,
             "scatter": 0.0,
             "curvature": 0.25,
             "map": np.eye(3),

@@ -54,15 +54,22 @@ def share_of_outputs(outputs: int) -> float:
     return 1.0 if outputs == 1 else classes.SCREENED**2 * (outputs - 1) / outputs
 
 
+def curvature_of(state: Any, descent: Descent) -> NDArray[np.float64]:
+    """L, what gradients over f gain per weight of a round, shape (d, d)."""
+    if state.plan.kind != "number":
+        # A metric's curvature is far too large for clipped residuals.
+        law = (descent.dictionary, descent.weights, state.offset, state.label)
+        return classes.curvature(*law, state.records)
+    if not state.plan.loss.logarithmic:
+        return descent.metric.undamped
+    rows = simulated_rows(descent.dictionary)
+    scale = state.records / rows.shape[1]
+    return np.asarray(scale * (rows * gains_of(state, descent, rows)) @ rows.T)
+
+
 def _of_metric(state: Any, descent: Descent) -> NDArray[np.float64]:
     if state.plan.kind == "number":
-        curvature = None
-        if state.plan.loss.logarithmic:
-            rows = simulated_rows(descent.dictionary)
-            scale = state.records / rows.shape[1]
-            curvature = scale * (rows * gains_of(state, descent, rows)) @ rows.T
-        return descent.noise_covariance(curvature)
-    # A metric's curvature is far too large for clipped residuals.
-    law = (descent.dictionary, descent.weights, state.offset, state.label)
-    covariance = descent.noise_covariance(classes.curvature(*law, state.records))
+        is_metric = not state.plan.loss.logarithmic
+        return descent.noise_covariance(None if is_metric else curvature_of(state, descent))
+    covariance = descent.noise_covariance(curvature_of(state, descent))
     return covariance * share_of_outputs(state.plan.outputs)
