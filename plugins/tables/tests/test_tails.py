@@ -158,7 +158,7 @@ def test_classes_monotone_columns_and_earlier_specs_have_no_tails():
 
 
 def test_ramps_are_not_damped_however_large_the_noise():
-    """With damping by the noise of their own entries some descents stopped far from a tail's end."""
+    """With damping by the noise of their entries some descents stopped far from the end."""
     dictionary, noise = tailed(FACTS), 1e3
     width = dictionary.width
     released = noise * np.random.default_rng(4).standard_normal((width, width))
