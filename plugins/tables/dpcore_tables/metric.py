@@ -89,7 +89,7 @@ class Metric:
         likely[1:] *= dictionary.squares * squares
         basis, eigenvalues, damped = np.zeros((width, width)), np.zeros(width), np.zeros(width)
         # A Gram matrix is at most twice its blocks, of ramps and of what is no ramp, so that by
-        # those a descent contracts, too. Damped by the noise of both, ramps would hardly move.
+        # those a descent contracts, too. Thresholds by the noise of both would leave ramps nothing.
         is_ramp = np.append(False, dictionary.is_ramp)
         blocks = (np.flatnonzero(~is_ramp), np.flatnonzero(is_ramp))
         for block, count in zip(blocks, widths, strict=True):
@@ -104,8 +104,9 @@ class Metric:
             values, vectors = np.linalg.eigh(np.diag(diagonal) + (vectors * signals) @ vectors.T)
             basis[np.ix_(block, block)] = vectors
             eigenvalues[block] = np.maximum(values, 0.0)
-            # Damping by a part of the noise's norm is what makes the descent contract.
-            damped[block] = damping * theta
+            # Damping by a part of the noise's norm is what makes the descent contract. Far records
+            # are clipped, so that ramps contract without it, and with it many do not arrive.
+            damped[block] = 0.0 if is_ramp[block].any() else damping * theta
         return cls(
             basis=basis,
             known=eigenvalues,

@@ -105,13 +105,9 @@ class Ranks:
         return np.asarray(np.clip((distances - start) / (end - start), 0.0, 1.0))
 
     def ramp_square(self, number: int, above: bool) -> float:
-        """The mean square of a ramp, were the released tail that of a Pareto law of index 2."""
+        """The mean square of a ramp, were the released tail that of a Pareto law of index 3."""
         start, end = self.tail(number, above)
-        part = start / end
-        # Of U uniform in (0, 1), a tail stands at start / sqrt(U).
-        rising = -2 * math.log(part) - 4 * (1 - part) + 1 - part**2
-        square = rising * (part / (1 - part)) ** 2 + part**2
-        return square * float(self.shares[number, -1 if above else 0])
+        return float((start / end) ** 2 * self.shares[number, -1 if above else 0])
 
     def tails(self, noise: float) -> list[tuple[int, bool]]:
         """Numbers of which many stand in an end cell, far from the end of the declared range, and

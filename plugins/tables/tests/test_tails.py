@@ -13,6 +13,7 @@ from dpcore.running.replay_process import HERE
 from dpcore_tables import portable
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import RAMP, Layout, Term
+from dpcore_tables.metric import Metric
 from dpcore_tables.ranks import Ranks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import gradients, gram, integer_rows
@@ -62,11 +63,11 @@ def test_a_ramp_is_0_within_the_cells_and_1_where_the_range_ends():
     assert values[3] == pytest.approx([1, 0, 0, 0, 0, 0])
 
 
-def test_the_mean_square_is_that_of_a_pareto_law_of_index_2():
+def test_the_mean_square_is_that_of_a_pareto_law_of_index_3():
     dictionary = tailed(FACTS)
     ranks, middles = dictionary.ranks, (np.arange(10**6) + 0.5) / 10**6
     start, _ = ranks.tail(0, True)
-    tail = ranks.ramp(0, True, -0.5 + start / np.sqrt(middles))
+    tail = ranks.ramp(0, True, -0.5 + start / np.cbrt(middles))
     assert ranks.ramp_square(0, True) == pytest.approx(np.mean(tail**2) / 24, rel=1e-3)
     assert dictionary.squares[[0, 1, 4]].tolist() == [1, 1, 1]
 
@@ -154,3 +155,18 @@ def test_classes_monotone_columns_and_earlier_specs_have_no_tails():
     facts = attrs.evolve(FACTS, labels=Classes(("n", "y")))
     public = dpcore.Public(domain=facts, coins=dpcore.PublicCoins(1), mu=1.0)
     assert not ShapeFunctions().start(public).plan.tailed
+
+
+def test_ramps_are_not_damped_however_large_the_noise():
+    """With damping by the noise of their entries some descents stopped far from the end."""
+    dictionary, noise = tailed(FACTS), 1e3
+    width = dictionary.width
+    released = noise * np.random.default_rng(4).standard_normal((width, width))
+    facts = (noise, dictionary, 20_000.0, 1.0, 0.4, (width - 2, 2))
+    metric = Metric.denoised(released + released.T, *facts)
+    is_ramp = np.append(False, dictionary.is_ramp)
+    assert (metric.damping[is_ramp] == 0).all()
+    assert (metric.damping[~is_ramp] > 0.4 * noise).all()
+    # Steps along a ramp are as long as its usual square says, or as what is clear of the answer.
+    usual = 20_000.0 * dictionary.squares[dictionary.is_ramp]
+    assert metric.damped.diagonal()[is_ramp] == pytest.approx(usual, rel=0.5)
