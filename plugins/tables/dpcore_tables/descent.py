@@ -25,6 +25,7 @@ _CENTRED_PRIOR = 4.0
 _PATHS = 100
 _RAMP_PRIOR = 0.25
 _TINY = 1e-9
+_STEEPEST = 1.5  # times the metric: from 2 on, steps grow
 LEAST_KEPT = 0.05
 """Of a prior that is learned before the last step: what seems to be nothing may come back."""
 
@@ -189,6 +190,28 @@ class Descent:
     def along(self, gradient: NDArray[np.float64]) -> NDArray[np.float64]:
         """A gradient by w' of one by w, shape (d, m)."""
         return gradient if self.centres is None else self.centres.map @ gradient
+
+    def contracting(self, curvature: NDArray[np.float64]) -> NDArray[np.float64]:
+        """A curvature of w in which a descent by this metric comes to rest, shape (d, d).
+
+        Made-up records have independent columns. Where real ones are nearly copies of each other,
+        theirs is far above the metric in some directions, and a replay by it would run away: there
+        it is what the released Gram matrix says.
+
+        Args:
+            curvature: Shape (d, d).
+        """
+        # In coordinates in which the metric is 1.
+        root = np.linalg.inv(np.linalg.cholesky(self.metric.damped))
+        relative = root @ self.along(self.along(curvature).T) @ root.T
+        values, vectors = np.linalg.eigh((relative + relative.T) / 2)
+        released = root.T @ vectors
+        released = np.einsum("ij,ij->j", released, self.metric.undamped @ released)
+        values = np.where(values > _STEEPEST, released, np.maximum(values, 0.0))
+        turned = np.linalg.solve(root, vectors)
+        if self.centres is not None:
+            turned = np.linalg.solve(self.centres.map, turned)
+        return np.asarray((turned * values) @ turned.T)
 
     def precision(self, prior: NDArray[np.float64]) -> NDArray[np.float64]:
         """Of the weights by these variances of the terms' deviations, shape (d, d)."""

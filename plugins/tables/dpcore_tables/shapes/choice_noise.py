@@ -156,7 +156,7 @@ class _Gradients:
     def of(cls, state: Any, released: Descent, wide: float) -> "_Gradients":
         """As the released ones of the last window say."""
         damped, steps = released.metric.damped, released.steps
-        real = curvature_of(state, released)
+        real = released.contracting(curvature_of(state, released))
         real = released.along(released.along(real).T).T
         window = [steps[j] for j in released.window(len(steps) - 1)]
         amounts = np.array([1 / step.noise**2 for step in window])

@@ -36,6 +36,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
 _WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
+_SEVERAL = 1.15  # outputs differ in their curvature, and all have the mean one's law
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
 
 
@@ -56,7 +57,8 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
     rounds = (state.screened, descent)
     gains = functools.partial(gains_of, state)
     covariance = null_covariance(rounds, state.levels, state.records, law, gains)
-    return covariance * (_WIDER**2 * share_of_outputs(state.plan.outputs))
+    wider = _WIDER if state.plan.outputs == 1 else _WIDER * _SEVERAL
+    return covariance * (wider**2 * share_of_outputs(state.plan.outputs))
 
 
 def null_covariance(
@@ -102,7 +104,7 @@ def null_covariance(
         movements = descent.movements(
             generator,
             kept(dictionary, movements, descent.dictionary),
-            _positive(curvature),
+            descent.contracting(curvature),
             [size * forces for size in sizes],
         )
         dictionary = descent.dictionary
@@ -171,9 +173,3 @@ def _likeliest(
     logs = parts**2 * variances / (1 + variances * squares) - np.log1p(variances * squares)
     variance = float(variances[np.argmax(logs.sum(axis=1)), 0])
     return np.asarray(turned @ (parts * variance / (1 + variance * squares)))
-
-
-def _positive(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The nearest symmetric matrix of no negative eigenvalue."""
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2)
-    return np.asarray((vectors * np.maximum(values, 0.0)) @ vectors.T)
