@@ -202,13 +202,15 @@ class Descent:
             curvature: Shape (d, d).
         """
         # In coordinates in which the metric is 1.
-        root = np.linalg.inv(np.linalg.cholesky(self.metric.damped))
-        relative = root @ self.along(self.along(curvature).T) @ root.T
+        squares, basis = np.linalg.eigh(self.metric.damped)
+        roots = np.sqrt(np.maximum(squares, _TINY * squares[-1]))
+        whitening = basis / roots
+        relative = whitening.T @ self.along(self.along(curvature).T) @ whitening
         values, vectors = np.linalg.eigh((relative + relative.T) / 2)
-        released = root.T @ vectors
+        released = whitening @ vectors
         released = np.einsum("ij,ij->j", released, self.metric.undamped @ released)
         values = np.where(values > _STEEPEST, released, np.maximum(values, 0.0))
-        turned = np.linalg.solve(root, vectors)
+        turned = (basis * roots) @ vectors
         if self.centres is not None:
             turned = np.linalg.solve(self.centres.map, turned)
         return np.asarray((turned * values) @ turned.T)
@@ -288,6 +290,7 @@ class Descent:
         start: NDArray[np.float64],
         curvature: NDArray[np.float64] | None = None,
         forces: Sequence[NDArray[np.float64] | float] = (),
+        shifts: Sequence[NDArray[np.float64]] = (),
     ) -> NDArray[np.float64]:
         r"""What noise made of one output's weights: the descent, run on noise, shape (d, paths).
 
@@ -298,6 +301,7 @@ class Descent:
             start: What the weights before the first step were moved by, shape (d, paths).
             curvature: L, what g/f gains per weight, shape (d, d); the metric's if it is None.
             forces: At every step, what else g/f is moved by, shape (d, paths).
+            shifts: And the mean of b in coordinates, shape (d, paths).
         """
         real = self.metric.undamped
         if curvature is not None:
@@ -327,5 +331,6 @@ class Descent:
                 (a * targets[j] for a, j in zip(amounts, window, strict=True)),
                 start=np.zeros_like(movements),
             )
-            movements = step.map @ (mean / amounts.sum())
+            mean = mean / amounts.sum()
+            movements = step.map @ (mean + shifts[last] if shifts else mean)
         return self.restored(movements)

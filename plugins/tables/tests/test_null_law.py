@@ -14,7 +14,7 @@ from dpcore_tables.metric import Metric
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
-from dpcore_tables.shapes.null_law import gram_correction
+from dpcore_tables.shapes.null_law import gram_correction, metric_shifts
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.synthetic_records import simulated_records
 
@@ -148,6 +148,68 @@ def test_movements_are_those_of_descents_whose_noise_is_drawn(centred):
     measured = np.trace(np.cov(ends.T) @ gram_matrix)
     claimed = np.trace(first.noise_covariance(gram_matrix / 0.8) @ gram_matrix)
     assert 0.7 < claimed / measured < 1.4
+
+
+def test_the_noise_of_a_gram_matrix_moves_what_its_replay_says():
+    """100 releases of the matrix of two functions that are nearly copies, without other noise."""
+    rng, records, noise = np.random.default_rng(3), 2000, 4.0
+    dictionary = dictionary_of([Term(0, 1), Term(0, 2), Term(2, 0), Term(3, 0)])
+    rows = dictionary.rows(simulated_records(dictionary, records, LEVELS))
+    rows[4] = 0.98 * rows[3] * np.linalg.norm(rows[4]) / np.linalg.norm(rows[3]) + 0.02 * rows[4]
+    gram_matrix = rows @ rows.T
+    pull = gram_matrix @ np.array([[0.1], [1.0], [0.4], [1.5], [0.5]])
+    ends, claims = [], []
+    for _ in range(100):
+        upper = np.triu(rng.standard_normal((5, 5)), 1) / np.sqrt(2)
+        blur = noise * (upper + upper.T + np.diag(rng.standard_normal(5)))
+        descent = descent_of(dictionary, gram_matrix + blur, noise, records)
+        ended = quadratic(descent, gram_matrix, pull)
+        ends.append(ended.weights[:, 0])
+        quiet = attrs.evolve(ended, steps=tuple(attrs.evolve(s, noise=1e-9) for s in ended.steps))
+        shifts = metric_shifts(quiet, rng)
+        start = np.zeros((5, shifts[0].shape[1]))
+        moved = quiet.movements(rng, start, gram_matrix / 0.8, shifts=shifts)
+        claims.append(np.mean((moved[3] - moved[4]) ** 2))
+    measured = np.var([end[3] - end[4] for end in ends])
+    assert 0.5 < np.mean(claims) / measured < 2.0
+
+
+@pytest.mark.parametrize("centred", [False, True])
+def test_a_curvature_comes_to_rest_and_stays_where_it_does(centred):
+    dictionary = dictionary_of([Term(0, 1), Term(1, 0), Term(1, 1), Term(2, 0), Term(3, 0)])
+    centres = Centres.of(dictionary, LEVELS) if centred else None
+    mapping = np.eye(6) if centres is None else centres.map
+    rows = dictionary.rows(simulated_records(dictionary, 1000, LEVELS))
+    gram_matrix = mapping @ rows @ rows.T @ mapping.T
+    descent = descent_of(dictionary, gram_matrix, 1e-3, 1000, centres=centres)
+    same = 0.5 * rows @ rows.T
+    assert descent.contracting(same) == pytest.approx(same, abs=1e-6)
+    # Far above what was released: the released one.
+    assert descent.contracting(9 * rows @ rows.T) == pytest.approx(rows @ rows.T, abs=0.05)
+
+
+@pytest.mark.parametrize("likeness", [0.99, 1.0])
+def test_of_copies_what_matters_is_found_and_nothing_runs_away(likeness):
+    """A replay by made-up independent columns ran away: bands of 84 about shapes of 1."""
+    rng = np.random.default_rng(2)
+    a, c = rng.standard_normal((2, 5000))
+    b = likeness * a + np.sqrt(1 - likeness**2) * rng.standard_normal(5000)
+    table = {"a": a, "b": b, "c": c, "y": a + rng.standard_normal(5000) / 2}
+    table = {name: np.clip(values, -4, 4) for name, values in table.items()}
+    plan = dpcore.price(
+        domain=Domain(
+            columns=dict.fromkeys("abc", Range(-4, 4)), target="y", labels=Range(-4, 4), exact=5000
+        ),
+        adjacency=REPLACE_ONE,
+        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
+        learner=ShapeFunctions(),
+        mechanism=Gaussian(noise="float"),
+    )
+    shapes = plan.run(table, secret=SecretCoins.rehearsal(1)).model.shapes()
+    found = {shape.columns for shape in shapes if shape.found}
+    assert {("a",), ("b",)} & found
+    assert ("c",) not in found
+    assert max(float(shape.joint_band.max()) for shape in shapes) < 2
 
 
 @pytest.mark.slow

@@ -36,7 +36,7 @@ from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
 _WIDER, _WIDER_SMALL = 1.1, 1.3  # for what is in no replay: chosen on permuted columns
-_SEVERAL = 1.15  # outputs differ in their curvature, and all have the mean one's law
+_SEVERAL = 1.1  # outputs differ in their curvature, and all have the mean one's law
 _VARIANCES = 2.0 ** np.arange(-16, 1)  # of a c over the number of records
 
 
@@ -106,9 +106,35 @@ def null_covariance(
             kept(dictionary, movements, descent.dictionary),
             descent.contracting(curvature),
             [size * forces for size in sizes],
+            metric_shifts(descent, generator),
         )
         dictionary = descent.dictionary
     return np.asarray(movements @ movements.T / _PATHS)
+
+
+def metric_shifts(descent: Descent, generator: np.random.Generator) -> list[NDArray[np.float64]]:
+    r"""What the noise E of the Gram matrix moves the mean of b by at every step, as long as weights
+    move; shape (d, paths).
+
+    The released path is :math:`w_{k+1}=K\,\mathrm{mean}(Hw_j-g_j/f)`, and E is in H and in K:
+    :math:`E(\mathrm{mean}(w_j)-w_{k+1})` is what remains, nothing once weights rest.
+    """
+    weights = [descent.coordinates(step.weights) for step in descent.steps]
+    weights.append(descent.coordinates(descent.weights))
+    moves = []
+    for last in range(len(descent.steps)):
+        window = descent.window(last)
+        amounts = np.array([1 / descent.steps[j].noise ** 2 for j in window])
+        mean = np.tensordot(amounts, np.array([weights[j] for j in window]), axes=1)
+        moves.append(mean / amounts.sum() - weights[last + 1])
+    products = np.einsum("kdm,ldm->kl", moves, moves) / moves[0].shape[1]
+    values, vectors = np.linalg.eigh(products)
+    curvatures = np.array([step.curvature for step in descent.steps])
+    root = curvatures[:, None] * vectors * np.sqrt(np.maximum(values, 0.0))
+    # Entries above the diagonal have less noise by a root.
+    noise = math.sqrt(0.5) * descent.metric.noise
+    draws = generator.standard_normal((len(root), len(weights[0]), _PATHS))
+    return list(noise * np.tensordot(root, draws, axes=1))
 
 
 def gram_correction(descent: Descent, gram_matrix: NDArray[np.float64]) -> NDArray[np.float64]:
