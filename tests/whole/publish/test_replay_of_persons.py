@@ -18,8 +18,8 @@ adjacency: {relation}
 budget: {{epsilon: 1, delta: 1e-6}}
 releases:
   - name: visits
-    learner: {{name: statistics.count{clip}}}
-    mechanism: discrete_gaussian
+    learner: {{name: statistics.sum, column: cost{clip}}}
+    mechanism: gaussian
   - name: cost
     learner: {{name: statistics.mean, column: cost{clip}}}
     mechanism: gaussian
