@@ -30,16 +30,22 @@ def test_learners_that_read_no_number_of_records_are_accepted_under_add_remove(r
     accepted = {learner for learner, *_, there in rows if there[0] == "accepted"}
     assert {name for name in accepted if not name.startswith("statistics.")} == {
         "explainable_boosting.cyclic",
+        "hessian_mixing.newton",
         "kernel_ridge.huber_ridge",
         "linear.clipped_gradient",
+        "linear.ols",
         "linear.output_perturbation",
         "linear.sufficient_statistics",
         "objective_perturbation.regression",
         "random_features.ball_ridge",
         "random_features.huber_ridge",
         "random_features.projected_min_norm",
+        "sgd.banded",
         "shifted_interpolation.descent",
+        "synthetic.rows",
         "tables.shape_functions",
+        "training.best_run",
+        "training.network",
     }
 
 

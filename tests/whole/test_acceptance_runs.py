@@ -52,7 +52,20 @@ def component(name, fields, registry):
         key: {"name": maps[type(value)], **attrs.asdict(value)} if type(value) in maps else value
         for key, value in fields.items()
     }
+    for key, value in fields.items():
+        if isinstance(value, tuple) and value and attrs.has(type(value[0])):  # learners inside
+            plain[key] = [component(*learner_fields(one, registry), registry) for one in value]
     return {"name": name, **plain}
+
+
+def learner_fields(learner, registry):
+    """Its name, and the fields that are not as by default."""
+    changed = {
+        field.name: getattr(learner, field.name)
+        for field in attrs.fields(type(learner))
+        if getattr(learner, field.name) != field.default
+    }
+    return registry.name_of(LEARNER, type(learner)), changed
 
 
 def spec(folder, title, bound, mechanism, relation, assumed):

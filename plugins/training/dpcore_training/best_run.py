@@ -54,12 +54,16 @@ from dpcore_models.learners.best_of import ChosenModel
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 from dpcore_training.random_stopping import ANSWERS, CANDIDATE, SCORE, RandomStopping, RunsQuery
 
+MOST = 1000
+"""Candidates: a run tries few of so many, and every one is priced."""
+
 _OWNER = "best_run"
 _NEEDED = "learners with one exact sum on all records, which publish scores and probabilities"
 
 
 def _require_candidates(instance: Any, attribute: Any, value: tuple[Learner, ...]) -> None:
-    """At least two learners whose sums the core adds, and whose models score."""
+    """From two to `MOST` learners whose sums the core adds, and whose models score."""
+    need(len(value) <= MOST, _OWNER, f"at most {MOST} candidates", attribute.name, len(value))
     fits = [
         sums_exactly(candidate) and candidate.total and promises(candidate, ScoringProbabilityModel)
         for candidate in value
@@ -85,7 +89,7 @@ class BestRun(OneShot):
     Total: where all candidates are; a score that is no finite number counts as the largest loss.
 
     Args:
-        candidates: Two or more learners with one exact sum on all records.
+        candidates: From two to a thousand learners with one exact sum on all records.
         runs: How many runs there are on average, m >= 2; the number has the geometric law, and is
             never published.
         share: Of a run's budget, for its score.

@@ -471,6 +471,11 @@ def test_learners_without_one_sum_and_probabilities_are_refused(candidates):
         BestRun(candidates=candidates)
 
 
+def test_more_candidates_than_runs_could_try_are_refused():
+    with pytest.raises(ParameterError, match="at most 1000 candidates"):
+        BestRun(candidates=CANDIDATES[:1] * 1001)
+
+
 @pytest.mark.parametrize("fields", [{"batch": 8}, {"bands": 2}])
 def test_candidates_that_see_samples_are_refused_when_they_are_priced(fields):
     with pytest.raises(ParameterError, match=r"candidate 2 \(DenseNetwork\)"):
