@@ -133,7 +133,11 @@ class Gaussian(Executed):
             atoms = np.ldexp(atoms, -grid.exponent) + _steps(grid, 0.0)
         relative = up(atoms / atoms[0], roundings=10)
         return HitMixtureEvent(
-            mus=up(relative / self.noise_multiplier, roundings=3),
+            mus=up(
+                # floats one by one: what is too large is infinite, and refused, without a warning
+                np.array([r / self.noise_multiplier for r in relative.tolist()]),
+                roundings=3,
+            ),
             weights=law.weights,
             uncovered=law.uncovered,
             adjacency=sensitivity.adjacency,

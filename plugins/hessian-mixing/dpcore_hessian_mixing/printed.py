@@ -108,7 +108,7 @@ class PrintedEigenvalueBound(SensitivityBound):
         if not REPLACE_ONE.covers(adjacency):
             return Refused("the paper's neighbours have equally many records")
         return Sensitivity(
-            value=1 / math.sqrt(self.gamma / math.sqrt(self.samples)),
+            value=1 / math.sqrt(max(self.gamma / math.sqrt(self.samples), math.ulp(0.0))),
             distance=Distance.L2,
             adjacency=REPLACE_ONE,
             source="Lev et al. (2025), the published code of GaussMix",

@@ -55,8 +55,9 @@ def printed_sensitivity(
 ) -> float:
     """Theorem 2's Delta(gamma) as printed. It is no bound: `MISSING_ROOT` says why."""
     use_count = uses(records, steps, gamma)
-    square = (label_bound * kappa + kappa**2 * math.sqrt(rate * steps)) ** 2
-    return 4 * math.e * rate**2 * square * use_count * (1 + use_count)
+    reach = label_bound * kappa + kappa**2 * math.sqrt(rate * steps)
+    # Products, as powers of huge numbers raise errors.
+    return 4 * math.e * (rate * rate) * (reach * reach) * use_count * (1 + use_count)
 
 
 def corrected_sensitivity(

@@ -96,7 +96,7 @@ class Regression(OneShot):
     def resources(self, domain: Domain) -> tuple[int, int]:
         """Features of all records, as they are made and as they are kept, and every step's rows."""
         records, width = domain.at_most or 0, int(self.map(domain).width(domain))
-        rows = (self.steps or 0) * self.batch or math.ceil(self.passes * records)
+        rows = (self.steps or 0) * self.batch or math.ceil(min(self.passes * records, 2.0**63))
         # A map that a field holds is counted once already, with what it takes to draw it.
         copies, drawing = (1, 0) if self.features else (2, width * domain.width)
         numbers = width * (copies * records + self.block(width)) + drawing + 3 * rows
