@@ -119,9 +119,8 @@ class RandomStoppingEvent(CompoundEvent):
             # where the mean is below 1 its logarithm would help: it is left out
         else:
             # lambda' is free, and its terms do not depend on lambda: one minimum serves all orders
-            candidates = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
-            surcharge = (1 + self.shape) * float(np.min(candidates))
-            value = base + surcharge + math.log(self.mean) / excess
+            surcharges = (1 - 1 / _ORDERS) * net + self._log_inverse_gamma() / _ORDERS
+            value = base + (1 + self.shape) * np.min(surcharges) + math.log(self.mean) / excess
         return np.asarray(up(value, roundings=200))
 
     def _delta_at_orders(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -141,8 +140,10 @@ class RandomStoppingEvent(CompoundEvent):
         at = epsilons + shifts[:, None] - 1e-15 * (1 + epsilons + abs(shifts[:, None]))
         # one call for all hinges: a curve takes sorted epsilons
         points, places = np.unique(at, return_inverse=True)
-        heights = extended_curve(self.event, points, direction, lower=False)[places]
-        return np.minimum(up(self.mean * weights @ heights.reshape(at.shape), roundings=1000), 1.0)
+        heights = extended_curve(self.event, points, direction, lower=False)
+        # added in order: the last bits of a product of matrices differ between machines
+        heights = (weights[:, None] * heights[places].reshape(at.shape)).sum(axis=0)
+        return np.asarray(np.minimum(up(self.mean * heights, roundings=1000), 1.0))
 
 
 @functools.lru_cache(maxsize=64)  # a pure function, asked at many epsilons

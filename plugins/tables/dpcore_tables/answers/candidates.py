@@ -38,6 +38,7 @@ def with_candidates(state: Any) -> Any:
 
 
 def profile_released(state: Any, answer: Answer, stage: str) -> Any:
+    """Of sums of residuals over parts of equal rank: where functions jump, into the survey."""
     clip = state.clip(stage)
     # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
     unit = clip * PARTS / (state.records * state.below(clip))
