@@ -40,7 +40,7 @@ from dpcore_tables.residuals import UNCLIPPED, USUAL, Residuals, best_clip, meas
 from dpcore_tables.sums import EDGES, bins_of
 from dpcore_tables.tails.records import Tail, tailed_records
 
-_PATHS, _MOVES = 12, 2
+_PATHS, _MOVES = 24, 2
 _MOST = 4
 """Numbers with tails that are walked again, those of the largest functions: it bounds the time."""
 
