@@ -172,8 +172,10 @@ def dpcore(*words):
 
 def test_a_run_publishes_both_replays_and_keeps_the_evaluation_to_the_operator(spec, tmp_path):
     runs = tmp_path / "runs"
-    done = dpcore("run", spec, "--runs", runs)
+    done = dpcore("run", spec, "--runs", runs, "--explain")
     assert done.exit_code == 0, done.output
+    assert "parameters and predictions" in " ".join(done.output.split())
+    assert "curve: answers of oracles opened for this evaluation alone" in done.output
     run = runs / "both-0001"
     guarantee = (run / "public" / "guarantee.txt").read_text()
     assert "parameters and predictions" in " ".join(guarantee.split())
