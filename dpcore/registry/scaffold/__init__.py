@@ -48,7 +48,8 @@ def write_plugin(name: str, kind: PluginKind, parent: Path) -> Path:
         common.joinpath("README.md.tmpl"): folder / "README.md",
         common.joinpath("test_conformance.py.tmpl"): folder / "tests" / "test_conformance.py",
     }
-    for template in templates.joinpath(kind.value).iterdir():
+    # An event is tested by a mechanism that states it, so it comes with one.
+    for template in templates.joinpath("mechanism" if kind == "event" else kind).iterdir():
         if template.name.endswith(".tmpl"):
             places[template] = inner / template.name.removesuffix(".tmpl")
     try:

@@ -113,7 +113,6 @@ class MechanismStages:
                 ):
                     cases = built or [e for e in core_events() if type(e) is events[name]]
                     yield from _events(name, cases, self.catalogue) if cases else [unmade(name)]
-                    # The core's are statements and conversions, which its accountants compare.
                     # The core's are statements and conversions, which its accountants compare;
                     # a mechanism that was left out may be the one that states it.
                     in_core = events[name].__module__.partition(".")[0] == "dpcore"

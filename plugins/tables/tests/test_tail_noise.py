@@ -278,7 +278,7 @@ def test_the_noise_of_every_answer_is_in_the_paths(released, name):
 @pytest.mark.slow
 @pytest.mark.parametrize("mu", [0.26805, 0.92998])  # of epsilon 1 and 4 at delta 1e-5
 def test_standard_errors_in_a_tail_are_those_of_redrawn_noise(mu):
-    """40 fits, of which ten make claims: their spread errs by 11 % and more, as it has long tails."""
+    """40 fits, of which ten make claims: their spread errs by 11 % and more, with long tails."""
     laboratory, rng = Laboratory(table_of(20_000), mu), np.random.default_rng(3)
     body = table_of(300, seed=9)["x"]
     places = {"body": body[body < 10], "near": [30.0, 45.0], "far": [100.0, 150.0]}

@@ -42,8 +42,7 @@ def profile_released(state: Any, answer: Answer, stage: str) -> Any:
     clip = state.clip(stage)
     # From a sum in units of the clip to a mean over one of 64 parts of equal rank.
     unit = clip * PARTS / (state.records * state.below(clip))
-    fitted = fitted_profile(state.descent.dictionary, state.descent.weights)
     # Partial residuals: what the screen fits there, and what it leaves over.
-    profile = fitted - unit * answer.value
+    profile = fitted_profile(state.descent.dictionary, state.descent.weights) - unit * answer.value
     jumps = jumps_of(state.plan.layout, profile, unit * state.noise(answer))
     return attrs.evolve(state, survey=attrs.evolve(state.survey, jumps=jumps))
