@@ -70,6 +70,37 @@ def test_the_first_edition_and_small_tables_choose_nothing_anew():
         assert other.noise is other.spread
 
 
+@pytest.mark.slow
+def test_priors_that_are_learned_from_noise_widen_errors_of_other_losses(model, monkeypatch):
+    """By as much as 100 walks differ by that follow the rules of the release."""
+    other = fitted(Range(-2, 3), mu=0.93, loss="quantile", level=0.9)
+    monkeypatch.setattr(choice_noise, "_covariance", lambda *_: 0.0)
+    state, descent = other.state, other.state.descent
+    law, rng = _Gradients.of(state, descent, 50.0), np.random.default_rng(0)
+    ends = []
+    for _ in range(100):
+        walk = attrs.evolve(
+            choice_noise._begun(descent, state.prior_variance),
+            steps=(),
+            weights=descent.steps[0].weights,
+        )
+        for step in descent.steps:
+            walk = (
+                walk if step.curvature == walk.metric.curvature else walk.rescaled(step.curvature)
+            )
+            gradient = law.curvature @ (walk.coordinates(walk.weights) - law.goal)
+            gradient += step.noise * rng.standard_normal(gradient.shape)
+            walk = walk.after(gradient, step.noise, 1.0, step.sigma, UNCLIPPED)
+        ends.append(walk.weights[:, 0])
+    squares = descent.metric.undamped
+    expected = np.sum(squares * np.cov(ends, rowvar=False)) / np.sum(squares * other.spread)
+    widened = with_choice(state, other.spread, 1.0)
+    assert widened == pytest.approx(other.spread * widened[1, 1] / other.spread[1, 1])
+    assert expected > 1.3
+    assert widened[1, 1] / other.spread[1, 1] == pytest.approx(expected, rel=0.2)
+    assert np.array_equal(with_choice(model.state, model.spread, 1.0), model.spread)
+
+
 def test_classes_choose_anew_too():
     other = fitted(Classes(("down", "up")))
     assert np.trace(other.noise) > np.trace(other.spread)

@@ -15,6 +15,11 @@ where they lead: of the steps in the last window
 with a wide prior, as too narrow a one would shrink twice. Only functions of the release are walked:
 of one that it does not have, no answer says anything. A function of answers alone, as the draws
 are fixed. A state here is a `conversation.State`.
+
+The prior of the second descent is learned from weights that have noise, which a replay with the
+released maps leaves out. Nothing but losses of numbers other than the squared one shows that: fits
+of the latter are shifted and multiplied by a last look, whose noise is counted. So of such losses
+the released functions are walked with noise, and learn their priors, too.
 """
 
 from typing import Any
@@ -30,7 +35,7 @@ from dpcore_tables.layout import NONE, Term
 from dpcore_tables.shapes.fit_noise import curvature_of
 from dpcore_tables.survey import LESS, Survey
 
-_PATHS = 6
+_PATHS, _NOISY_PATHS = 6, 24
 _WIDE = 50.0
 _WIDE_SCREEN = 1.0
 """Of the prior of w*, in units of the mean variance that the descent gave its weights."""
@@ -55,22 +60,38 @@ def with_choice(state: Any, spread: NDArray[np.float64], factor: float) -> NDArr
     before, descent = state.screened, state.descent
     if before is None or not isinstance(descent, Descent) or state.plan.edition == 1:
         return spread
-    added = factor**2 * _covariance(state, before, descent)
+    fit = _Gradients.of(state, descent, _WIDE)
+    added = factor**2 * _covariance(state, before, descent, fit)
     # Real columns are correlated: variances are those of the records' Gram matrix, denoised.
     squares = (descent.metric.basis * descent.metric.known) @ descent.metric.basis.T
     if descent.centres is not None:
         inverse = np.linalg.inv(descent.centres.map)
         squares = inverse @ squares @ inverse.T
+    if state.plan.loss.name != "squared":
+        noisy = float(np.sum(squares * _noisy_covariance(state, descent, fit)))
+        spread = spread * max(1.0, noisy / float(np.sum(squares * spread)))
     most, total = _MOST * float(np.sum(squares * spread)), float(np.sum(squares * added))
     return spread + added * min(1.0, most / total) if total > 0 else spread
 
 
-def _covariance(state: Any, before: Descent, descent: Descent) -> NDArray[np.float64]:
+def _noisy_covariance(state: Any, descent: Descent, fit: "_Gradients") -> NDArray[np.float64]:
+    """What the noise moved one output's weights by, priors learned from it included."""
+    generator, begun = (
+        np.random.Generator(np.random.PCG64(5)),
+        _begun(descent, state.prior_variance),
+    )
+    start = descent.coordinates(descent.steps[0].weights)
+    walks = (fit.walk(begun, start, generator) for _ in range(_NOISY_PATHS))
+    return np.cov([descent.restored(end)[:, 0] for end in walks], rowvar=False)
+
+
+def _covariance(
+    state: Any, before: Descent, descent: Descent, fit: "_Gradients"
+) -> NDArray[np.float64]:
     """What the choice moved one output's weights by, before they were multiplied."""
     generator = np.random.Generator(np.random.PCG64(4))
     looks = _Looks.of(state.survey, generator)
     screen = _Gradients.of(state, before, _WIDE_SCREEN)
-    fit = _Gradients.of(state, descent, _WIDE)
     first = _begun(before, state.prior_variance)
     ends = []
     for _ in range(_PATHS):
