@@ -214,7 +214,7 @@ def commanded(folder, content, learner, monkeypatch):
     folder.mkdir()
     monkeypatch.setenv("XDG_DATA_HOME", str(folder / "data"))
     monkeypatch.setattr(secrets, "token_hex", lambda count: "0" * 2 * count)
-    monkeypatch.setattr(book, "_now", lambda: "2026-01-01T00:00:00+00:00")
+    monkeypatch.setattr(book, "now", lambda: "2026-01-01T00:00:00+00:00")
     ledger = Ledger.create("people", epsilon=2000.0, delta=1e-3, adjacency=REPLACE_ONE)
     more = {"sealed": True, "coins": {"public": 3}, "ledger": "people"}
     budget = {"epsilon": 1000, "delta": 1e-5}
