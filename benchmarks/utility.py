@@ -192,6 +192,8 @@ def drawn(kind, count, seed):
     elif kind == "steps":
         y = 1.0 * (x[:, 0] > 0.3) + 1.5 * (x[:, 1] > -0.2) * (x[:, 2] > 0) - (x[:, 3] < -0.5)
         y, labels = y + 0.3 * noise, Range(-3, 4)
+    elif kind != "skewed":
+        raise SystemExit(f"no table is called {kind!r}")
     else:
         y = np.exp(0.8 * x[:, 0] + 0.5 * x[:, 1] * x[:, 2] + 0.6 * noise)
         labels = Range(0, 20)
