@@ -166,6 +166,37 @@ def test_whenever_a_tolerance_is_stated_it_is_reached(seed, lam, clip, scale):
             assert np.isfinite(stated.solve_folded(rows, tolerance)).all()  # or raises
 
 
+def test_whatever_is_not_refused_ends_within_a_thousand_points(monkeypatch):
+    """In 811 a line search has to look very near, since a direction is as long as 1/Lam; in 2836
+    and 5022 full steps that raise the objective went round in circles."""
+    points, at = [], huber_folds._Point.at.__func__
+
+    def counted(cls, *facts):
+        points[-1] += 1
+        assert points[-1] <= 1000
+        return at(cls, *facts)
+
+    monkeypatch.setattr(huber_folds._Point, "at", classmethod(counted))
+    for seed in (811, 2836, 5022, *range(100)):
+        rng = np.random.default_rng(seed)
+        records, width = int(rng.integers(20, 60)), int(rng.integers(1, 20))
+        lam, clip, scale = 10.0 ** rng.uniform([-5, -4, 0], [0, 0, 2])
+        phi = unit_rows(rng, records, width, 0.0) * scale
+        rows = folded(phi, scale * rng.uniform(-1, 1, records), scale, scale)
+        stated = huber(lam, clip, scale, scale)
+        tolerance = stated.folded_error(records, width)
+        if math.isfinite(tolerance):
+            points.append(0)
+            stated.solve_folded(rows, tolerance)
+    assert len(points) > 50
+
+
+def test_a_problem_whose_gradient_steps_would_take_years_is_refused():
+    assert math.isfinite(huber(1e-2, 0.3).error(10**6, 5))
+    assert math.isinf(huber(9e-3, 0.3).error(10**6, 5))
+    assert math.isinf(huber(9e-3, 0.3).folded_error(10**6, 5))
+
+
 @pytest.mark.parametrize("width", [1, 3, 300])
 def test_a_gradient_errs_by_no_more_than_is_stated(width):
     """Against rational arithmetic, at points of many sizes."""

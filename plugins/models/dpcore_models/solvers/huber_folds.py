@@ -45,8 +45,9 @@ from dpcore_models.solvers.sums import norm
 
 _NEWTON_STEPS = 200
 _HALF = 20  # bits of each half of a residual
-_LINES = 3  # passes of a line search
-_STRIDES = np.ldexp(1.0, np.arange(-6, 10))
+_LINES = 16  # passes of a line search at most; nearly all take three
+_NARROW = 0.005  # how narrow a bracket ends it, over its lower end
+_STRIDES, _NEARER = np.ldexp(1.0, np.arange(-6, 10)), np.ldexp(1.0, np.arange(-16, 0))
 
 
 @attrs.frozen(kw_only=True)
@@ -86,10 +87,12 @@ class FoldedHuber:
         start = np.zeros(rows.units.width)
         point = _Point.at(self, rows, start)
         # Newton's method needs no proof here: what it returns is certified by its gradient alone.
+        nearest = math.inf
         for _ in range(_NEWTON_STEPS):
-            if point.distance <= tolerance:
+            nearest = min(nearest, point.distance)
+            if nearest <= tolerance:
                 return point.coefficients
-            point = point.newton()
+            point = point.newton(nearest)
         # The proof of the gradient steps starts within `longest` of the minimiser; zero always is.
         if not point.distance <= longest:
             point = point.evaluate_at(start)
@@ -234,12 +237,13 @@ class _Point:
         steepest = len(self.rows) * kappa * kappa + self.problem.total_regularization
         return up(steepest, roundings=5000)
 
-    def newton(self) -> _Point:
-        """One Newton step: in full if that shrinks the gradient, else near the line's minimum."""
+    def newton(self, nearest: float) -> _Point:
+        """One Newton step: in full if no certificate was as small, else near the line's minimum."""
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
         # Near the minimum the active set is right and one full step ends the search.
-        if full.distance <= 0.9 * self.distance:
+        # Than the latest is not enough: steps that raise the objective could cycle.
+        if full.distance <= 0.9 * nearest:
             return full
         return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
@@ -270,8 +274,12 @@ class _Point:
                 low = (float(stride), float(slope))
             if high is None:
                 return low[0]
-            # The bracket shrinks seventeenfold in each pass; a secant step ends it.
-            strides = np.linspace(low[0], high[0], _STRIDES.size + 2)[1:-1]
+            if high[0] - low[0] <= _NARROW * low[0]:
+                break
+            # The bracket shrinks seventeenfold in each pass; a secant step ends it. Where no record
+            # is active a direction is as long as 1/Lam, and its minimum nearer than all strides.
+            between = np.linspace(low[0], high[0], _STRIDES.size + 2)[1:-1]
+            strides = between if low[0] > 0 else high[0] * _NEARER
         assert high is not None, "the first pass finds an end, or returns"
         rise = high[1] - low[1]
         return low[0] + (high[0] - low[0]) * (-low[1] / rise if rise > 0 else 0.5)

@@ -33,6 +33,7 @@ from dpcore_models.theorems.sum_form import huber_ridge, huber_ridge_norm
 
 _NEWTON_STEPS = 200
 _HALVINGS = 60
+_STEEPEST = 1e8  # n kappa^2 over Lam
 
 
 @attrs.frozen(kw_only=True)
@@ -73,13 +74,16 @@ class HuberRidge(Certified):
 
         The gradient steps start at a point within X = `norm` of the minimiser, itself at most X
         long, and, being non-expansive up to noise, stay within max(X, noise/Lam) of it. Infinity
-        stands for an error not below one record's pull kappa B/Lam.
+        stands for an error not below one record's pull kappa B/Lam, and for steeper
+        problems than n kappa^2/Lam = 1e8.
         """
         return self._error(records, partial(self.noise, records, width))
 
     def _error(self, records: int, noise: Callable[[float], float]) -> float:
         lam, one_record = self.total_regularization, self.kappa * self.clip
-        if not plain(self.kappa, self.label_bound, lam, self.clip, records):
+        # Gradient steps take about n kappa^2/Lam passes, where rounding stops Newton's method.
+        numbers = (self.kappa, self.label_bound, lam, self.clip, records)
+        if not plain(*numbers) or records * self.kappa**2 > _STEEPEST * lam:
             return math.inf
         # The tolerance must be reachable from any point that the search may visit, for any dataset.
         longest = 3 * self.norm(records) + one_record / lam  # of the search, where noise matters
@@ -113,10 +117,12 @@ class HuberRidge(Certified):
         """
         # Zero is within the norm bound of every minimiser, for every dataset.
         point = _Point.evaluate(self, features, labels, np.zeros(features.shape[1]))
+        nearest = math.inf
         for _ in range(_NEWTON_STEPS):
-            if point.distance <= tolerance:
+            nearest = min(nearest, point.distance)
+            if nearest <= tolerance:
                 return point.coefficients
-            point = point.newton()
+            point = point.newton(nearest)
         if not point.distance <= self.norm(features.shape[0]):
             point = point.evaluate_at(np.zeros(features.shape[1]))
         # Negated, so that a distance that is no number goes on to the check below and raises there.
@@ -186,11 +192,12 @@ class _Point:
         steepest = len(self.labels) * kappa * kappa + self.problem.total_regularization
         return up(steepest, roundings=5000)
 
-    def newton(self) -> "_Point":
-        """One Newton step: in full if that shrinks the gradient, else to the line's minimum."""
+    def newton(self, nearest: float) -> "_Point":
+        """One Newton step: in full if no certificate was as small, else to the line's minimum."""
         direction = self._direction()
         full = self.evaluate_at(self.coefficients + direction)
-        if full.distance <= 0.9 * self.distance:
+        # Than the latest is not enough: steps that raise the objective could cycle.
+        if full.distance <= 0.9 * nearest:
             return full
         return self.evaluate_at(self.coefficients + self._stride(direction) * direction)
 
