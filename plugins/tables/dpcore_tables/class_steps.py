@@ -12,15 +12,15 @@ from dpcore_tables.classes import step_curvature
 from dpcore_tables.descent import Descent
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
+from dpcore_tables.steps.small_classes import CURVATURES
 
-_AT_MOST = {"number": 1.0, "two": 0.25, "several": 0.5}
 _CLIPPED = 0.25  # of several classes, where there is much signal
 _LOOKS = 8  # at the curvature, in a descent
 
 
 def first_curvature(plan: Plan) -> float:
     """Of the loss at first: what it is at most, but for several classes with much signal."""
-    return _CLIPPED if plan.steep else _AT_MOST[plan.kind]
+    return _CLIPPED if plan.steep else CURVATURES.get(plan.kind, 1.0)
 
 
 def curved(

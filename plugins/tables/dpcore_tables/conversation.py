@@ -28,6 +28,7 @@ from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import USUAL, Residuals, best_clip, clip_of_cells, measured
 from dpcore_tables.shapes.scaled_scores import ScaledScores
+from dpcore_tables.steps import small_classes
 from dpcore_tables.steps.calibration import Calibration
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.steps.score_map import Directions
@@ -124,7 +125,7 @@ class State:
             shares=shares,
             label=np.full(plan.outputs, 1 / plan.outputs),
             dictionary=constant,
-            descent=Plain.planned(plan.round("screen"), constant, weights, records, plan.signal),
+            descent=Plain.planned(plan.round("screen"), constant, weights, records, 1.0),
             survey=Survey(dictionary=constant, weights=weights),
             levels=tuple(np.full(max(n, 0), 1 / max(n, 1)) for n in plan.layout.levels),
         )
@@ -206,12 +207,12 @@ class State:
         """C of the next gradient of a round."""
         if stage == "slope":
             return clip_of(self)
+        if self.plan.kind != "number":
+            return classes.CLIP
         # A small table's clip follows from public facts and the released spread alone.
         if self.plan.small:
             near = small.clip_of(self.plan.signal, self.spread)
             return self.plan.loss.clip(near) if self.plan.loss.name == "quantile" else near
-        if self.plan.kind != "number":
-            return classes.CLIP
         if self.plan.loss.name == "quantile":
             return self.plan.loss.usual_clip(self.residuals)
         # The survey has a clip of its own, as if it were asked with the fit's share of the budget.
@@ -288,7 +289,8 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths, ramps))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
-        return small.second_dictionary(screened, weights, plan.round(stage).width)
+        highest = 1 if plan.kind == "number" else small_classes.HIGHEST
+        return small.second_dictionary(screened, weights, plan.round(stage).width, highest)
     weighed = second_terms(plan, screened, weights, state.survey)
     return Dictionary.of(layout, screened.ranks, weighed)
 
@@ -302,7 +304,9 @@ def _with_steps(state: State, stage: str) -> State:
     dictionary, round_ = _dictionary(state, stage), state.plan.round(stage)
     # The fit starts where the screen ended, as far as it has the same terms.
     start = kept(state.descent.dictionary, state.descent.weights, dictionary)
-    descent = Plain.planned(round_, dictionary, start, state.records, state.plan.signal)
+    is_number = state.plan.kind == "number"
+    below = small.below_clip(state.plan.signal) if is_number else small_classes.BELOW
+    descent = Plain.planned(round_, dictionary, start, state.records, below)
     if stage == "fit" and isinstance(state.descent, Plain):
         descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)

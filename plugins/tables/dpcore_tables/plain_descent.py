@@ -19,7 +19,6 @@ from dpcore_tables.choice import kept
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.plan import Round
 from dpcore_tables.residuals import UNCLIPPED, Clipped
-from dpcore_tables.small import below_clip
 from dpcore_tables.steps.curvature import Walked
 from dpcore_tables.synthetic_records import simulated_rows
 
@@ -27,6 +26,13 @@ _LEAST = 0.02
 _FLATTEST = 1e-6
 _BORROWED = 2.0
 _DRAWS = 200
+
+
+def kept_covariance(
+    old: Dictionary, covariance: NDArray[np.float64], new: Dictionary
+) -> NDArray[np.float64]:
+    """Of weights of the old terms, as `choice.kept` takes them over, shape (d, d) of the new."""
+    return kept(old, kept(old, covariance, new).T, new)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -37,7 +43,7 @@ class Plain:
         count: T. rate: eta. records: n, or what is known of it. below: The public f.
         last: Whether nothing is fitted after it: its weights are shrunk.
         weights: w, shape (d, m); after the last step what is kept.
-        total: Of the iterates of the later half so far.
+        total: Of the iterates of the later half so far. pulls: Of products with their gradients.
         noise: Standard deviation of the noise of C g; seen: the released f.
         clipped: What chance makes of residuals.
         factors: By what the kept weights were shrunk, shape (d,).
@@ -53,6 +59,7 @@ class Plain:
     weights: NDArray[np.float64]
     taken: int = 0
     total: NDArray[np.float64] | float = 0.0
+    pulls: NDArray[np.float64] | float = 0.0
     noise: float = 0.0
     seen: float = 1.0
     clipped: Clipped = UNCLIPPED
@@ -67,7 +74,7 @@ class Plain:
         dictionary: Dictionary,
         start: NDArray[np.float64],
         records: float,
-        signal: float,
+        below: float,
     ) -> "Plain":
         """Of a round; what the last one keeps is shrunk."""
         return cls(
@@ -75,7 +82,7 @@ class Plain:
             count=planned.steps,
             rate=planned.rate,
             records=records,
-            below=below_clip(signal),
+            below=below,
             last=planned.name == "fit",
             weights=start,
         )
@@ -102,14 +109,15 @@ class Plain:
         # A step of public rate on a released gradient: post-processing throughout.
         weights = self.weights - self.rate / self.records * gradient
         walked = self.walked.after(self.weights[:, 0], gradient[:, 0])
-        total = self.total
+        total, pulls = self.total, self.pulls
         # Only the later half is averaged: early iterates still carry the start.
         if self.taken >= self.count - self.averaged:
-            total = total + weights
+            total, pulls = total + weights, pulls + self.weights * gradient
         stepped = attrs.evolve(
             self,
             weights=weights,
             total=total,
+            pulls=pulls,
             taken=self.taken + 1,
             walked=walked,
             clipped=clipped,
@@ -167,29 +175,77 @@ class Plain:
         group_signal = np.maximum(signal, _LEAST * usual)[groups]
         return np.asarray(group_signal / (group_signal + noise))
 
-    def noise_covariance(self) -> NDArray[np.float64]:
+    def slope(self) -> tuple[float, float]:
+        """By what the kept weights would have to be multiplied for the gradients of other records
+        to balance along them, and the standard deviation of that: as `descent.Descent.slope`, less
+        what chance in the choice of these records is in both.
+        """
+        rows = simulated_rows(self.dictionary)
+        values, vectors = self._curvatures(rows, self.clipped.share)
+        curvature = self.records * (vectors * values) @ vectors.T
+        # The intercept is free: what is along it is left out, and what it explains of the rest.
+        inner = curvature[1:, 1:] - np.outer(curvature[1:, 0], curvature[0, 1:]) / curvature[0, 0]
+        factors = self.factors[1:, None]
+        kept, mean, pulls = self.weights[1:], self.weights[1:] / factors, np.asarray(self.pulls)[1:]
+        if kept.shape[1] > 1:
+            kept, mean = (part - part.mean(axis=1, keepdims=True) for part in (kept, mean))
+        square = float(np.sum(kept * (inner @ kept)))
+        if not square > _FLATTEST:
+            return 1.0, math.inf
+        # Chance moves gradients by this, in one column for each source, and kept weights with them.
+        chance = self.clipped.size * math.sqrt(self.records / rows.shape[1]) * rows
+        moved = (vectors * self._reached(values)) @ (vectors.T @ chance) / self.records
+        optimism = max(kept.shape[1] - 1, 1) * float(np.sum(factors * moved[1:] * chance[1:]))
+        # A gradient's noise is independent of the weights it was taken at, not of their mean.
+        reach = float(np.sum(kept * (inner @ mean)) - np.sum(factors * pulls) / self.averaged)
+        deviation = self.noise * math.sqrt(float(np.sum(self.weights[1:] ** 2)) / self.averaged)
+        return (reach - optimism) / square, deviation / square
+
+    def noise_covariance(self, *, screened: bool = False) -> NDArray[np.float64]:
         """How much the gradients' noise of this round moved the kept weights, shape (d, d); after
         the last step.
 
         Noise moves the factors of shrinking, too: the kept weights are drawn with their noise again
         and again, and shrunk.
+
+        Args:
+            screened: Whether the noise of the screen counts, too, as far as the start still has it.
         """
         values, vectors = self._curvatures(simulated_rows(self.dictionary), self.seen)
         root = vectors * np.sqrt(self._variances(self.noise, values))
+        if screened and self.before is not None:
+            before = attrs.evolve(self.before, seen=self.seen)
+            covariance = kept_covariance(
+                before.dictionary, before.noise_covariance(), self.dictionary
+            )
+            decay = (vectors * self._decay(values)) @ vectors.T
+            squares, basis = np.linalg.eigh(root @ root.T + decay @ covariance @ decay)
+            root = basis * np.sqrt(np.maximum(squares, 0.0))
         if not self.last:
             return np.asarray(root @ root.T)
         generator = np.random.Generator(np.random.PCG64(0))
         # The factors of shrinking depend on the noise, too: draw it, and shrink again.
-        noisy_weights = self.weights + root @ generator.standard_normal((len(root), _DRAWS))
+        outputs = self.weights.shape[1]
+        noise = root @ generator.standard_normal((len(root), _DRAWS * outputs))
+        noisy_weights = self.weights[:, None] + noise.reshape(len(root), _DRAWS, outputs)
         variances = self._usual_variances()
-        fits = np.hstack(
-            [
-                weights[:, None] * self._factors(weights[:, None], variances)[:, None]
-                for weights in noisy_weights.T
-            ]
-        )
-        fits -= fits.mean(axis=1, keepdims=True)
-        return np.asarray(fits @ fits.T / (_DRAWS - 1))
+        for weights in noisy_weights.swapaxes(0, 1):
+            weights *= self._factors(weights, variances)[:, None]
+        fits = noisy_weights - noisy_weights.mean(axis=1, keepdims=True)
+        fits = fits.reshape(len(root), -1)
+        return np.asarray(fits @ fits.T / ((_DRAWS - 1) * outputs))
+
+    def _decay(self, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        """What the mean of the later iterates still has of the start, in these directions."""
+        shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
+        numbers = np.arange(self.count - self.averaged + 1, self.count + 1)[:, None]
+        return np.asarray((shrinking**numbers).mean(axis=0))
+
+    def _reached(self, curvatures: NDArray[np.float64]) -> NDArray[np.float64]:
+        """By what a constant force moves the mean of the later iterates in these directions: it
+        moves iterate k by (1 - shrinking^k)/curvature."""
+        shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
+        return np.asarray((1 - self._decay(curvatures)) * self.rate / (1 - shrinking))
 
     def _curvatures(
         self, rows: NDArray[np.float64], below: float
@@ -214,11 +270,8 @@ class Plain:
         rows = simulated_rows(self.dictionary)
         curvatures, vectors = self._curvatures(rows, self.clipped.share)
         noise = vectors * np.sqrt(self._variances(self.noise, curvatures))
-        # A constant force moves iterate k by (1 - shrinking^k)/curvature, a start decays.
-        shrinking = 1 - self.rate * np.maximum(curvatures, _FLATTEST)
-        numbers = np.arange(self.count - self.averaged + 1, self.count + 1)[:, None]
-        decay = (shrinking**numbers).mean(axis=0)
-        force = (vectors * ((1 - decay) * self.rate / (1 - shrinking))) @ vectors.T
+        decay = self._decay(curvatures)
+        force = (vectors * self._reached(curvatures)) @ vectors.T
         size = self.clipped.size / math.sqrt(self.records * rows.shape[1])
         chance = size * (force @ rows)
         if self.before is None:

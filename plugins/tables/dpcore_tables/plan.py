@@ -16,7 +16,7 @@ from dpcore_tables import small
 from dpcore_tables.layout import Layout
 from dpcore_tables.objective.losses import SQUARED, Loss
 from dpcore_tables.pairs.cells import most_cells
-from dpcore_tables.steps import calibration, score_map
+from dpcore_tables.steps import calibration, score_map, small_classes
 
 Kind = Literal["number", "two", "several"]
 
@@ -163,13 +163,15 @@ class Plan:
     @property
     def small(self) -> bool:
         """Whether the rules for small tables hold."""
-        is_linear = self.kind == "number" and not self.loss.logarithmic
-        return is_linear and self.signal < small.SIGNAL
+        if self.kind != "number":
+            return self.edition > 1 and self.signal < small_classes.SIGNAL
+        return not self.loss.logarithmic and self.signal < small.SIGNAL
 
     @property
     def bins(self) -> bool:
         """Whether histograms of columns are released."""
-        return bool(self.layout.numeric) and not self.small and self.signal >= _WITH_BINS
+        is_ranked = not self.small or self.kind != "number"
+        return bool(self.layout.numeric) and is_ranked and self.signal >= _WITH_BINS
 
     @property
     def tailed(self) -> bool:
@@ -328,11 +330,17 @@ class Plan:
     def _plain(self, name: str) -> Round:
         """Of a small table."""
         share = self.shares()[f"{name}.gradient"]
-        width = small.widest(self.signal)
+        of_classes = self.kind != "number"
+        width = small.widest(self.signal, *([small_classes.WIDEST] if of_classes else []))
         if name == "screen":
             width = len(small.screen_terms(self.layout, self.signal))
-        steps, rate = small.schedule(self.signal, share, width + 1)
-        looks = (steps // 2,) if name == "fit" else ()
+        facts = (self.signal, share, width + 1)
+        if of_classes:
+            curvature = small_classes.CURVATURES[self.kind]
+            steps, rate = small_classes.schedule(*facts, curvature, self.records)
+        else:
+            steps, rate = small.schedule(*facts)
+        looks = (steps // 2,) if name == "fit" and not of_classes else ()
         return Round(name=name, width=width, steps=steps, rate=rate, looks=looks)
 
     def shares(self) -> dict[str, float]:
@@ -356,9 +364,10 @@ class Plan:
         elif self.last_directions == 2:
             shares_by_name |= calibration.SHARES
         if self.small:
-            shares_by_name |= {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
+            of_numbers = {"spread": small.SPREAD_SHARE, "fit.residuals": small.LOOK_SHARE}
+            shares_by_name |= of_numbers if self.kind == "number" else {}
             remainder = 1 - math.fsum(shares_by_name.values())
-            screen = small.SCREEN_SHARE
+            screen = small.SCREEN_SHARE * (1 if self.kind == "number" else remainder)
             return shares_by_name | {"screen.gradient": screen, "fit.gradient": remainder - screen}
         metrics, screen = _METRICS, _SCREEN
         if self.kind != "number":

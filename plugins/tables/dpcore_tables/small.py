@@ -58,9 +58,9 @@ def schedule(signal: float, share: float, width: int) -> Schedule:
     return Schedule(steps, min(time, _FASTEST * steps) / steps)
 
 
-def widest(signal: float) -> int:
+def widest(signal: float, most: int = _WIDEST) -> int:
     """Functions of the second round at most; the first has all the simple ones."""
-    return max(min(int(signal / 5), _WIDEST), _NARROWEST)
+    return max(min(int(signal / 5), most), _NARROWEST)
 
 
 def relative_clip(signal: float) -> float:
@@ -102,14 +102,16 @@ def first_dictionary(layout: Layout, ranks: Ranks, signal: float) -> Dictionary:
     return Dictionary.sized(layout, ranks, terms, sizes * math.sqrt(_LOAD / layout.columns))
 
 
-def second_dictionary(screened: Dictionary, weights: NDArray[np.float64], width: int) -> Dictionary:
+def second_dictionary(
+    screened: Dictionary, weights: NDArray[np.float64], width: int, highest: int = 1
+) -> Dictionary:
     """The largest of all functions and pairs, sized by what the screen found of their columns.
 
     Args:
-        weights: After the screen, shape (d, 1).
+        weights: After the screen, shape (d, m). highest: Cosine of a number in a product.
     """
     layout, terms = screened.layout, [Term(*term) for term in screened.terms.tolist()]
-    effects = np.abs(weights[1:, 0])
+    effects = np.sqrt(np.mean(weights[1:] ** 2, axis=1))
     typical = math.sqrt(float(np.mean(effects**2)))
     # Sizes are a prior: larger for columns whose functions the screen found larger.
     relative = effects / typical if typical > 0 else np.ones(effects.shape)
@@ -127,10 +129,13 @@ def second_dictionary(screened: Dictionary, weights: NDArray[np.float64], width:
         main = unit * float(of_columns[column]) * _NUMBER
         entries += [(Term(column, k), main * part) for k, part in enumerate(_LEVELS, start=1)]
     # A pair is as large as the product of its two columns' functions.
-    for pair, _ in layout.pairs(1):
+    for pair, _ in layout.pairs(highest):
         sides = [(pair.column, pair.level), (pair.second, pair.second_level)]
         sides_sizes = [
-            size_by_term[Term(j, 0 if layout.levels[j] == 0 else level)] for j, level in sides
+            size_by_term[Term(j, level)]
+            if layout.levels[j]
+            else size_by_term[Term(j, 0)] * _LEVELS[level - 1]
+            for j, level in sides
         ]
         entries.append((pair, _PAIR * sides_sizes[0] * sides_sizes[1]))
     # The largest ones, as many as the second round has room for.

@@ -135,8 +135,9 @@ class Replay:
         clip = np.array(clips)[:, None]
         noise = clip * self.noises[f"{round_.name}.gradient"]
         scale = self.records / _RECORDS
+        below = small.below_clip(self.plan.signal)
         walks = [
-            Plain.planned(round_, dictionary, start, self.records, self.plan.signal)
+            Plain.planned(round_, dictionary, start, self.records, below)
             for dictionary, start in zip(dictionaries, starts, strict=True)
         ]
         first, total = round_.steps - walks[0].averaged, np.zeros(weights.shape)

@@ -102,7 +102,7 @@ def test_priors_that_are_learned_from_noise_widen_errors_of_other_losses(model, 
 
 
 def test_classes_choose_anew_too():
-    other = fitted(Classes(("down", "up")))
+    other = fitted(Classes(("down", "up")), mu=2.5)
     assert np.trace(other.noise) > np.trace(other.spread)
 
 
@@ -110,7 +110,7 @@ def test_classes_choose_anew_too():
 def test_a_walk_is_the_descent_on_linear_gradients(model, kind, monkeypatch):
     """The rules of the release, step by step, are the expected value."""
     monkeypatch.setattr(choice_noise, "_NEAR", 1.0)  # every map anew
-    fit = model if kind == "number" else fitted(Classes(("down", "up")))
+    fit = model if kind == "number" else fitted(Classes(("down", "up")), mu=2.5)
     released, state = fit.state.descent, fit.state
     law = _Gradients.of(state, released, 50.0)
     begun = choice_noise._begun(released, state.prior_variance)

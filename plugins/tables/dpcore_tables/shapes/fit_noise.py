@@ -5,6 +5,7 @@ A state here is a `conversation.State`, whose facts are released or public.
 
 from typing import Any
 
+import attrs
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +13,7 @@ from dpcore_tables import classes, small
 from dpcore_tables.descent import Descent
 from dpcore_tables.plain_descent import Plain
 from dpcore_tables.plan import Plan
+from dpcore_tables.residuals import Clipped
 from dpcore_tables.synthetic_records import simulated_rows
 from dpcore_tables.synthetic_releases import Replay
 
@@ -23,6 +25,8 @@ def noise_covariance(state: Any) -> NDArray[np.float64]:
     # A metric's descent is linear in its noise, which is propagated; plain steps are redrawn.
     if isinstance(descent, Descent):
         return _of_metric(state, descent)
+    if plan.kind != "number":
+        return plain_of(state).noise_covariance(screened=True) * share_of_outputs(plan.outputs)
     if plan.signal >= small.REPLAYED or plan.loss.name != "squared":
         return descent.noise_covariance()
     return Replay(
@@ -35,6 +39,16 @@ def noise_covariance(state: Any) -> NDArray[np.float64]:
         descent=descent,
         noises=state.noises,
     ).noise_covariance()
+
+
+def plain_of(state: Any) -> Plain:
+    """A descent by plain steps at its end, and of classes what their residuals are by the fit."""
+    descent: Plain = state.descent
+    if state.plan.kind == "number":
+        return descent
+    law = (descent.dictionary, descent.weights, state.offset, state.label)
+    gain, size = classes.gain(*law), classes.scatter(*law) * classes.BELOW
+    return attrs.evolve(descent, seen=gain, clipped=Clipped(gain, size))
 
 
 def gains_of(state: Any, descent: Descent, rows: NDArray[np.float64]) -> NDArray[np.float64]:

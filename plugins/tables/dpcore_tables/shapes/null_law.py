@@ -31,7 +31,7 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.shapes.fit_noise import gains_of, share_of_outputs
+from dpcore_tables.shapes.fit_noise import gains_of, plain_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
 _PATHS = 400
@@ -51,7 +51,7 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
     if isinstance(descent, Plain):
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
-        return _WIDER_SMALL**2 * (spread + descent.error_covariance())
+        return _WIDER_SMALL**2 * (spread + plain_of(state).error_covariance())
     assert state.screened is not None, "a second round with a Gram matrix follows another"
     law = None if state.plan.kind == "number" else (state.offset, state.label)
     rounds = (state.screened, descent)

@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore_tables.classes import BELOW, RAREST, gain, probabilities
-from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
-from dpcore_tables.shapes.fit_noise import noise_covariance
+from dpcore_tables.plain_descent import Plain
+from dpcore_tables.shapes.fit_noise import noise_covariance, plain_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
 _SHRUNK, _TRUST = 1.5, 0.09  # chosen on tables that `docs/tables.md` names
@@ -68,11 +68,17 @@ class ScaledScores:
         if state.plan.kind == "number" or state.plan.edition < 2:
             return None
         noise, spread = state.noises["label"] / state.records, noise_covariance(state)
+        errors = spread
+        if isinstance(state.descent, Plain):
+            errors = plain_of(state).error_covariance() * share_of_outputs(state.plan.outputs)
         dictionary, descent = state.descent.dictionary, state.descent
-        assert isinstance(descent, Descent), "classes have a metric"
-        law = (dictionary, descent.weights, state.offset, state.label)
-        slope = descent.slope(gain(*law) / BELOW)
-        return cls.of(dictionary, weights, offset, state.label, noise, spread, slope)
+        if isinstance(descent, Plain):
+            slope = plain_of(state).slope()
+        else:
+            slope = descent.slope(
+                gain(dictionary, descent.weights, state.offset, state.label) / BELOW
+            )
+        return cls.of(dictionary, weights, offset, state.label, noise, spread, slope, errors)
 
     @classmethod
     def of(
@@ -84,6 +90,7 @@ class ScaledScores:
         noise: float,
         spread: NDArray[np.float64],
         slope: tuple[float, float],
+        errors: NDArray[np.float64] | None = None,
     ) -> "ScaledScores":
         """From a fit and the shares that were released.
 
@@ -92,17 +99,19 @@ class ScaledScores:
             shares: Released, of the classes, or of two the second's, shape (m,).
             noise: Standard deviation of each share.
             slope: Of the gradients, with its standard deviation.
+            errors: Covariance of noise and chance, as far as it is known; `spread` if None.
         """
+        errors = spread if errors is None else errors
         rows = simulated_rows(dictionary)
         covariance = np.cov(rows, bias=True)
         # The size of the weights says how much is signal, gradients how far they fall short.
-        gamma = float(_gammas(weights[None], covariance, spread)[0])
+        gamma = float(_gammas(weights[None], covariance, errors)[0])
         factor = float(_factors(np.array([gamma]), slope[0], slope[1])[0])
         return cls(
             factor=factor,
             weights=factor * weights,
             offset=_shifted(rows, weights, offset, shares, factor, gamma),
-            spread=_scaled_spread(weights, covariance, spread, slope)
+            spread=_scaled_spread(weights, covariance, spread, slope, errors)
             + _offset_spread(shares, (1 - gamma) * noise, len(weights)),
         )
 
@@ -160,6 +169,7 @@ def _scaled_spread(
     covariance: NDArray[np.float64],
     spread: NDArray[np.float64],
     slope: tuple[float, float],
+    errors: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Of one output's multiplied weights, shape (d, d): noise moves the factor, too, so weights and
     slope are drawn with their noise again and again."""
@@ -176,7 +186,7 @@ def _scaled_spread(
     fits = math.sqrt(max(signal, 0.0)) * weights + noise
     deviation = min(slope[1], _FLAT)
     slopes = slope[0] + deviation * generator.standard_normal(count)
-    factors = _factors(_gammas(fits, covariance, spread), slopes, deviation)
+    factors = _factors(_gammas(fits, covariance, errors), slopes, deviation)
     fits *= factors[:, None, None]
     fits -= fits.mean(axis=0)
     return np.asarray(np.einsum("kim,kjm->ij", fits, fits) / (count * weights.shape[1]))

@@ -1,0 +1,47 @@
+r"""Rules for classes of small tables: where they differ from those of numbers, in `small`.
+
+Small is a :math:`N\mu` below 3300 (2N under add/remove). There a noisy Gram matrix slows a descent
+of classes down: it is damped by its noise, and steps by it end far from where they lead. Plain
+steps need none, and its share of the budget goes to the gradients. Residuals of classes have a clip
+of their own, and a loss whose curvature is at most 1/4, or of several classes 1/2. The constants
+were chosen on tables that `docs/tables.md` names.
+"""
+
+import math
+
+from dpcore_tables.small import Schedule
+
+SIGNAL = 3300.0
+WIDEST = 200
+"""Functions of the second round at most."""
+
+HIGHEST = 4
+"""Cosine of a number in a product."""
+
+BELOW = 0.15
+"""By how much a clipped residual usually grows with its score: a public number."""
+
+CURVATURES = {"two": 0.25, "several": 0.5}
+"""Of the loss at most, by the kind of the target."""
+
+_TIME, _REACH = 1.75, 1.5
+_STEPS, _FEWEST, _WORK = 500, 40, 4_000_000
+_LEAST_TIME = 20.0
+_STEPS_IN_REACH = 3.0
+
+
+def schedule(signal: float, share: float, width: int, curvature: float, records: int) -> Schedule:
+    """Of a round: more signal, more and longer steps; more functions, fewer.
+
+    Args:
+        signal: N mu. share: Of the round. width: d. curvature: Of the loss at most.
+        records: N: large tables take fewer steps.
+    """
+    # An empirical law of the time eta T, as that of numbers.
+    time = _TIME * math.sqrt(signal / 400) * signal * math.sqrt(share) * (15 / width) ** 0.25
+    # Rows are at most 1 long: steps contract up to twice the inverse of the curvature.
+    fastest = _REACH / curvature
+    time = min(max(time, _LEAST_TIME), fastest * _STEPS)
+    most = min(max(_WORK // records, _FEWEST), _STEPS)
+    steps = min(max(math.ceil(_STEPS_IN_REACH * time / fastest), _FEWEST), most)
+    return Schedule(steps, min(time / steps, fastest))
