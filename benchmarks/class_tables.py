@@ -105,7 +105,21 @@ def silent(count, rng):
     return {**table, "y": np.array(values)[codes]}, dict.fromkeys(names, Range(-4, 4)), values
 
 
-KINDS = {k.__name__: k for k in (imbalanced, clouds, makers, ordered, bent, silent)}
+def counts(count, rng):
+    """One class of 39 %, and 57 columns that are 0 for most records and have long tails else."""
+    truth, is_rare = np.random.default_rng(31), rng.random(count) < 0.39
+    table, columns = {}, {}
+    for place in range(57):
+        usual, name = np.log(1 / truth.uniform(0.6, 0.97) - 1), f"x{place}"
+        effect, size, middle = 1.2 * truth.normal(), 0.3 * truth.normal(), truth.normal()
+        is_there = rng.random(count) < 1 / (1 + np.exp(-usual - effect * (is_rare - 0.39)))
+        values = np.exp(middle + size * is_rare + 1.2 * rng.standard_normal(count))
+        table[name] = np.minimum(is_there * values, 100.0)
+        columns[name] = Range(0, 120)
+    return {**table, "y": np.where(is_rare, "yes", "no")}, columns, ("no", "yes")
+
+
+KINDS = {k.__name__: k for k in (imbalanced, clouds, makers, ordered, bent, silent, counts)}
 
 
 def drawn_classes(name, seed):

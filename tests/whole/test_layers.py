@@ -146,14 +146,15 @@ BUDGETS = {
     # curves of tables; 220 for a last look at classes, which mixes their scores, and for shares
     # that are noisy; 180 for what another choice of functions would have moved a fit by; 30
     # for replays of correlated columns; 8 for priors of other losses, which are learned from noise;
-    # 95 for classes of small tables by plain steps: their steps, slopes, errors and products
-    "tables": 4_645,
+    # 160 for classes of small tables by plain steps: their steps, slopes, errors and products,
+    # counts of their categories, and what goes along with an intercept
+    "tables": 4_710,
     # 70 for noise across steps: which bands, and their certificate; 36 for a clip that follows a
     "training": 1_130,  # quantile; 150 for images as arrays and lists, whose files are checked;
     # 34 for the small network that the kit examines models of one's own on; 315 for the best of a
     # random number of runs, whose steps and noise are inside; 80 for models in PyTorch
 }
-WHOLE = 60_244  # together, below what each may have; 1,000 of it for the doors, 1,100 for authors,
+WHOLE = 60_310  # together, below what each may have; 1,000 of it for the doors, 1,100 for authors,
 # 800 for the console: verdicts, refusals that say what to do, the sheet of any component, 740 for
 # linear measurements: strategies, quantiles, joint bars, groups, persons, clipped values, and for
 # curves of choices and stopping; 860 for tables that agree, and their joint bars; 740 for results
@@ -172,7 +173,7 @@ WHOLE = 60_244  # together, below what each may have; 1,000 of it for the doors,
 # 310 for the best of a random number of runs, 80 for models in PyTorch; 300
 # for standard errors in long tails, 50 for steps of classes; 290 for losses and weights, 180 for
 # columns that say nothing, 455 for pairs as tables, 145 for a last look at fits of numbers
-# and 220 for one at classes, 190 for choices of functions that are made again, 95 for classes of
+# and 220 for one at classes, 190 for choices of functions that are made again, 160 for classes of
 # small tables by plain steps
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string

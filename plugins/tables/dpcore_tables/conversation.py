@@ -307,6 +307,8 @@ def _with_steps(state: State, stage: str) -> State:
     is_number = state.plan.kind == "number"
     below = small.below_clip(state.plan.signal) if is_number else small_classes.BELOW
     descent = Plain.planned(round_, dictionary, start, state.records, below)
+    if state.plan.counted:
+        descent = attrs.evolve(descent, levels=state.levels)
     if stage == "fit" and isinstance(state.descent, Plain):
         descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)

@@ -92,6 +92,11 @@ class Layout:
         return tuple(j for j, levels in enumerate(self.levels) if levels == 0)
 
     @property
+    def categorical(self) -> tuple[int, ...]:
+        """Declared columns that have categories, in order."""
+        return tuple(j for j, levels in enumerate(self.levels) if levels > 0)
+
+    @property
     def encoded(self) -> NDArray[np.intp]:
         """Where numbers stand among encoded columns."""
         return np.array([self.starts[j] for j in self.numeric], dtype=np.intp)

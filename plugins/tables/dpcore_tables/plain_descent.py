@@ -10,6 +10,7 @@ the steps themselves correct.
 """
 
 import math
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -48,6 +49,7 @@ class Plain:
         clipped: What chance makes of residuals.
         factors: By what the kept weights were shrunk, shape (d,).
         walked: Of the steps so far. before: The descent of which it began with the weights.
+        levels: Shares of categories of made-up records, equally frequent ones if empty.
     """
 
     dictionary: Dictionary
@@ -66,6 +68,7 @@ class Plain:
     factors: NDArray[np.float64] = attrs.field(factory=lambda: np.ones(1))
     walked: Walked = attrs.field(factory=Walked)
     before: "Plain | None" = None
+    levels: Sequence[NDArray[np.float64]] = ()
 
     @classmethod
     def planned(
@@ -136,6 +139,10 @@ class Plain:
         factors = ended._factors(kept, ended._usual_variances())
         return attrs.evolve(ended, weights=kept * factors[:, None], factors=factors)
 
+    def _rows(self) -> NDArray[np.float64]:
+        """phi of made-up records, shape (d, 1000)."""
+        return simulated_rows(self.dictionary, self.levels)
+
     def _usual_variances(self) -> NDArray[np.float64]:
         """Variances of kept weights as shrinking takes them, shape (d,)."""
         return self._variances(self.noise, self.below * self.dictionary.scales**2)
@@ -180,7 +187,7 @@ class Plain:
         to balance along them, and the standard deviation of that: as `descent.Descent.slope`, less
         what chance in the choice of these records is in both.
         """
-        rows = simulated_rows(self.dictionary)
+        rows = self._rows()
         values, vectors = self._curvatures(rows, self.clipped.share)
         curvature = self.records * (vectors * values) @ vectors.T
         # The intercept is free: what is along it is left out, and what it explains of the rest.
@@ -211,7 +218,7 @@ class Plain:
         Args:
             screened: Whether the noise of the screen counts, too, as far as the start still has it.
         """
-        values, vectors = self._curvatures(simulated_rows(self.dictionary), self.seen)
+        values, vectors = self._curvatures(self._rows(), self.seen)
         root = vectors * np.sqrt(self._variances(self.noise, values))
         if screened and self.before is not None:
             before = attrs.evolve(self.before, seen=self.seen)
@@ -267,7 +274,7 @@ class Plain:
         Chance is that of independent residuals of made-up records, the last sources: the same ones
         in both rounds, as the records are.
         """
-        rows = simulated_rows(self.dictionary)
+        rows = self._rows()
         curvatures, vectors = self._curvatures(rows, self.clipped.share)
         noise = vectors * np.sqrt(self._variances(self.noise, curvatures))
         decay = self._decay(curvatures)

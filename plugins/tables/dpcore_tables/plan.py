@@ -38,9 +38,10 @@ _GRADIENTS = 800_000
 _USUAL = (150, 220)
 _METRICS, _SCREEN = (0.1, 0.2), 0.26
 _CLASS_METRICS, _CLASS_SCREEN = (0.06, 0.12), 0.31
-_LABEL, _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.01, 0.2, 1500.0, 100.0
+_LABEL = 0.01
 _LOGARITHMIC_LABEL, _BALANCE = 0.03, 0.01
 _COUNTS, _TRIED, _BEGUN = 0.01, 10, 0.3  # of the budget, and of the steps of the fit
+_CATEGORIES = 0.02
 _PROFILE, _SURVEY, _CANDIDATES = 0.05, 0.04, 400
 _LOOK, _LOOKING = 0.05, 200.0  # times the root of the number of functions: less is mostly noise
 _FLATTEST = 0.05
@@ -172,6 +173,12 @@ class Plan:
         """Whether histograms of columns are released."""
         is_ranked = not self.small or self.kind != "number"
         return bool(self.layout.numeric) and is_ranked and self.signal >= _WITH_BINS
+
+    @property
+    def counted(self) -> bool:
+        """Whether categories are counted: a Gram matrix has their shares, too."""
+        is_counted = self.kind != "number" and self.small and self.signal >= _WITH_BINS
+        return is_counted and bool(self.layout.categorical)
 
     @property
     def tailed(self) -> bool:
@@ -334,12 +341,10 @@ class Plan:
         width = small.widest(self.signal, *([small_classes.WIDEST] if of_classes else []))
         if name == "screen":
             width = len(small.screen_terms(self.layout, self.signal))
-        facts = (self.signal, share, width + 1)
+        steps, rate = small.schedule(self.signal, share, width + 1)
         if of_classes:
-            curvature = small_classes.CURVATURES[self.kind]
-            steps, rate = small_classes.schedule(*facts, curvature, self.records)
-        else:
-            steps, rate = small.schedule(*facts)
+            facts = (small_classes.CURVATURES[self.kind], self.records)
+            steps, rate = small_classes.schedule(self.signal, share, width + 1, *facts)
         looks = (steps // 2,) if name == "fit" and not of_classes else ()
         return Round(name=name, width=width, steps=steps, rate=rate, looks=looks)
 
@@ -354,6 +359,8 @@ class Plan:
             shares_by_name |= {"means": moment_share, "squares": moment_share}
         if self.bins:
             shares_by_name["bins"] = 0.04
+        if self.counted:
+            shares_by_name["categories"] = _CATEGORIES
         shares_by_name["label"] = self._label_share
         if self.loss.logarithmic:
             shares_by_name["fit.balance"] = _BALANCE
@@ -391,16 +398,12 @@ class Plan:
 
     @property
     def _label_share(self) -> float:
-        """Of the mean label: of few records of classes more, as a model that finds nothing says
-        their shares. A share s of the budget costs about K^2/(s (n mu)^2 log K) of the log loss of
-        K classes, and more of two of which one is rare. Logarithms are relative to the mean."""
+        """Of the mean label; logarithms are relative to the mean."""
         if self.loss.logarithmic:
             return _LOGARITHMIC_LABEL
         if self.kind == "number" or self.edition < 2:
             return _LABEL
-        count = self.outputs
-        noise = _TWO_SHARES if count == 1 else _SHARES * count**2 / math.log(count)
-        return min(max(noise / self.signal**2, _LABEL), _LARGEST_LABEL)
+        return max(small_classes.label_share(self.signal, self.outputs), _LABEL)
 
     def steps_from(self, ask: int, *, has_tables: bool) -> int:
         """How many asks of the fit are steps, from one on.
@@ -416,7 +419,7 @@ class Plan:
         shares = self.shares()
         # The order of asks is public: it depends on no answer.
         names: list[str] = [
-            name for name in ("count", "means", "squares", "bins") if name in shares
+            name for name in ("count", "means", "squares", "bins", "categories") if name in shares
         ]
         names += [n for n in ("label", "spread", "residuals", "look.gradient") if n in shares]
         for round_ in self.rounds():

@@ -40,7 +40,7 @@ from dpcore_tables.layout import PARTS, Layout
 from dpcore_tables.model import ShapeModel
 from dpcore_tables.objective.losses import NAMES, Loss, Name
 from dpcore_tables.objective.weights import factors_of, require_weights, weighted_rows
-from dpcore_tables.pairs.cells import MOST_TABLES, cells_of
+from dpcore_tables.pairs.cells import MOST_TABLES, cells_of, column_cells
 from dpcore_tables.plan import CURVES, MOST_STEPS, Plan, kind_of
 from dpcore_tables.ranks import BINS, Ranks, cells, usual_shares
 from dpcore_tables.shapes.changes import Curve
@@ -231,8 +231,13 @@ class ShapeFunctions(SummingLearner):
             numbers = block.features[:, self._layout(domain).encoded]
             # Bins are of standardised numbers: the usual shares do not enter z.
             ranks = Ranks.of(args["means"], args["variances"], usual_shares(numbers.shape[1]))
-            column_cells = cells(ranks.standard(numbers), BINS)
-            return Exact.of([counts(row, BINS, factors) for row in column_cells], unit)
+            bins = cells(ranks.standard(numbers), BINS)
+            return Exact.of([counts(row, BINS, factors) for row in bins], unit)
+        if query.name == "categories":
+            layout = self._layout(domain)
+            places = ((j, column_cells(layout, j, block.features)) for j in layout.categorical)
+            columns = [counts(codes, layout.levels[j], factors) for j, codes in places]
+            return Exact.of(np.concatenate(columns), unit)
         if query.name == "table.counts":
             return cell_counts(_cells(args, block, self._layout(domain)), query.shape[0])
         labels = _labels(block, domain)

@@ -38,7 +38,7 @@ def rows_of(query, case):
         first[0], first[4], second[0], second[4] = 1.0, 0.0, 0.0, 1.0
     elif query.name == "bins":  # no histogram counts both in one bin
         first[0], first[4], second[0], second[4] = 0.5, 0.5, -0.5, -0.5
-    elif query.name == "table.counts":  # other categories: no table counts both in one cell
+    elif query.name in ("table.counts", "categories"):  # others: none counts both in one
         second[1:4] = [0.0, 1.0, 0.0]
     elif query.name == "slope.directions":  # on either side of the constant: orthogonal, 1 long
         first[0], second[0] = -1.0, 1.0

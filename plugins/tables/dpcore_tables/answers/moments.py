@@ -40,6 +40,21 @@ def fix_bins(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
     return {"shares": released_shares(answer.value, noise, records)}
 
 
+def fix_categories(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
+    """The shares of every declared column's categories, shrunk towards equal ones; none of
+    numbers."""
+    levels, place = [], 0
+    for count in plan.layout.levels:
+        count = max(count, 0)
+        found = answer.value[place : place + count] / records
+        # Shares spread about as much as they are large.
+        trust = 1 / (1 + (count * noise / records) ** 2)
+        share = np.maximum(trust * found + (1 - trust) / max(count, 1), _TINY)
+        levels.append(share / share.sum() if count else share)
+        place += count
+    return {"levels": tuple(levels)}
+
+
 def fix_label(plan: Plan, answer: Answer, noise: float, records: float) -> Fixed:
     """The mean label or the shares of classes, and the noise of a vector of length 1."""
     query = answer.query
@@ -71,6 +86,7 @@ FIRST: Mapping[str, Callable[[Plan, Answer, float, float], Fixed]] = {
     "means": fix_means,
     "squares": fix_squares,
     "bins": fix_bins,
+    "categories": fix_categories,
     "label": fix_label,
     "spread": fix_spread,
 }

@@ -14,6 +14,7 @@ from dpcore_tables.sums import EDGES, FACTOR_UNIT, GRADIENT_UNIT, GRAM_UNIT, PRO
 def queries_of(plan: Plan) -> tuple[Query, ...]:
     """Each kind of ask, with what a record adds at most."""
     numbers, shares = len(plan.layout.numeric), plan.shares()
+    categorical = max(len(plan.layout.categorical), 1)
     # A record counts once, by a number in [0, 1] or in one bin; or a part of that.
     unit = FACTOR_UNIT if plan.weighted else 0
     unit_sum = Sum(clip=1.0, sign="non_negative", exponent=unit)
@@ -26,6 +27,10 @@ def queries_of(plan: Plan) -> tuple[Query, ...]:
         "means": ((numbers,), Sum(clip=max(plan.row, 0.5))),
         "squares": ((numbers,), Sum(clip=max(plan.square, 0.15), sign="non_negative")),
         "bins": ((numbers, BINS), Sum(clip=max(root, 1.0), sign="non_negative", exponent=unit)),
+        "categories": (
+            (sum(plan.layout.levels[column] for column in plan.layout.categorical),),
+            Sum(clip=up(math.sqrt(categorical), roundings=1), sign="non_negative", exponent=unit),
+        ),
         "label": ((plan.outputs,), label),
         "spread": ((1,), Sum(clip=small.FARTHEST / 2)),
         "residuals": ((len(EDGES),), unit_sum),

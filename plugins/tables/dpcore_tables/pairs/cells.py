@@ -69,11 +69,16 @@ def _size(layout: Layout, pair: Pair) -> int:
 
 
 def column_cells(
-    layout: Layout, ranks: Ranks, column: int, encoded: NDArray[np.float64]
+    layout: Layout, column: int, encoded: NDArray[np.float64], ranks: Ranks | None = None
 ) -> NDArray[np.intp]:
-    """Which cell of one column each encoded row is in, shape (n,); row-wise in the records."""
+    """Which cell of one column each encoded row is in, shape (n,); row-wise in the records.
+
+    Args:
+        ranks: Of numbers, which need them.
+    """
     start, levels = layout.starts[column], layout.levels[column]
     if levels == 0:
+        assert ranks is not None, "parts of a number are of equal rank"
         alone = ranks.only(layout.numeric.index(column))
         return np.asarray(alone.parts(encoded[:, [start]], PIECES)[0])
     if levels == 2:
@@ -86,7 +91,7 @@ def cells_of(
 ) -> NDArray[np.intp]:
     """Which cell of every pair each row is in, counted through all tables; (n, p) to (J, n)."""
     columns = {
-        column: column_cells(layout, ranks, column, encoded)
+        column: column_cells(layout, column, encoded, ranks)
         for column in sorted({*pairs.ravel().tolist()})
     }
     places, first = np.empty((len(pairs), len(encoded)), dtype=np.intp), 0

@@ -156,7 +156,7 @@ def _of_table(
             sides.append(share[:, None])
             continue
         points = encode_points(domain, column, grid[owner.index(column)])
-        indices = column_cells(layout, ranks, column, points)
+        indices = column_cells(layout, column, points, ranks)
         sides.append((np.arange(len(share))[:, None] == indices) - share[:, None])
     return np.kron(sides[0], sides[1])
 

@@ -46,7 +46,7 @@ def plain_of(state: Any) -> Plain:
     descent: Plain = state.descent
     if state.plan.kind == "number":
         return descent
-    law = (descent.dictionary, descent.weights, state.offset, state.label)
+    law = (descent.dictionary, descent.weights, state.offset, state.label, descent.levels)
     gain, size = classes.gain(*law), classes.scatter(*law) * classes.BELOW
     return attrs.evolve(descent, seen=gain, clipped=Clipped(gain, size))
 

@@ -31,6 +31,7 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
 from dpcore_tables.plain_descent import Plain
+from dpcore_tables.ranks import BINS
 from dpcore_tables.shapes.fit_noise import gains_of, plain_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
@@ -51,7 +52,10 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
     if isinstance(descent, Plain):
         # Of plain steps neither holds all: one redraws the choice of functions, the other follows
         # the noise from the screen on. Their sum is too large rather than too small.
-        return _WIDER_SMALL**2 * (spread + plain_of(state).error_covariance())
+        errors = plain_of(state).error_covariance()
+        if state.plan.kind == "number":
+            return _WIDER_SMALL**2 * (spread + errors)
+        return _WIDER_SMALL**2 * errors + way_covariance(descent, state.levels)
     assert state.screened is not None, "a second round with a Gram matrix follows another"
     law = None if state.plan.kind == "number" else (state.offset, state.label)
     rounds = (state.screened, descent)
@@ -59,6 +63,45 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
     covariance = null_covariance(rounds, state.levels, state.records, law, gains)
     wider = _WIDER if state.plan.outputs == 1 else _WIDER * _SEVERAL
     return covariance * (wider**2 * share_of_outputs(state.plan.outputs))
+
+
+def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    r"""What the way of the intercept moves one output's weights of single columns by, as if it were
+    by chance; shape (d, d).
+
+    Of classes the intercept moves as scores spread, and a function of mean m goes along:
+    :math:`dw_f=2mv_f\,dw_0`. Categories have the means of their released shares. Cosines of ranks
+    have mean 0 if numbers lie evenly in their bins; if all of a bin stand at one place in it, no
+    answer says where.
+
+    Args:
+        levels: The released shares of every declared column's categories; empty for numbers.
+    """
+    dictionary, covariance = descent.dictionary, np.zeros((descent.dictionary.width,) * 2)
+    way = float(np.max(descent.weights[0] ** 2)) / INTERCEPT**2
+    # Of categories, and then of numbers, the means of single functions.
+    for column in dictionary.layout.categorical:
+        is_single = (dictionary.terms[:, 0] == column) & (dictionary.terms[:, 2] == NONE)
+        places, codes = np.flatnonzero(is_single), dictionary.terms[is_single, 1]
+        shares, count = levels[column], len(levels[column])
+        means = (
+            np.array([shares[1] - shares[0]]) if count == 2 else count**0.5 * (shares - 1 / count)
+        )
+        moved = means[codes] * dictionary.sizes[places]
+        covariance[np.ix_(places + 1, places + 1)] = way * np.outer(moved, moved)
+    for number, column in enumerate(dictionary.layout.numeric):
+        terms = dictionary.terms
+        is_cosine = (terms[:, 0] == column) & (terms[:, 2] == NONE)
+        is_cosine &= (terms[:, 1] >= 1) & (terms[:, 1] <= HIGHEST)
+        places, waves = np.flatnonzero(is_cosine), terms[is_cosine, 1]
+        ranks = np.arccos(np.clip(dictionary.ranks.waves[number], -1, 1)).reshape(BINS, -1)
+        cosines = math.sqrt(2) * np.cos(waves[:, None, None] * ranks)
+        cosines -= cosines.mean(axis=2, keepdims=True)
+        parts = cosines * dictionary.sizes[places][:, None, None]
+        parts *= dictionary.ranks.plain_shares[number][:, None] / math.sqrt(ranks.shape[1])
+        block = parts.reshape(len(places), -1)
+        covariance[np.ix_(places + 1, places + 1)] = way * block @ block.T
+    return covariance
 
 
 def null_covariance(

@@ -21,6 +21,7 @@ with the released ones by the part that gamma takes away. A function of answers 
 """
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
@@ -78,7 +79,9 @@ class ScaledScores:
             slope = descent.slope(
                 gain(dictionary, descent.weights, state.offset, state.label) / BELOW
             )
-        return cls.of(dictionary, weights, offset, state.label, noise, spread, slope, errors)
+        levels = descent.levels if isinstance(descent, Plain) else ()
+        facts = (state.label, noise, spread, slope, errors, levels)
+        return cls.of(dictionary, weights, offset, *facts)
 
     @classmethod
     def of(
@@ -91,6 +94,7 @@ class ScaledScores:
         spread: NDArray[np.float64],
         slope: tuple[float, float],
         errors: NDArray[np.float64] | None = None,
+        levels: Sequence[NDArray[np.float64]] = (),
     ) -> "ScaledScores":
         """From a fit and the shares that were released.
 
@@ -100,9 +104,10 @@ class ScaledScores:
             noise: Standard deviation of each share.
             slope: Of the gradients, with its standard deviation.
             errors: Covariance of noise and chance, as far as it is known; `spread` if None.
+            levels: Shares of the categories of made-up records, equally frequent ones if empty.
         """
         errors = spread if errors is None else errors
-        rows = simulated_rows(dictionary)
+        rows = simulated_rows(dictionary, levels)
         covariance = np.cov(rows, bias=True)
         # The size of the weights says how much is signal, gradients how far they fall short.
         gamma = float(_gammas(weights[None], covariance, errors)[0])

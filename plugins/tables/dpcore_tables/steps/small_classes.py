@@ -28,6 +28,19 @@ _TIME, _REACH = 1.75, 1.5
 _STEPS, _FEWEST, _WORK = 500, 40, 4_000_000
 _LEAST_TIME = 20.0
 _STEPS_IN_REACH = 3.0
+_LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.2, 1500.0, 100.0
+
+
+def label_share(signal: float, outputs: int) -> float:
+    """Of the budget, for the shares of classes: of few records more, as a model that finds nothing
+    says their shares. A share s costs about K^2/(s (n mu)^2 log K) of the log loss of K classes,
+    and more of two of which one is rare.
+
+    Args:
+        signal: N mu. outputs: 1 of two classes, else K.
+    """
+    noise = _TWO_SHARES if outputs == 1 else _SHARES * outputs**2 / math.log(outputs)
+    return min(noise / signal**2, _LARGEST_LABEL)
 
 
 def schedule(signal: float, share: float, width: int, curvature: float, records: int) -> Schedule:
