@@ -63,6 +63,8 @@ def test_a_range_has_ends_whose_squares_are_numbers(ends, accepted):
         (("data", "domain", "target"), [0, 5e-324], "(state the column in another unit)"),
         (("data", "domain", "columns", "a", 0), -1e308, "columns.a: range needs ends between"),
         (("budget", "delta"), 5e-324, "a delta that is 0 or in [1e-300, 1)"),
+        (("budget", "epsilon"), 5e-324, "an epsilon between 1e-150 and 1e+150"),
+        (("budget", "epsilon"), 1e308, "an epsilon between 1e-150 and 1e+150"),
         (("release", "share"), 1e308, "a share in (0, 1e150]"),
     ],
 )
