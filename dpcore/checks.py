@@ -44,6 +44,7 @@ positive = _number(lambda v: v > 0, "a finite {} > 0")
 non_negative = _number(lambda v: v >= 0, "a finite {} >= 0")
 finite = _number(lambda v: True, "a finite {}")
 probability = _number(lambda v: 0 <= v <= 1, "a {} in [0, 1]")
+weight = _number(lambda v: 0 < v <= 1e150, "a {} in (0, 1e150]")  # sums of such are finite
 fraction = _number(lambda v: 0 < v < 1, "a {} in (0, 1)")
 
 

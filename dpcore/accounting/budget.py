@@ -9,12 +9,12 @@ from dpcore.checks import is_finite, need_field, need_positive, unboxed
 from dpcore.errors import need
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 
-_LEAST_DELTA = 1e-300
+_LEAST_DELTA, _LEAST_EPSILON, _LARGEST_EPSILON = 1e-300, 1e-150, 1e150
 
 
 @attrs.frozen(kw_only=True)
 class PrivacyBudget:
-    """(epsilon, delta): epsilon in nats, finite and > 0; delta 0 or in [1e-300, 1).
+    """(epsilon, delta): epsilon in nats, in [1e-150, 1e150]; delta 0 or in [1e-300, 1).
 
     delta = 0 asks for pure differential privacy, which a Gaussian mechanism cannot give.
 
@@ -27,11 +27,12 @@ class PrivacyBudget:
     rho: float | None = attrs.field(default=None, converter=unboxed)
 
     def __attrs_post_init__(self) -> None:
+        # Noise in floats meets no other, and their sums and squares are finite.
         need_field(
-            is_finite(self.epsilon) and self.epsilon > 0,
+            is_finite(self.epsilon) and _LEAST_EPSILON <= self.epsilon <= _LARGEST_EPSILON,
             self,
             "epsilon",
-            "a finite epsilon > 0",
+            f"an epsilon between {_LEAST_EPSILON} and {_LARGEST_EPSILON}",
             owner="budget",
         )
         # No curve is computed below: a smaller delta would only be an expensive 0.

@@ -21,7 +21,7 @@ above.
 """
 
 import math
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import ClassVar
 
 import attrs
@@ -59,7 +59,32 @@ def _corners(d: int) -> tuple[Array, Array, Array, Array]:
     return radii, angles, r, s
 
 
-@attrs.frozen(kw_only=True, slots=False)
+@lru_cache(maxsize=32)  # of 2 MB each: a search for the noise asks ever other events
+def _sums(epsilon_0: float, d: int, *, lower: bool) -> tuple[Array, Array, Array]:
+    """Sorted losses above 0 at corners, and sums of weight and weight e^{-L} from each upwards."""
+    radii, angles, r, s = _corners(d)
+    # L decreases in r and s: upper corners give a lower end. Corners are padded outwards.
+    sign = 1 if lower else -1
+    r = r * (1 + sign * _PAD)
+    s = np.clip(s + sign * _PAD * (np.abs(s) + 1 / math.sqrt(d)), -1.0, 1.0)
+    r, s = (
+        (np.append(r[1:-1], np.inf), np.append(s[1:-1], 1.0))
+        if lower
+        else (np.append(0.0, r[1:-1]), np.append(-1.0, s[1:-1]))
+    )
+    weights = np.outer(_normal_cells(radii), _normal_cells(angles)).ravel()
+    losses = _loss(r[:, None], s[None, :], epsilon_0).ravel()
+    # epsilon is not negative, so that only losses above 0 are ever summed; what is no number stays
+    counts = ~(losses <= 0)
+    losses, weights = losses[counts] * (1 - sign * 1e-14), weights[counts]
+    # sums from each loss upwards, so that one look-up gives the curve at any epsilon
+    order = np.argsort(losses)
+    losses, weights = losses[order], weights[order]
+    first, second = np.cumsum(weights[::-1]), np.cumsum((weights * np.exp(-losses))[::-1])
+    return losses, np.append(first[::-1], 0.0), np.append(second[::-1], 0.0)
+
+
+@attrs.frozen(kw_only=True)
 class L2GammaEvent(TwoEnds):
     """A vector moved by at most epsilon_0 / xi in l2.
 
@@ -80,42 +105,9 @@ class L2GammaEvent(TwoEnds):
         is_valid = is_integer(value, 2) and self.dimension <= 10**9
         need_field(is_valid, self, "dimension", "a dimension in [2, 10^9]")
 
-    def _losses(self, *, lower: bool) -> tuple[Array, Array, Array]:
-        """Sorted losses at corners, and sums of weight and weight e^{-L} from each upwards."""
-        d = self.dimension
-        radii, angles, r, s = _corners(d)
-        # L decreases in r and s: upper corners give a lower end. Corners are padded outwards.
-        sign = 1 if lower else -1
-        r = r * (1 + sign * _PAD)
-        s = np.clip(s + sign * _PAD * (np.abs(s) + 1 / math.sqrt(d)), -1.0, 1.0)
-        r, s = (
-            (np.append(r[1:-1], np.inf), np.append(s[1:-1], 1.0))
-            if lower
-            else (np.append(0.0, r[1:-1]), np.append(-1.0, s[1:-1]))
-        )
-        weights = np.outer(_normal_cells(radii), _normal_cells(angles)).ravel()
-        losses = _loss(r[:, None], s[None, :], self.epsilon_0).ravel()
-        losses = losses * (1 - sign * 1e-14 * np.sign(losses))
-        # sums from each loss upwards, so that one look-up gives the curve at any epsilon
-        order = np.argsort(losses)
-        losses, weights = losses[order], weights[order]
-        first = np.cumsum(weights[::-1])[::-1]
-        with np.errstate(over="ignore"):
-            # losses below 0 are never summed, since epsilon is not negative
-            decayed = weights * np.exp(-np.maximum(losses, 0.0))
-        return losses, np.append(first, 0.0), np.append(np.cumsum(decayed[::-1])[::-1], 0.0)
-
-    @cached_property
-    def _above(self) -> tuple[Array, Array, Array]:
-        return self._losses(lower=False)
-
-    @cached_property
-    def _below(self) -> tuple[Array, Array, Array]:
-        return self._losses(lower=True)
-
     def ends(self, epsilons: Array, direction: Direction, *, lower: bool) -> Array:
         """Sums over cells whose loss is above epsilon; the same in both directions."""
-        losses, first, second = self._below if lower else self._above
+        losses, first, second = _sums(self.epsilon_0, self.dimension, lower=lower)
         inside = np.minimum(
             epsilons, _LARGEST
         )  # the curve falls, so an upper end there serves beyond

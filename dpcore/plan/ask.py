@@ -38,7 +38,7 @@ class Ask:
         )
         # Noise scaled in one norm covers no move that is bounded in another.
         need(
-            self.sensitivity.distance is self.mechanism.distance,
+            self.sensitivity.distance == self.mechanism.distance,  # a name of it will do
             ContractError,
             f"{type(self.mechanism).__name__} needs a {self.mechanism.distance} bound, the "
             f"sensitivity is stated in {self.sensitivity.distance}",

@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import instance_of, positive, positive_integer, probability
+from dpcore.checks import instance_of, positive_integer, probability, weight
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
 from dpcore.events.relation_text import relation_of
@@ -70,7 +70,7 @@ class Release:
     )
     bound: SensitivityBound | None = None
     name: str = "release"
-    share: float = attrs.field(default=1.0, validator=positive)
+    share: float = attrs.field(default=1.0, validator=weight)
     query_shares: Mapping[str, float] = attrs.field(factory=dict)
     point: Mapping[str, Any] = attrs.field(factory=dict)
     predictions_at: str | None = None

@@ -363,7 +363,7 @@ def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
         and not query.is_choice
         and {mechanism.distance, query.distance} <= CONVERTIBLE
     )
-    if mechanism.distance is not query.distance and not is_converted:
+    if mechanism.distance != query.distance and not is_converted:
         return (
             f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
             f"{name} is bounded in {query.distance}; {usual}"

@@ -178,7 +178,11 @@ def _calibrate_groups(
     looks: list[Ask] = []
     groups, number = [*groups], itertools.count()
     numbered_groups = [
-        [(n, ask) for member, n in zip(group, number, strict=False) for ask in _weigh_asks(member)]
+        [
+            (n, ask)
+            for member, n in zip(group, number, strict=False)
+            for ask in _weigh_asks(member, n)
+        ]
         for group in groups
     ]
     require_quick(request, numbered_groups)
@@ -203,9 +207,20 @@ def _calibrate_groups(
     return Schedule(request=request, releases=releases_with_inputs, look=tuple(looks))
 
 
-def _weigh_asks(scheduled: Scheduled) -> list[Ask]:
-    """A release's asks, each with its share relative to all releases of the group."""
-    return [
+def _weigh_asks(scheduled: Scheduled, number: int) -> list[Ask]:
+    """A release's asks, each with its share relative to all releases of the group.
+
+    Raises:
+        SpecError: a share is 0 in floats beside the others.
+    """
+    asks = [
         attrs.evolve(ask, share=ask.share * scheduled.release.share)
         for ask in scheduled.asks.values()
     ]
+    need(
+        all(ask.share > 0 for ask in asks),
+        SpecError,
+        "a query's part of the budget is below all floats: raise its share",
+        ("releases", str(number)),
+    )
+    return asks

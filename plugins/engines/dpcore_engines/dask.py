@@ -195,14 +195,15 @@ class Dask(Engine):
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
         with reword_errors("the cluster failed after records were opened", ReleaseError):
             holders = self.client.who_has(self._futures)
-        requests, sent = [], self._ask(hand_on, task)
+        places = [[*holders.get(bundle.future.key, ())] for bundle in self._bundles]
+        # To a worker that hands it on to others: elsewhere it would be handed back.
+        requests, sent = [], self._ask(hand_on, task, workers=places[0])
         for first in range(0, len(self._bundles), _SERVED):
             bundles = self._bundles[first : first + _SERVED]
-            places = [[*holders.get(bundle.future.key, ())] for bundle in bundles]
-            near = self._ask(hand_on, sent, workers=places[0])
+            near = self._ask(hand_on, sent, workers=places[first])
             requests += [
                 self._ask(total_of, b.future, near, b.first, b.contents, workers=place)
-                for b, place in zip(bundles, places, strict=True)
+                for b, place in zip(bundles, places[first:], strict=False)
             ]
         return requests
 

@@ -319,14 +319,14 @@ def test_the_command_prints_every_cell_and_keeps_a_table_for_the_operator(shell,
     rows = [
         line for line in done.output.splitlines() if line.strip().startswith(("noisy", "silent"))
     ]
-    rows = [line for line in rows if "+-" in line and "best honest" not in line]
+    rows = [line for line in rows if "+-" in line]
     assert len(rows) == 6
     assert "not private" in next(line for line in done.output.splitlines() if "series" in line)
     assert "NOT PRIVATE" in done.output.splitlines()[-1]
     assert "claims 1, loses 7" in done.output
     sentences = [line for line in done.output.splitlines() if line and not line.startswith(" ")]
     assert len({*sentences}) == len(sentences)
-    assert "best honest result at epsilon 1: 0.1: the mean" in done.output
+    assert "Best honest result: epsilon 1: 0.1: the mean (noisy)." in done.output
     (kept,) = (folder / "runs").glob("*/operator/experiment.json")
     written = json.loads(kept.read_text())
     assert written["warning"].startswith("NOT PRIVATE")

@@ -77,7 +77,8 @@ class GaussianSampling(Mechanism):
         At least 1, and at most 10^4 n: more would only spend privacy.
         """
         upper_bound = min(_USEFUL * query.shape[0], _MOST)
-        count = self._ridge() / (sensitivity.unit * scale) ** 2
+        # a product, as powers of huge numbers raise errors; it may be below all floats
+        count = self._ridge() / max((reach := sensitivity.unit * scale) * reach, math.ulp(0.0))
         return attrs.evolve(self, samples=max(1, int(min(count, float(upper_bound)))))
 
     def event(self, query: Query, sensitivity: Sensitivity) -> GaussianSamplingEvent:

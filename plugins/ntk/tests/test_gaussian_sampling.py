@@ -118,6 +118,8 @@ def test_at_follows_the_budget_within_one_and_ten_thousand_per_row() -> None:
     assert mechanism.at(1.0, query, sensitivity).samples == 199
     assert mechanism.at(2.0**80, query, sensitivity).samples == 1
     assert mechanism.at(2.0**-80, query, sensitivity).samples == 50_000
+    assert mechanism.at(2.0**-800, query, sensitivity).samples == 50_000
+    assert mechanism.at(2.0**800, query, sensitivity).samples == 1
     event = mechanism.at(1.0, query, sensitivity).event(query, sensitivity)
     assert event.theta == pytest.approx(0.1 / math.sqrt(2))
 

@@ -110,6 +110,13 @@ class Rows(SummingLearner, Conversation):
     def __attrs_post_init__(self) -> None:
         is_few = self.rows is None or self.rows <= MOST_ROWS
         need(is_few, "rows", f"at most {MOST_ROWS} rows", "rows", self.rows)
+        need(
+            all(abs(count) <= 150 for count in self.decimals.values()),  # as ends of ranges have
+            "rows",
+            "decimals from -150 to 150",
+            "decimals",
+            self.decimals,
+        )
         is_pairs = self.sets == "pairs" or all(len(table) == 2 for table in self.sets)
         need(is_pairs, "rows", "pairs, or lists of two columns", "tables", self.sets)
         is_triples = self.triples == "paying" or all(len(table) == 3 for table in self.triples)

@@ -44,7 +44,8 @@ class NumberGrid:
             decimals: If left out, as few as make 1,000 numbers in the narrowest cell.
 
         Raises:
-            ParameterError: a cell has no such number, or cells leave some of the range out.
+            ParameterError: a cell has no such number, cells leave some of the range out, or numbers
+                in units of the last decimal are beyond 64 bits.
         """
         column, edges = cells.column, cells.edges
         assert isinstance(column, NumberColumn), "categories are texts"
@@ -60,6 +61,14 @@ class NumberGrid:
             decimals = next(enough, finest)
         # Rounded ends may lie one number off: the records' own arithmetic decides.
         limits = ends * 10**decimals
+        # The numbers between two such ends fit 63 bits, as they are drawn.
+        need(
+            np.abs(limits).max() < 2.0**62,
+            name,
+            "a range within 2^62 units of the last decimal",
+            "decimals",
+            decimals,
+        )
         grid = cls(
             column=column,
             decimals=decimals,

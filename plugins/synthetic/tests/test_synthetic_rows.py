@@ -401,6 +401,8 @@ def test_columns_without_pairs_are_drawn_alone_and_parents_are_measured():
         ({"target": "z"}, "the columns"),
         ({"decimals": {"z": 1}}, "the columns"),
         ({"decimals": {"x": 0}, "bins": {"x": 400}}, "decimals of which every cell has a number"),
+        ({"decimals": {"x": 18}}, r"within 2\^62 units of the last decimal"),
+        ({"decimals": {"x": 10**9}}, "decimals from -150 to 150"),
         ({"edges": {"x": (1, 9)}}, "from the low end of the range"),
         ({"bins": {"x": 60_000, "day": 100}}, "at most 2097152 whole numbers"),
         ({"columns": ("x", "x")}, "different columns"),

@@ -63,6 +63,9 @@ def test_a_range_has_ends_whose_squares_are_numbers(ends, accepted):
         (("data", "domain", "target"), [0, 5e-324], "(state the column in another unit)"),
         (("data", "domain", "columns", "a", 0), -1e308, "columns.a: range needs ends between"),
         (("budget", "delta"), 5e-324, "a delta that is 0 or in [1e-300, 1)"),
+        (("budget", "epsilon"), 5e-324, "an epsilon between 1e-150 and 1e+150"),
+        (("budget", "epsilon"), 1e308, "an epsilon between 1e-150 and 1e+150"),
+        (("release", "share"), 1e308, "a share in (0, 1e150]"),
     ],
 )
 def test_a_number_that_nobody_can_compute_with_is_refused_at_its_place(
@@ -71,6 +74,15 @@ def test_a_number_that_nobody_can_compute_with_is_refused_at_its_place(
     code, output = check(put(FULL, path, value), tmp_path)
     assert (code, output.count("\n")) == (2, 1)
     assert words in output
+
+
+def test_a_query_whose_share_is_no_number_beside_the_others_is_refused(tmp_path):
+    (path,) = (path for path in SHIPPED if path.match("dpcore_ntk/examples/regression.yaml"))
+    spec = parse(path.read_text(), "s.yaml").plain()
+    share = ("release", "mechanism", "labels", "share")
+    code, output = check(put(spec, share, 5e-324), tmp_path)
+    assert (code, output.count("\n")) == (2, 1)
+    assert "release: a query's part of the budget is below all floats" in output
 
 
 @pytest.mark.slow

@@ -105,7 +105,7 @@ def mechanism_cases(mechanism: Mechanism) -> Iterator[MechanismCase]:
     """
     if mechanism.answers is not Query:
         return  # queries of a kind of its own, which its plugin tests
-    matrix = mechanism.distance is Distance.PSD_ROWS
+    matrix = mechanism.distance == Distance.PSD_ROWS
     shapes: tuple[tuple[int, ...], ...] = ((4, 4), (3, 3)) if matrix else ((1,), (2, 3))
     queries = [Query(name="law", shape=s, distance=mechanism.distance) for s in shapes]
     if not matrix:
