@@ -250,6 +250,8 @@ def test_functions_go_along_with_the_intercept_as_far_as_their_means_are_unknown
     weights[0] = 3.0
     levels = (np.zeros(0), np.array([0.9, 0.1]), np.array([0.7, 0.2, 0.1]), np.zeros(0))
     descent = attrs.evolve(descent_of(weights), dictionary=second)
+    no_cosines = way_covariance(descent_of(weights[: first.width]), levels)
+    assert not no_cosines[1, 1] > 0
     covariance = way_covariance(descent, levels)
     terms = second.terms
     is_single, means = terms[:, 2] == -1, []

@@ -31,7 +31,7 @@ from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import HIGHEST, NONE
 from dpcore_tables.plain_descent import Plain
-from dpcore_tables.ranks import BINS
+from dpcore_tables.ranks import BINS, CELLS
 from dpcore_tables.shapes.fit_noise import gains_of, plain_of, share_of_outputs
 from dpcore_tables.synthetic_records import simulated_rows
 
@@ -99,7 +99,7 @@ def way_covariance(descent: Plain, levels: Sequence[NDArray[np.float64]]) -> NDA
         cosines -= cosines.mean(axis=2, keepdims=True)
         parts = cosines * dictionary.sizes[places][:, None, None]
         parts *= dictionary.ranks.plain_shares[number][:, None] / math.sqrt(ranks.shape[1])
-        block = parts.reshape(len(places), -1)
+        block = parts.reshape(len(places), CELLS)
         covariance[np.ix_(places + 1, places + 1)] = way * block @ block.T
     return covariance
 
