@@ -55,7 +55,8 @@ def error_covariance(state: Any, spread: NDArray[np.float64]) -> NDArray[np.floa
         errors = plain_of(state).error_covariance()
         if state.plan.kind == "number":
             return _WIDER_SMALL**2 * (spread + errors)
-        return _WIDER_SMALL**2 * errors + way_covariance(descent, state.levels)
+        wider = _WIDER_SMALL * (_SEVERAL if state.plan.outputs > 1 else 1.0)
+        return wider**2 * errors + way_covariance(descent, state.levels)
     assert state.screened is not None, "a second round with a Gram matrix follows another"
     law = None if state.plan.kind == "number" else (state.offset, state.label)
     rounds = (state.screened, descent)
