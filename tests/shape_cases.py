@@ -23,6 +23,7 @@ BUDGETS = {
     "number, tables": 400.0,
     "two, small": 10.0,
     "several, small": 2.0,
+    "two, small, weighted": 10.0,
     "two": 100.0,
     "several": 100.0,
     "number, small, weighted": 1.0,

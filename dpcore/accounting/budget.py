@@ -27,12 +27,14 @@ class PrivacyBudget:
     rho: float | None = attrs.field(default=None, converter=unboxed)
 
     def __attrs_post_init__(self) -> None:
-        # Noise in floats meets no other, and their sums and squares are finite.
+        # Noise in floats meets none that is tiny or huge: sums and squares of it are not finite.
+        is_positive = is_finite(self.epsilon) and self.epsilon > 0
+        limits = f"{_LEAST_EPSILON} and {_LARGEST_EPSILON}"
         need_field(
-            is_finite(self.epsilon) and _LEAST_EPSILON <= self.epsilon <= _LARGEST_EPSILON,
+            is_positive and _LEAST_EPSILON <= self.epsilon <= _LARGEST_EPSILON,
             self,
             "epsilon",
-            f"an epsilon between {_LEAST_EPSILON} and {_LARGEST_EPSILON}",
+            f"an epsilon between {limits}" if is_positive else "a finite epsilon > 0",
             owner="budget",
         )
         # No curve is computed below: a smaller delta would only be an expensive 0.

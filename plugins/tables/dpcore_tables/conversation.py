@@ -289,7 +289,8 @@ def _dictionary(state: State, stage: str) -> Dictionary:
         return Dictionary.of(layout, ranks, first_terms(plan, state.survey.strengths, ramps))
     screened, weights = state.dictionary, state.descent.weights
     if plan.small:
-        highest = 1 if plan.kind == "number" else small_classes.HIGHEST
+        is_waved = plan.kind != "number" and layout.columns <= small_classes.FEW
+        highest = small_classes.HIGHEST if is_waved else 1
         return small.second_dictionary(screened, weights, plan.round(stage).width, highest)
     weighed = second_terms(plan, screened, weights, state.survey)
     return Dictionary.of(layout, screened.ranks, weighed)
@@ -307,8 +308,8 @@ def _with_steps(state: State, stage: str) -> State:
     is_number = state.plan.kind == "number"
     below = small.below_clip(state.plan.signal) if is_number else small_classes.BELOW
     descent = Plain.planned(round_, dictionary, start, state.records, below)
-    if state.plan.counted:
-        descent = attrs.evolve(descent, levels=state.levels)
+    levels = state.levels if state.plan.counted else ()
+    descent = attrs.evolve(descent, levels=levels, at_once=not is_number)
     if stage == "fit" and isinstance(state.descent, Plain):
         descent = attrs.evolve(descent, before=state.descent)
     return attrs.evolve(_with_dictionary(state, dictionary), descent=descent)

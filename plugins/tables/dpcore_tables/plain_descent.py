@@ -50,6 +50,7 @@ class Plain:
         factors: By what the kept weights were shrunk, shape (d,).
         walked: Of the steps so far. before: The descent of which it began with the weights.
         levels: Shares of categories of made-up records, equally frequent ones if empty.
+        at_once: Whether its curvature is computed as new releases do, as of `Walked.curvature`.
     """
 
     dictionary: Dictionary
@@ -69,6 +70,7 @@ class Plain:
     walked: Walked = attrs.field(factory=Walked)
     before: "Plain | None" = None
     levels: Sequence[NDArray[np.float64]] = ()
+    at_once: bool = False
 
     @classmethod
     def planned(
@@ -260,7 +262,9 @@ class Plain:
         """Of every direction per record, and the directions; of made-up rows, shape (d, k)."""
         usual = below * self.records / rows.shape[1] * (rows @ rows.T)
         # In the eigenbasis of the estimated curvature the noise of each direction is a known sum.
-        values, vectors = np.linalg.eigh(self.walked.curvature(usual, self.noise))
+        values, vectors = np.linalg.eigh(
+            self.walked.curvature(usual, self.noise, at_once=self.at_once)
+        )
         return values / self.records, vectors
 
     def error_covariance(self) -> NDArray[np.float64]:

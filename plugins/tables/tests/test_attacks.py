@@ -55,7 +55,7 @@ def test_whole_releases_are_told_apart_no_better_than_claimed(kind):
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
     )
-    found = audit_run(plan, Effort(pairs=300, samples=100), confidence=0.95)
+    found = audit_run(plan, Effort(pairs=300, samples=400), confidence=0.95)
     assert not found.refuted
     assert found.ratio > 0.99
     assert found.best.epsilon > 1  # it sees something

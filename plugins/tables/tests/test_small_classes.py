@@ -80,7 +80,8 @@ def test_steps_of_classes_are_stable_and_bounded(count, outputs):
         for round_ in plan.rounds():
             assert 0 < round_.rate * (0.25 if outputs == 2 else 0.5) <= 1.5
             assert 40 <= round_.steps <= 500
-            assert round_.steps * count <= max(4_000_000, 40 * count)
+            entries = count * (round_.width + 1)
+            assert round_.steps * entries <= max(250_000_000, 40 * entries)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])

@@ -92,6 +92,7 @@ def test_a_curvature_is_the_mean_of_its_law_given_the_steps():
         rows.append(np.linalg.lstsq(design, values, rcond=None)[0][:3])
     expected = (np.array(rows) + np.array(rows).T) / 2
     assert walked.curvature(usual, noise) == pytest.approx(expected)
+    assert walked.curvature(usual, noise, at_once=True) == pytest.approx(expected)
 
 
 def test_long_walks_tell_a_curvature_and_no_walk_leaves_what_is_usual():

@@ -72,7 +72,7 @@ def test_a_number_that_nobody_can_compute_with_is_refused_at_its_place(
     path, value, words, tmp_path
 ):
     code, output = check(put(FULL, path, value), tmp_path)
-    assert (code, output.count("\n")) == (2, 1)
+    assert (code, output.count("\n")) == (2, 1), output
     assert words in output
 
 
@@ -81,7 +81,7 @@ def test_a_query_whose_share_is_no_number_beside_the_others_is_refused(tmp_path)
     spec = parse(path.read_text(), "s.yaml").plain()
     share = ("release", "mechanism", "labels", "share")
     code, output = check(put(spec, share, 5e-324), tmp_path)
-    assert (code, output.count("\n")) == (2, 1)
+    assert (code, output.count("\n")) == (2, 1), output
     assert "release: a query's part of the budget is below all floats" in output
 
 

@@ -137,7 +137,7 @@ def drop(path):
         (put("relase", 1), "unknown key 'relase'; did you mean 'release'?"),
         (put("dpcore", 2), "dpcore"),
         (drop("adjacency"), "the key 'adjacency' is missing"),
-        (put("budget/epsilon", -1), "budget needs an epsilon between 1e-150 and 1e+150, got"),
+        (put("budget/epsilon", -1), "budget: budget needs a finite epsilon > 0, got epsilon=-1"),
         (put("budget/delta", 1), "delta"),
         (put("budget/epsilon", "one"), "budget.epsilon: needs a number"),
         (put("budget", {"delta": 1e-5}), "budget: needs {epsilon, [delta]}, {rho, delta} or"),

@@ -15,8 +15,8 @@ SIGNAL = 3300.0
 WIDEST = 200
 """Functions of the second round at most."""
 
-HIGHEST = 4
-"""Cosine of a number in a product."""
+HIGHEST, FEW = 4, 60
+"""Cosine of a number in a product, and of how many columns at most: of more it is the first."""
 
 BELOW = 0.15
 """By how much a clipped residual usually grows with its score: a public number."""
@@ -25,7 +25,7 @@ CURVATURES = {"two": 0.25, "several": 0.5}
 """Of the loss at most, by the kind of the target."""
 
 _TIME, _REACH = 1.75, 1.5
-_STEPS, _FEWEST, _WORK = 500, 40, 4_000_000
+_STEPS, _FEWEST, _WORK = 500, 40, 250_000_000
 _LEAST_TIME = 20.0
 _STEPS_IN_REACH = 3.0
 _LARGEST_LABEL, _TWO_SHARES, _SHARES = 0.2, 1500.0, 100.0
@@ -48,13 +48,13 @@ def schedule(signal: float, share: float, width: int, curvature: float, records:
 
     Args:
         signal: N mu. share: Of the round. width: d. curvature: Of the loss at most.
-        records: N: large tables take fewer steps.
+        records: N: large and wide tables take fewer steps.
     """
     # An empirical law of the time eta T, as that of numbers.
     time = _TIME * math.sqrt(signal / 400) * signal * math.sqrt(share) * (15 / width) ** 0.25
     # Rows are at most 1 long: steps contract up to twice the inverse of the curvature.
     fastest = _REACH / curvature
     time = min(max(time, _LEAST_TIME), fastest * _STEPS)
-    most = min(max(_WORK // records, _FEWEST), _STEPS)
+    most = min(max(_WORK // (records * width), _FEWEST), _STEPS)
     steps = min(max(math.ceil(_STEPS_IN_REACH * time / fastest), _FEWEST), most)
     return Schedule(steps, min(time / steps, fastest))
