@@ -7,6 +7,7 @@ named. Everything goes through the installed command `dpcore`, so that no module
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import csv
 import io
 import json
@@ -113,7 +114,8 @@ def run_command(*words: object) -> tuple[int, str, str]:
         contextlib.redirect_stderr(wrong),
     ):
         try:
-            script.load()()
+            # as in a process of its own: what a command sets of its context stays with it
+            contextvars.copy_context().run(script.load())
         except SystemExit as left:
             code = left.code
     return int(code or 0), told.getvalue(), wrong.getvalue()
