@@ -139,6 +139,7 @@ def require_reached(kind, relation, records):
     asked, public = asks(case), case.public
     plain = {"small", "shifted"} & {*kind.split(", ")}
     assert any(name.endswith("metric") for name in asked) is (not plain)
+    assert ("categories" in asked) is kind.startswith("two, small")
     for query, claim in case.claims():
         ask = asked[query.name]
         if query.name.endswith("balance"):
