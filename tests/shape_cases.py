@@ -35,9 +35,9 @@ BUDGETS = {
     "number, small, quantile": 1.0,
 }
 """Mu: 1 makes a small table, 8 one whose fit is shifted at its end, 50 one with Gram matrices. Of
-classes 2 makes a small one, 25 a small one whose categories are counted, of persons too, and 100 one
-with Gram matrices, whose scores are mixed at its end. 400 makes one whose jumps are looked for, and
-whose declared pairs are tried as tables."""
+classes 2 makes a small one, 25 a small one whose categories are counted, of persons too, and 100
+one with Gram matrices, whose scores are mixed at its end. 400 makes one whose jumps are looked for,
+and whose declared pairs are tried as tables."""
 
 LOSSES = ("poisson", "gamma", "quantile")
 

@@ -7,6 +7,9 @@ believed of them, and the number of steps for how much is fitted. Of a mean of i
 known but for the curvature f n G, with f the share of residuals below the clip. Shrinking takes a
 public f and :math:`[0.5,v]^2` for G; standard errors a released f, and G of simulated records that
 the steps themselves correct.
+
+Of classes g is the sum of clipped residuals of probabilities, and f by how much one of them grows
+with its score (`classes.gain`). Their screen's noise counts, too, as far as the fit keeps it.
 """
 
 import math
@@ -185,9 +188,17 @@ class Plain:
         return np.asarray(group_signal / (group_signal + noise))
 
     def slope(self) -> tuple[float, float]:
-        """By what the kept weights would have to be multiplied for the gradients of other records
-        to balance along them, and the standard deviation of that: as `descent.Descent.slope`, less
-        what chance in the choice of these records is in both.
+        r"""By what the kept weights would have to be multiplied for the gradients of other records
+        to balance along them, and the standard deviation of that; after the last step of the fit.
+
+        With L the curvature and F the factors of shrinking, of kept weights :math:`v=Fw`
+
+        .. math:: t=\frac{v^TLw-\overline{(Fw_k)^Tg_k}-\mathrm{tr}\,FAC}{v^TLv},\qquad
+                  s=\frac{s_g|v|}{\sqrt{T/2}\,v^TLv}
+
+        over the later half of the steps, T/2 in number. Gradients are of these records, whose
+        chance has covariance C (`clipped`) and moves w by AC: the trace is what of it is in both.
+        The intercept is free. A function of answers alone; (1, infinity) where nothing is kept.
         """
         rows = self._rows()
         values, vectors = self._curvatures(rows, self.clipped.share)

@@ -10,11 +10,12 @@ every free output, and c = 1.1, of several classes 1.3: so many squares of noise
 sum has that relative standard deviation. That is James and Stein's factor, but for four things: the
 descent's prior has shrunk what is signal, too; noise chose what was fitted, which S leaves out; of
 few functions noise is often larger than on average, so one standard deviation counts as noise, too;
-and a small rest costs nothing and keeps the order of the scores.
+and a small rest costs nothing and keeps the order of the scores. Of plain steps S in this factor is
+that of noise and of chance in the choice of records (`Plain.error_covariance`).
 
 The released gradients say more where there is more signal: by what weights would have to be
-multiplied to balance them, t, with a known standard deviation s (`Descent.slope`). The factor is
-:math:`\gamma+(t-\gamma)\,0.09/(0.09+s^2)`, at least 0.05 and at most 3.
+multiplied to balance them, t, with a known standard deviation s (`Descent.slope`, `Plain.slope`).
+The factor is :math:`\gamma+(t-\gamma)\,0.09/(0.09+s^2)`, at least 0.05 and at most 3.
 
 Constants are then shifted until made-up records have, on average, the shares of the fit, mixed
 with the released ones by the part that gamma takes away. A function of answers alone.
@@ -69,17 +70,14 @@ class ScaledScores:
         if state.plan.kind == "number" or state.plan.edition < 2:
             return None
         noise, spread = state.noises["label"] / state.records, noise_covariance(state)
-        errors = spread
-        if isinstance(state.descent, Plain):
-            errors = plain_of(state).error_covariance() * share_of_outputs(state.plan.outputs)
         dictionary, descent = state.descent.dictionary, state.descent
+        levels: Sequence[NDArray[np.float64]] = ()
         if isinstance(descent, Plain):
-            slope = plain_of(state).slope()
+            plain, share = plain_of(state), share_of_outputs(state.plan.outputs)
+            errors, slope, levels = share * plain.error_covariance(), plain.slope(), plain.levels
         else:
-            slope = descent.slope(
-                gain(dictionary, descent.weights, state.offset, state.label) / BELOW
-            )
-        levels = descent.levels if isinstance(descent, Plain) else ()
+            law = (dictionary, descent.weights, state.offset, state.label)
+            errors, slope = spread, descent.slope(gain(*law) / BELOW)
         facts = (state.label, noise, spread, slope, errors, levels)
         return cls.of(dictionary, weights, offset, *facts)
 
