@@ -173,6 +173,13 @@ class AnyLearner(ABC):
     def queries(self, public: Public) -> tuple[Query, ...]:
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
 
+    def cut_columns(self, domain: Domain) -> tuple[str, ...]:
+        """Ranges whose numbers it compares with public edges (`dpcore.domain.edges.cells_of`).
+
+        Records behind an engine hold the numbers of these alone beside what is encoded.
+        """
+        return ()
+
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each: known before any record is read.
 

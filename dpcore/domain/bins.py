@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.columns import Categories, Dates, Range, summary
+from dpcore.domain.edges import cells_between
 from dpcore.errors import need
 from dpcore.records.cells import cells, coded, day, index
 
@@ -125,8 +126,7 @@ class Binned(Categories):
         )
         default = None
         if numbers.default is not None:
-            place = int(np.searchsorted(edges, numbers.default, side="right")) - 1
-            default = names[min(place, len(names) - 1)]
+            default = names[int(cells_between(edges, np.array(numbers.default)))]
         if numbers.missing:
             names, default = [*names, "missing"], "missing"
         return cls(tuple(names), default, range=numbers, edges=edges)
@@ -134,10 +134,8 @@ class Binned(Categories):
     def codes(self, values: Any) -> NDArray[np.intp]:
         """Index of each entry's bin, -1 where it has none. Shape (n,)."""
         counted = self.range.numbers(values)
-        # "right" less 1: a value on an edge belongs to the bin above it, the last one to the last.
-        bins = np.searchsorted(np.array(self.edges), counted, side="right") - 1
         inside = (counted >= self.range.low) & (counted <= self.range.high)
-        codes = np.where(inside, np.minimum(bins, len(self.edges) - 2), -1).astype(np.intp)
+        codes = np.where(inside, cells_between(self.edges, counted), -1).astype(np.intp)
         if (absent := np.isnan(counted)).any():
             names = index(self.values)
             unknown = -1 if self.default is None else self.values.index(self.default)

@@ -106,10 +106,12 @@ class Range:
 
     def centred(self, values: Any) -> NDArray[np.float64]:
         """As labels: clipped, then in [-half_width, half_width] around the centre. Shape (n,)."""
+        return self.offset(self.numbers(values))
+
+    def offset(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where numbers stand as labels. Shape (n,)."""
         # Clipped once more, since the subtraction rounds: the label bound holds in floats.
-        return np.clip(
-            (self.clip(self.numbers(values)) - self.centre), -self.half_width, self.half_width
-        )
+        return np.clip(self.clip(numbers) - self.centre, -self.half_width, self.half_width)
 
     def uncentred(self, labels: NDArray[np.float64]) -> NDArray[np.float64]:
         """Labels or predictions of them in the file's units, clipped to the range. Shape (n,)."""
@@ -122,14 +124,22 @@ class Range:
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width), every entry in [-1, 1], every row at most 1 long."""
         counts = self.numbers(values)
-        inside = self.clip(counts)
-        # Clipped once more, since the quotient may round beyond [-1, 1].
-        position = np.clip(2 * (inside - self.low) / (self.high - self.low) - 1, -1, 1)
+        position = self.position(counts)
         if not self.missing:
             return position[:, None]
         absent = np.isnan(counts)
         # A row is (position, 0) or (0, 1), so that it is at most 1 long.
         return np.column_stack([np.where(absent, 0.0, position), absent.astype(np.float64)])
+
+    def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where numbers stand in [-1, 1], from the low end to the high one. Shape (n,)."""
+        # Clipped once more, since the quotient may round beyond [-1, 1].
+        return np.clip(2 * (self.clip(numbers) - self.low) / (self.high - self.low) - 1, -1, 1)
+
+    def inside(self, values: Any) -> NDArray[np.float64]:
+        """Numbers of the range that entries count as; NaN where one stays missing. Shape (n, 1)."""
+        counts = self.numbers(values)[:, None]
+        return np.where(self.missing & np.isnan(counts), np.nan, self.clip(counts))
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are not inside the range, and no default stands for them. Shape (n,)."""

@@ -10,7 +10,7 @@ they are -1 and +1, of more a code. A domain without a target has no labels: the
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from functools import partial
 from typing import Any, Literal
 
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
+from dpcore.checks import describe_type, is_finite, is_integer, need_field, one_of, unboxed
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
@@ -85,6 +85,8 @@ class Domain:
         only: What a cell of a declared column must be so that its row counts, by the column's name.
             Rows that do not count are left out before anything is computed; `exact`, `limit` and
             the records of one person are of all rows.
+        cells: Where equal cells of a range begin: at `dpcore.domain.edges.equal_edges`, or, in what
+            was published before, at equal `positions` in [-1, 1].
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
     """
@@ -100,6 +102,9 @@ class Domain:
     sampled: Literal["independent", "census"] | int | None = None
     derived: Mapping[str, Derived] = attrs.field(factory=dict)
     only: Mapping[str, Condition] = attrs.field(factory=dict)
+    cells: Literal["nearest_double", "positions"] = attrs.field(
+        default="nearest_double", validator=one_of("nearest_double", "positions")
+    )
 
     def __attrs_post_init__(self) -> None:
         need(
@@ -385,8 +390,11 @@ class Domain:
         """Predictions in the file's units, clipped to the label range; or classes. Shape (n,)."""
         return self.labels.uncentred(centred)
 
-    def project(self, table: Table) -> Records:
+    def project(self, table: Table, numbers: Container[str] | None = None) -> Records:
         """Every row, mapped into the domain; never fails on a value.
+
+        Args:
+            numbers: Ranges whose numbers records have beside what is encoded; all, if None.
 
         Raises:
             SourceError: a column is missing or the columns are not equally long.
@@ -399,11 +407,21 @@ class Domain:
             name in table and isinstance(table[name], KeptColumn) for name in self.columns
         )
         features: Any = self._encode_later(table) if is_kept else self.encode(table)
-        if not self.labelled:
-            return Records(features=features, labels=np.zeros(features.shape[0]))
-        labels = self.centre(table[self.target])
-        need(labels.shape[0] == features.shape[0], SourceError, "the columns are not equally long")
-        return Records(features=features, labels=labels)
+        count = features.shape[0]
+        labels = self.centre(table[self.target]) if self.labelled else np.zeros(count)
+        need(labels.shape[0] == count, SourceError, "the columns are not equally long")
+        ranges = {
+            name: rule
+            for name, rule in self.rules.items()
+            if isinstance(rule, Range) and name in table and (numbers is None or name in numbers)
+        }
+        # Each is made when it is used.
+        makers = {
+            (place, place + 1): partial(rule.inside, table[name])
+            for place, (name, rule) in enumerate(ranges.items())
+        }
+        later = LaterFeatures((count, len(ranges)), makers)
+        return Records(features=features, labels=labels, numbers=later, number_names=tuple(ranges))
 
     def _encode_later(self, table: Table) -> LaterFeatures:
         """What `encode` makes of columns that are equally long, each when it is used."""

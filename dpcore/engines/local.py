@@ -52,26 +52,35 @@ class _Blocks:
     def __init__(self, folder: Path | None) -> None:
         self.spool, self.derived = Spool(folder), DerivedBlocks(folder)
         self.known: list[_Block] = []
+        self.names: tuple[str, ...] = ()
 
     def put(self, records: Records, first: int, span: int) -> None:
         if len(records):
-            place = self.spool.put([records.features, records.labels])
+            place = self.spool.put([records.features, records.labels, records.numbers])
             self.known.append(_Block(place, first, span, *records.features.shape))
+            self.names = records.number_names  # the same of all blocks
 
     def records(self, number: int) -> Records:
         block = self.known[number]
-        numbers = block.rows * block.width
-        view = self.spool.mapped(block.place, _NUMBER * (numbers + block.rows))
-        numbers_of_block = np.frombuffer(view, dtype=np.float64)
+        view = self.spool.mapped(block.place, self._size(block))
+        features, labels, numbers = np.split(
+            np.frombuffer(view, dtype=np.float64),
+            [block.rows * block.width, block.rows * (block.width + 1)],
+        )
         return Records(
-            features=numbers_of_block[:numbers].reshape(block.rows, block.width),
-            labels=numbers_of_block[numbers:],
+            features=features.reshape(block.rows, -1),
+            labels=labels,
+            numbers=numbers.reshape(block.rows, -1),
+            number_names=self.names,
             keeper=BlockKeeper(self.derived, number),
         )
 
     def drop(self, number: int) -> None:
         block = self.known[number]
-        self.spool.left(block.place, _NUMBER * block.rows * (block.width + 1))
+        self.spool.left(block.place, self._size(block))
+
+    def _size(self, block: _Block) -> int:
+        return _NUMBER * block.rows * (block.width + 1 + len(self.names))
 
     def close(self) -> None:
         self.spool.close()
@@ -146,7 +155,8 @@ class LocalEngine(Engine):
         """Records of a block: fewer where memory is limited, down to what is worth a task."""
         if self.memory is None:
             return self.rows
-        size: int = _NUMBER * (records.features.shape[1] + 1) * self.threads
+        width = records.features.shape[1] + 1 + len(records.number_names)
+        size: int = _NUMBER * width * self.threads
         return min(self.rows, max(_FEWEST, self.memory // (8 * size)))
 
     def total(self, task: Task) -> Folded:
@@ -243,4 +253,6 @@ def _join(batches: list[Records]) -> Records:
     return Records(
         features=np.concatenate([records.features for records in batches]),
         labels=np.concatenate([records.labels for records in batches]),
+        numbers=np.concatenate([records.numbers for records in batches]),
+        number_names=batches[0].number_names,
     )

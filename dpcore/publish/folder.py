@@ -357,9 +357,10 @@ def load_run(
     registry = Registry.default() if registry is None else registry
     spec = spec_of_plain(lock.spec, LOCK, attrs.evolve(registry, locked=lock.versions))
     # How much this machine may do is for the reader to say, not for the lock.
-    request = attrs.evolve(
-        spec.request, memory=memory, work=work, public=require_public(spec, public or {})
-    )
+    is_new = lock.plan.get("cells") == "nearest_double"
+    domain = attrs.evolve(spec.request.domain, cells="nearest_double" if is_new else "positions")
+    tables = require_public(spec, public or {})
+    request = attrs.evolve(spec.request, domain=domain, memory=memory, work=work, public=tables)
     spec = attrs.evolve(spec, request=request)
     coins = PublicCoins(lock.key)
     need(

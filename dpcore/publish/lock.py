@@ -113,6 +113,8 @@ def describe(plan: Plan, style: Format) -> dict[str, Any]:
     return {
         # First, so that a replay with other records names them.
         **({"public_records": digests} if (digests := plan.schedule.public_digests) else {}),
+        # Without it, a folder was published before there was a choice.
+        **({"cells": cells} if (cells := plan.request.domain.cells) != "positions" else {}),
         "guarantee": style.guarantee(plan.guarantee),
         "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
         "public": public_dict(plan),

@@ -21,10 +21,10 @@ Derived = TypeVar("Derived")
 
 @attrs.frozen(eq=False, repr=False)
 class LaterFeatures:
-    """PRIVATE: encoded features of which a column is made when it is first used, read-only.
+    """PRIVATE: a matrix of records of which a column is made when it is first used, read-only.
 
     Args:
-        shape: The number of records, and of encoded columns.
+        shape: The number of records, and of columns.
         makers: What makes each span of columns; that of all of them is the last.
     """
 
@@ -43,6 +43,14 @@ class LaterFeatures:
         # What is made serves every part of the records.
         makers = {s: partial(lambda span: self.columns(*span)[rows], s) for s in self.makers}
         return LaterFeatures((len(np.arange(self.shape[0])[rows]), self.shape[1]), makers)
+
+
+def _columns(
+    matrix: NDArray[np.float64] | LaterFeatures, start: int, stop: int
+) -> NDArray[np.float64]:
+    return (
+        matrix.columns(start, stop) if isinstance(matrix, LaterFeatures) else matrix[:, start:stop]
+    )
 
 
 def _read_only(array: Any) -> Any:
@@ -102,6 +110,10 @@ class Records:
             unless the query asks for one. Shape (steps,).
         keeper: Keeps what is derived from these records; memory if None.
         persons: Whose each record is, as a number, where a person is the unit. Shape (n_records,).
+        numbers: Of declared ranges, in the file's units and inside them; NaN where one is missing.
+            Shape (n_records, len(number_names)).
+        number_names: Whose numbers these are: of what is cut into cells. Records that are made by
+            hand need none.
     """
 
     _features: NDArray[np.float64] | LaterFeatures = attrs.field(converter=_read_only)
@@ -113,15 +125,22 @@ class Records:
     persons: NDArray[np.int32] | None = attrs.field(
         default=None, converter=attrs.converters.optional(unwritable)
     )
+    _numbers: NDArray[np.float64] | LaterFeatures = attrs.field(
+        default=attrs.Factory(lambda self: np.zeros((len(self), 0)), takes_self=True),
+        converter=_read_only,
+    )
+    number_names: tuple[str, ...] = ()
     _pieces: dict[int, tuple["Records", ...]] = attrs.field(factory=dict, init=False)
     _latest: list[tuple[tuple[object, ...], Any]] = attrs.field(factory=list, init=False)
 
     def __attrs_post_init__(self) -> None:
         shape = self._features.shape
         need(
-            len(shape) == 2 and self.labels.shape == shape[:1],
+            len(shape) == 2
+            and self.labels.shape == shape[:1]
+            and self._numbers.shape == (len(self), len(self.number_names)),
             ValueError,
-            "features must be (n, p) and labels (n,)",
+            "features must be (n, p), labels (n,) and numbers (n, q), with q names",
         )
 
     def __len__(self) -> int:
@@ -137,14 +156,34 @@ class Records:
 
     def columns(self, start: int, stop: int) -> NDArray[np.float64]:
         """Encoded columns from `start` on, before `stop`: a session makes no others for it."""
-        if isinstance(self._features, LaterFeatures):
-            return self._features.columns(start, stop)
-        return self._features[:, start:stop]
+        return _columns(self._features, start, stop)
+
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers of all `number_names`. Shape (n_records, len(number_names))."""
+        places = range(len(self.number_names))
+        columns = [_columns(self._numbers, place, place + 1) for place in places]
+        return np.hstack([np.zeros((len(self), 0)), *columns])
+
+    def numbers_of(self, name: str) -> NDArray[np.float64] | None:
+        """The numbers of one declared range, shape (n_records,); None where it is encoded alone."""
+        if name not in self.number_names:
+            return None
+        place = self.number_names.index(name)
+        return _columns(self._numbers, place, place + 1)[:, 0]
 
     def take(self, rows: NDArray[np.intp]) -> "Records":
         """The records at `rows`, in that order."""
-        persons = None if self.persons is None else self.persons[rows]
-        return Records(features=self._features[rows], labels=self.labels[rows], persons=persons)
+        return self._part(rows, None if self.persons is None else self.persons[rows])
+
+    def _part(self, rows: Any, persons: NDArray[np.int32] | None = None) -> "Records":
+        return Records(
+            features=self._features[rows],
+            labels=self.labels[rows],
+            persons=persons,
+            numbers=self._numbers[rows],
+            number_names=self.number_names,
+        )
 
     def blocks(self, rows: int) -> tuple["Records", ...]:
         """The records in pieces of at most `rows`, none if there are none; views, not copies.
@@ -156,11 +195,7 @@ class Records:
             return (self,)
         if rows not in self._pieces:
             self._pieces[rows] = tuple(
-                Records(
-                    features=self._features[start : start + rows],
-                    labels=self.labels[start : start + rows],
-                )
-                for start in range(0, len(self), rows)
+                self._part(slice(start, start + rows)) for start in range(0, len(self), rows)
             )
         return self._pieces[rows]
 

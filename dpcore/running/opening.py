@@ -5,6 +5,7 @@ the split is a `Selection` by the same secret words, so that the same records ar
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -119,10 +120,12 @@ class Encoding:
 
     Args:
         refuse: Whether a record that does not fit is refused, or mapped into the domain.
+        numbers: Ranges whose numbers records have beside what is encoded; all, if None.
     """
 
     domain: Domain
     refuse: bool
+    numbers: tuple[str, ...] | None = None
 
     def __call__(self, batch: Columns) -> Records:
         """PRIVATE: the batch's records.
@@ -136,7 +139,7 @@ class Encoding:
         parsed = self.domain.parse(table)
         if self.refuse:
             require_fit_of_batch(self.domain, table, parsed)
-        return self.domain.project(parsed)
+        return self.domain.project(parsed, self.numbers)
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -154,7 +157,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = domain.project(parsed)
+    records = domain.project(parsed, cut_columns(request))
     # Where no person is the unit, every row is one of its own.
     used = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
     if domain.people is not None:
@@ -351,8 +354,18 @@ def _require_columns(domain: Domain, table: Columns) -> Table:
     return columns
 
 
+def cut_columns(request: Request) -> tuple[str, ...]:
+    """Ranges that some learner of the run cuts into cells, of records and not of predictions."""
+    learners = (release.learner for release in request.releases if release.of is None)
+    return tuple({*chain.from_iterable(one.cut_columns(request.domain) for one in learners)})
+
+
 def _encoding(request: Request) -> Encoding:
-    return Encoding(domain=request.domain, refuse=request.on_invalid == "refuse")
+    return Encoding(
+        domain=request.domain,
+        refuse=request.on_invalid == "refuse",
+        numbers=cut_columns(request),
+    )
 
 
 def _require_count(domain: Domain, count: int) -> None:

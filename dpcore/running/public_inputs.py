@@ -37,7 +37,8 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
     plain = attrs.evolve(domain, exact=None, limit=None, people=None, groups={}, only={})
     admitted = admit_to(plain, table, "refuse")
     columns = in_memory(admitted, plain) if isinstance(admitted, Source) else admitted
-    records = Encoding(domain=plain, refuse=True)(columns)
+    # What starts from them reads what is encoded alone.
+    records = Encoding(domain=plain, refuse=True, numbers=())(columns)
     need(
         0 < records.features.size <= _MOST,
         SourceError,

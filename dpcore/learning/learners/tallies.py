@@ -16,13 +16,13 @@ import attrs
 class Cut:
     """A declared column, cut into cells that do not overlap.
 
-    A range is cut at positions: -1 is its low end, 1 its high end (`Range.encode`; of a label, its
-    centred value over the half-width). Every cell holds its lower edge, and the last one both.
+    A range is cut at numbers of the file's units (`dpcore.domain.edges.cells_of`). Every cell holds
+    its lower edge, and the last one both.
 
     Args:
         column: Its name; the target's too.
         size: How many cells there are.
-        edges: Of a range: increasing positions, one more than cells. None: a cell a category.
+        edges: Of a range: increasing numbers, one more than cells. None: a cell a category.
         rest: Whether the records in none of the cells are in one more, the last.
     """
 

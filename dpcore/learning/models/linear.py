@@ -18,7 +18,7 @@ _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 
 
 def in_blocks(
-    said: Callable[[NDArray[np.float64]], NDArray[Any]], encoded: NDArray[np.float64], width: int
+    said: Callable[[NDArray[Any]], NDArray[Any]], encoded: NDArray[Any], width: int
 ) -> NDArray[Any]:
     """What a model says of rows, some at a time, so that its features of all are never held.
 

@@ -76,14 +76,13 @@ class Reading:
     """Encodes batches, counts them, and adds them to a digest: rows alone, however they are cut."""
 
     encode: Encode
-    features: Any
-    labels: Any
+    digests: Sequence[Any]
     part: int = 0
     row: int = 0
 
     @classmethod
     def of(cls, encode: Encode, key: bytes) -> Reading:
-        return cls(encode, hashlib.blake2b(key=key), hashlib.blake2b(key=key))
+        return cls(encode, [hashlib.blake2b(key=key) for _ in range(3)])
 
     def __call__(self, batch: Columns) -> Records:
         try:
@@ -92,16 +91,17 @@ class Reading:
             # The error's row is one of the batch: add the part's rows before it.
             place = Misfit(error.column, error.rule, self.part, self.row + error.row)
         else:
-            # The digest is of encoded rows alone: batches may be cut otherwise at the next reading.
+            # The digests are of rows alone: batches may be cut otherwise at the next reading.
             self.row += len(records)
-            self.features.update(records.features)
-            self.labels.update(records.labels)
+            matrices = records.features, records.labels, records.numbers
+            for digest, matrix in zip(self.digests, matrices, strict=True):
+                digest.update(matrix)
             return records
         # Outside the `except`, so that no chained error carries a record's value along.
         raise _MisfitAtError(place)
 
     def mark(self) -> bytes:
-        return bytes(self.features.digest() + self.labels.digest())
+        return b"".join(digest.digest() for digest in self.digests)
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -27,12 +27,15 @@ from dpcore.records.source import Part
 from dpcore_engines.bundle import Contents, Failure, Reading, catch_failure
 from dpcore_engines.cluster import versions
 
-BLOCKS = "bundle int, place bigint, width int, cells binary, answer binary"
+BLOCKS = "bundle int, place bigint, layout binary, cells binary, answer binary"
 ANSWERS = "bundle int, answer binary"
-"""Columns of the batches, as Spark names types. An `answer` is pickled; a block has none."""
+"""Columns of the batches, as Spark names types. An `answer` is pickled; a block has none. A block's
+`layout` is pickled, too: how many numbers a record has, and whose values the last of them are."""
 
 Batches: TypeAlias = Iterable[Any]
 """Arrow's record batches, which have no types of their own."""
+
+Layout: TypeAlias = tuple[int, tuple[str, ...]]
 
 _NUMBER = 8  # bytes
 _BLOCK = 1 << 18  # bytes of a block's cells
@@ -137,10 +140,12 @@ def _read_bundle(pickled: bytes, number: int) -> Iterator[Any]:
         reading.part, reading.row = part_number, 0
         for batch in part.batches():
             place, records = sum(counts) + reading.row, reading(batch)
-            width = records.features.shape[1]
-            for block in records.blocks(max(1, _BLOCK // (_NUMBER * (width + 1)))):
-                cells = block.features.tobytes() + block.labels.tobytes()
-                yield _batch(BLOCKS, number, place, width, cells, None)
+            names = records.number_names
+            layout = records.features.shape[1] + 1 + len(names), names
+            for block in records.blocks(max(1, _BLOCK // (_NUMBER * layout[0]))):
+                matrices = block.features, block.labels, block.numbers
+                cells = b"".join(matrix.tobytes() for matrix in matrices)
+                yield _batch(BLOCKS, number, place, pickle.dumps(layout), cells, None)
                 place += len(block)
         counts.append(reading.row)
     yield _last_row(number, Contents(tuple(counts), reading.mark()))
@@ -152,13 +157,13 @@ def _add(pickled: bytes, batches: Batches) -> Total:
     task, total = ask.task, ask.task.zero
     firsts, counts = [0, *itertools.accumulate(ask.counts)], [0] * len(ask.counts)
     bundles = []
-    for number, place, width, cells, answer in _rows(batches, *_BLOCK_COLUMNS):
+    for number, place, layout, cells, answer in _rows(batches, *_BLOCK_COLUMNS):
         if answer is not None:
             # Another digest means other records: a sum over both readings is of no dataset.
             _require_unchanged(pickle.loads(answer).mark == ask.marks[number])  # noqa: S301
             bundles.append(number)
             continue
-        block = _records_of(width, cells)
+        block = _records_of(pickle.loads(layout), cells)  # noqa: S301
         counts[number] += len(block)
         # Selections are by a record's place in the whole source.
         first = firsts[number] + place
@@ -187,7 +192,7 @@ def _require_versions(expected: Mapping[str, str]) -> None:
     )
 
 
-_BLOCK_COLUMNS = ("bundle", "place", "width", "cells", "answer")
+_BLOCK_COLUMNS = ("bundle", "place", "layout", "cells", "answer")
 
 
 def _rows(batches: Batches, *names: str) -> Iterator[tuple[Any, ...]]:
@@ -201,16 +206,22 @@ def _rows(batches: Batches, *names: str) -> Iterator[tuple[Any, ...]]:
             )
 
 
-def _records_of(width: int, cells: Any) -> Records:
-    """A block of its bytes: features row by row, then labels."""
-    numbers = np.frombuffer(cells, dtype=np.float64)
-    rows = numbers.size // (width + 1)
-    features = numbers[: rows * width].reshape(rows, width)
-    return Records(features=features, labels=numbers[rows * width :])
+def _records_of(layout: Layout, cells: Any) -> Records:
+    """A block of its bytes: features row by row, then labels, then numbers row by row."""
+    entries, (width, names) = np.frombuffer(cells, dtype=np.float64), layout
+    rows, more = entries.size // width, len(names)
+    ends = [rows * (width - more - 1), rows * (width - more)]
+    features, labels, numbers = np.split(entries, ends)
+    return Records(
+        features=features.reshape(rows, -1),
+        labels=labels,
+        numbers=numbers.reshape(rows, -1),
+        number_names=names,
+    )
 
 
 def _last_row(number: int, answer: Contents | Failure) -> Any:
-    return _batch(BLOCKS, number, 0, 0, None, pickle.dumps(answer))
+    return _batch(BLOCKS, number, 0, None, None, pickle.dumps(answer))
 
 
 def _answer_row(number: int, answer: object) -> Any:

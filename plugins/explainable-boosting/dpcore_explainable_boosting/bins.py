@@ -9,8 +9,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain
+from dpcore import Domain, Records
 from dpcore.domain.columns import Categories, Range
+from dpcore.domain.edges import cells_of, equal_edges
 from dpcore.errors import UndeclaredError
 
 
@@ -20,13 +21,13 @@ class Cells:
 
     Args:
         names: The columns. sizes: How many cells each has. starts: Its first encoded column.
-        is_number: Whether it is one; else it is of categories.
+        domain: Whose columns they are.
     """
 
     names: tuple[str, ...]
     sizes: tuple[int, ...]
     starts: tuple[int, ...]
-    is_number: tuple[bool, ...]
+    domain: Domain = attrs.field(repr=False)
 
     @classmethod
     def of(cls, domain: Domain, bins: int, weight: str | None = None) -> "Cells":
@@ -35,36 +36,41 @@ class Cells:
         Raises:
             UndeclaredError: a column is of texts.
         """
-        names, sizes, starts, is_number, start = [], [], [], [], 0
+        names, sizes, starts, start = [], [], [], 0
         for name, column in domain.columns.items():
             if not isinstance(column, Range | Categories):
                 raise UndeclaredError("explainable_boosting fits numbers and categories, not texts")
             if name != weight:
                 names.append(name)
-                is_number.append(isinstance(column, Range))
                 sizes.append(2 * bins if isinstance(column, Range) else len(column.values))
                 starts.append(start)
             start += column.width
-        return cls(tuple(names), tuple(sizes), tuple(starts), tuple(is_number))
+        return cls(tuple(names), tuple(sizes), tuple(starts), domain)
 
     @property
     def offsets(self) -> NDArray[np.intp]:
         """Where each column's cells begin, and the number of all cells."""
         return np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
 
-    def places(self, encoded: NDArray[np.float64]) -> NDArray[np.intp]:
-        """Which of its column's cells each entry is in; (n, p) to (columns, n). Row-wise.
+    def places(self, records: Records) -> NDArray[np.intp]:
+        """Which of its column's cells each record is in; shape (columns, n). Row-wise.
 
         A missing number counts as the middle of its range, an unknown category as the first.
         """
-        places = np.zeros((len(self.sizes), len(encoded)), dtype=np.intp)
-        for row, size, start, is_number in zip(
-            places, self.sizes, self.starts, self.is_number, strict=True
-        ):
-            if is_number or size == 2:  # two categories are encoded as -1 and 1
-                row[:] = np.clip(np.floor((encoded[:, start] + 1) * (size / 2)), 0, size - 1)
+        places = np.zeros((len(self.sizes), len(records)), dtype=np.intp)
+        # Where rows are scaled to a norm, numbers are what is left of them.
+        by_edges = self.domain.cells == "nearest_double" and self.domain.norm is None
+        for row, name, size, start in zip(places, self.names, self.sizes, self.starts, strict=True):
+            column = self.domain.columns[name]
+            if isinstance(column, Range) and by_edges:
+                edges = equal_edges(column.low, column.high, size)
+                cells = cells_of(records, name, column, start, edges)
+                row[:] = np.where(cells < 0, size // 2, cells)
+            elif isinstance(column, Range) or size == 2:  # categories are encoded as -1 and 1
+                encoded = records.columns(start, start + 1)[:, 0]
+                row[:] = np.clip(np.floor((encoded + 1) * (size / 2)), 0, size - 1)
             else:
-                row[:] = np.argmax(encoded[:, start : start + size], axis=1)
+                row[:] = np.argmax(records.columns(start, start + size), axis=1)
         return places
 
 

@@ -97,6 +97,10 @@ class CyclicBoosting(SummingLearner):
     def first_score(self, domain: Domain) -> float:
         """What is predicted before the first update, in units of the range from its middle."""
 
+    def cut_columns(self, domain: Domain) -> tuple[str, ...]:
+        """All ranges but that of the weights."""
+        return tuple(name for name in domain.columns if name != self.weight_column())
+
     def cells(self, domain: Domain) -> Cells:
         """The cells that are counted."""
         return Cells.of(domain, self.bins, self.weight_column())
@@ -195,7 +199,7 @@ class CyclicBoosting(SummingLearner):
         cells = self.cells(domain)
 
         def all_places() -> NDArray[np.intp]:
-            return cells.places(block.features) + cells.offsets[:-1, None]
+            return cells.places(block) + cells.offsets[:-1, None]
 
         places = block.derived((self, domain), all_places)
         weights = self._weights(block, domain)
@@ -252,9 +256,10 @@ class CyclicBoosting(SummingLearner):
             records = float(domain.exact)
         least = max(records, 1.0) / self.bins
         bins, weights = [], []
-        for part, is_number in zip(
-            np.split(np.maximum(counts, 0.0), cells.offsets[1:-1]), cells.is_number, strict=True
+        for part, name in zip(
+            np.split(np.maximum(counts, 0.0), cells.offsets[1:-1]), cells.names, strict=True
         ):
+            is_number = isinstance(domain.columns[name], Range)
             merge = bins_of_number if is_number else bins_of_categories
             bins.append(merge(part, least))
             weights.append(np.maximum(np.bincount(bins[-1], part), least))

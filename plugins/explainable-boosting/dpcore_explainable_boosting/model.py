@@ -6,9 +6,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain
+from dpcore import Domain, Records
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
+from dpcore.domain.edges import equal_edges
 from dpcore.errors import UndeclaredError, need_value
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
@@ -32,19 +33,23 @@ class BoostedModel(ShownModel):
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Centred predictions, not clipped; of two classes 2p - 1. Shape (n,)."""
+        return self._scores(Records(features=encoded, labels=np.zeros(len(encoded))))
 
-        def of_block(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-            places = self.cells.places(rows) + self.cells.offsets[:-1, None]
-            return np.asarray(self.first_score + self.cell_scores[places].sum(axis=0))
+    def _scores(self, records: Records) -> NDArray[np.float64]:
+        """The same of records that may have numbers beside what is encoded."""
 
-        scores = in_blocks(of_block, encoded, len(self.cells.sizes))
+        def of_block(places: NDArray[np.intp]) -> NDArray[np.float64]:
+            scores = self.cell_scores[places.T + self.cells.offsets[:-1, None]]
+            return np.asarray(self.first_score + scores.sum(axis=0))
+
+        scores = in_blocks(of_block, self.cells.places(records).T, len(self.cells.sizes))
         if self.domain.classes:
             return np.asarray(np.tanh(scores / 2))
         return np.asarray(2 * self.domain.label_bound * scores)
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, clipped to the label's range, or classes; shape (n,)."""
-        return self.domain.uncentre(self.score(self.domain.encode(table)))
+        return self.domain.uncentre(self._scores(self._read(table)))
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
         """Of both classes, in the order in which they are declared; shape (n, 2).
@@ -54,8 +59,14 @@ class BoostedModel(ShownModel):
         """
         if not self.domain.classes:
             raise AttributeError("a target that is a number has no probabilities of classes")
-        second = (1 + self.score(self.domain.encode(table))) / 2
+        second = (1 + self._scores(self._read(table))) / 2
         return np.stack([1 - second, second], axis=1)
+
+    def _read(self, table: Table) -> Records:
+        # Whoever is to be predicted has no label.
+        return attrs.evolve(
+            self.domain, target=None, labels=None, groups={}, people=None, only={}
+        ).project(table)
 
     def step_function(self, name: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """What one column adds: the ends of its cells, one more than values, or its categories; and
@@ -73,7 +84,7 @@ class BoostedModel(ShownModel):
         unit = 1.0 if self.domain.classes else 2 * self.domain.label_bound
         values = unit * np.split(self.cell_scores, self.cells.offsets[1:-1])[place]
         if isinstance(column, Range):
-            return np.linspace(column.low, column.high, len(values) + 1), values
+            return np.array(equal_edges(column.low, column.high, len(values))), values
         assert isinstance(column, Categories), "other columns are refused"
         return np.array(column.values), values
 

@@ -17,6 +17,7 @@ import attrs
 import msgspec
 import numpy as np
 
+from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
@@ -158,8 +159,11 @@ def _steps(features: Any) -> list[dict[str, Any]]:
 
 def _column(name: str, column: Column) -> dict[str, Any]:
     match column:
-        case Categories(values=values, default=default):
-            return {"name": name, "categories": values, "default": default}
+        case Categories(values=values, default=default, spellings=spellings):
+            cells = {"categories": values, "default": default, "spellings": spellings}
+            if isinstance(column, Binned):
+                cells = {"edges": column.edges, **_column(name, column.range), **cells}
+            return {"name": name, **cells}
         case Range(low=low, high=high, default=default, missing=missing):
             ends = {"low": low, "high": high, "default": default, "missing": missing}
             return {"name": name, **ends, "dates": isinstance(column, Dates)}

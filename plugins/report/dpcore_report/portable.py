@@ -81,6 +81,7 @@ def key(cell: Any) -> Any:
 def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
     """The place of each cell's category; the default's for an unknown one, else -1."""
     places = {key(value): place for place, value in enumerate(column["categories"])}
+    places |= {key(cell): places[key(value)] for cell, value in column["spellings"]}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         # A column of truths has one reading, whether it was kept as truths or as numbers.
@@ -90,7 +91,20 @@ def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
             places[spelled] = places[counted]
     default = column["default"]
     unknown = -1 if default is None else places[key(default)]
-    return np.array([places.get(key(cell), unknown) for cell in cells], dtype=np.intp)
+    names = np.array([places.get(key(cell), unknown) for cell in cells], dtype=np.intp)
+    if "edges" not in column:
+        return names
+    numbers, edges = counts_of(column, cells), np.array(column["edges"])
+    inside = (numbers >= column["low"]) & (numbers <= column["high"])
+    # A number on an edge is in the bin above it; a cell that is no number may name a bin.
+    bins = np.minimum(np.searchsorted(edges, numbers, side="right") - 1, len(edges) - 2)
+    return np.where(np.isnan(numbers), names, np.where(inside, bins, -1))
+
+
+def counts_of(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
+    """The number that each cell of a range is; NaN where it is none."""
+    read = day if column["dates"] else number
+    return np.array([read(cell) for cell in cells], dtype=np.float64)
 
 
 def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
@@ -100,9 +114,8 @@ def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
         if count == 2:
             return np.where(places < 0, 0.0, 2.0 * places - 1)[:, None]
         return np.eye(count + 1)[places, :-1]
-    read = day if column["dates"] else number
     low, high, default = column["low"], column["high"], column["default"]
-    counts = np.array([read(cell) for cell in cells], dtype=np.float64)
+    counts = counts_of(column, cells)
     stand_in = low + (high - low) / 2 if default is None else default
     inside = np.clip(np.where(np.isnan(counts), stand_in, counts), low, high)
     position = np.clip(2 * (inside - low) / (high - low) - 1, -1, 1)

@@ -15,8 +15,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Categories, Classes, Domain, Range, Records
+from dpcore import AnyLearner, Categories, Classes, Domain, Range, Records
 from dpcore.domain.columns import Category, summary
+from dpcore.domain.edges import cells_of, equal_edges
 from dpcore.errors import ParameterError, near, need
 from dpcore.learning.learners.tallies import Cut
 
@@ -56,20 +57,23 @@ class NumberColumn:
             return np.clip(records.labels / self.column.half_width, -1.0, 1.0)
         return np.clip(records.columns(self.start, self.start + 1)[:, 0], -1.0, 1.0)
 
-    def position(self, values: Sequence[Any]) -> NDArray[np.float64]:
-        """Where values of the file's units stand, by the records' own arithmetic: it never falls.
+    def numbers(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Values of the file's units as numbers.
 
         Raises:
             ParameterError: one is no number of the column's range.
         """
-        # The same arithmetic as for records: an edge that is a value falls exactly on it.
         numbers = self.column.numbers(list(values))
         for value, number in zip(values, numbers.tolist(), strict=True):
             if not self.column.low <= number <= self.column.high:
                 raise ParameterError(self.name, self.column.describe(), "value", value)
-        if self.start is None:
-            return np.clip(self.column.centred(list(values)) / self.column.half_width, -1, 1)
-        return self.column.encode(list(values))[:, 0]
+        return numbers
+
+    def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Where numbers of the file's units stand, by the records' own arithmetic."""
+        if self.start is not None:
+            return self.column.position(numbers)
+        return np.clip(self.column.offset(numbers) / self.column.half_width, -1, 1)
 
     def value(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers at positions, in the file's units (dates: days since 1970-01-01)."""
@@ -183,6 +187,17 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
     return mask
 
 
+class Cutting(AnyLearner):
+    """A learner whose fields say what it cuts: conditions, edges and numbers of bins."""
+
+    def cut_columns(self, domain: Domain) -> tuple[str, ...]:
+        """The columns of these fields, by name; its own one where they are of that alone."""
+        fields = ("where", "meets", "edges", "bins", "every")
+        cuts = [cut for name in fields if (cut := getattr(self, name, None)) is not None]
+        names = [[*cut] if isinstance(cut, Mapping) else [self.column] for cut in cuts]  # type: ignore[attr-defined]
+        return tuple(itertools.chain(*names))
+
+
 def conditions(
     domain: Domain, where: Mapping[str, Condition]
 ) -> tuple[tuple[Cut, tuple[int, ...]], ...]:
@@ -195,13 +210,27 @@ def conditions(
             codes = tuple(column.values.index(value) for value in values)
             cells.append((Cut(column=name, size=len(column.values)), codes))
             continue
-        assert isinstance(condition, Mapping), "`_meets` has looked at it"
-        # A cell ends below its upper edge: what lies above is in a cell of its own.
-        ends = {key: float(column.position([end])[0]) for key, end in condition.items()}
-        below = (ends["below"],) if "below" in ends else ()
-        edges = (ends.get("from", -math.inf), *below, math.inf)
+        edges = _ends(column, condition)
         cells.append((Cut(column=name, size=len(edges) - 1, edges=edges), (0,)))
     return tuple(cells)
+
+
+def _ends(column: NumberColumn, condition: Condition) -> tuple[float, ...]:
+    """Edges of which the first cell meets a condition.
+
+    Raises:
+        ParameterError: it is none, or no number meets it.
+    """
+    if not isinstance(condition, Mapping) or not condition or {*condition} - {"from", "below"}:
+        raise ParameterError(
+            column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition
+        )
+    ends = {key: float(column.numbers([end])[0]) for key, end in condition.items()}
+    # A cell ends below its upper edge: what lies above is in a cell of its own.
+    below = (ends["below"],) if "below" in ends else ()
+    edges = (ends.get("from", -math.inf), *below, math.inf)
+    need(edges[0] < edges[1], column.name, "from < below", "where", dict(condition))
+    return edges
 
 
 def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> NDArray[np.bool_]:
@@ -218,21 +247,8 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
             )
         codes = np.array([column.values.index(value) for value in listed])
         return np.isin(column.codes(records), codes)
-    if not isinstance(condition, Mapping) or not condition or {*condition} - {"from", "below"}:
-        raise ParameterError(
-            column.name, "{from: NUMBER, below: NUMBER}, one of both or both", "where", condition
-        )
-    positions, mask = column.scaled(records), column.present(records)
-    if "from" in condition:
-        mask = mask & (positions >= column.position([condition["from"]])[0])
-    if "below" in condition:
-        mask = mask & (positions < column.position([condition["below"]])[0])
-    if "from" in condition and "below" in condition:
-        # Compared as positions: two numbers may differ and yet be encoded alike.
-        low, high = column.position([condition["from"], condition["below"]])
-        if not low < high:
-            raise ParameterError(column.name, "from < below", "where", dict(condition))
-    return mask
+    cells = cells_of(records, column.name, column.column, column.start, _ends(column, condition))
+    return np.asarray(cells == 0)
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -240,13 +256,15 @@ class Cells:
     """A column cut into cells that do not overlap, by public edges or categories.
 
     Args:
-        edges: Positions of a range's edges; None for categories.
+        edges: Of a range, in the file's units; none of categories.
         labels: One a cell.
+        places: Where the edges stand in [-1, 1] by the rule `positions`; None by any other.
     """
 
     column: NumberColumn | CategoryColumn
-    edges: NDArray[np.float64] | None
+    edges: tuple[float, ...]
     labels: tuple[Any, ...]
+    places: NDArray[np.float64] | None = None
 
     @classmethod
     def of(
@@ -265,55 +283,61 @@ class Cells:
                 raise ParameterError(
                     name, "neither edges nor bins: it has categories", "edges", edges
                 )
-            return cls(column=column, edges=None, labels=column.values)
+            return cls(column=column, edges=(), labels=column.values)
         if (edges is None) == (bins is None):
             raise ParameterError(name, "either edges or a number of bins", "edges", edges)
         if bins is not None:
             if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
                 raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
-            ends = np.linspace(column.column.low, column.column.high, bins + 1)
-            texts = tuple(column.told(float(end)) for end in ends)
-            places = np.linspace(-1.0, 1.0, bins + 1)
+            ends = equal_edges(column.column.low, column.column.high, bins)
         else:
             assert edges is not None, "one of both is given"
-            # By the records' own arithmetic, so that a value on an edge falls where its edge does.
-            places = column.position(edges)
-            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
-        if len(places) < 2 or not bool((np.diff(places) > 0).all()):
+            ends = tuple(column.numbers(edges).tolist())
+        places = None
+        if domain.cells == "positions":
+            # As it was published: equal cells were equal parts of [-1, 1].
+            places = column.position(np.array(ends))
+            if bins is not None:
+                places = np.linspace(-1.0, 1.0, len(ends))
+                ends = tuple(np.linspace(column.column.low, column.column.high, len(ends)).tolist())
+        if len(ends) < 2 or not (np.diff(ends if places is None else places) > 0).all():
             raise ParameterError(
                 name, "two or more edges, each above the one before", "edges", edges
             )
+        texts = map(column.told, ends)
         labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
         # The last cell is closed, so that the end of the range is in one.
         labels[-1] = f"{labels[-1][:-1]}]"
-        return cls(column=column, edges=places, labels=tuple(labels))
+        return cls(column=column, edges=ends, labels=tuple(labels), places=places)
 
     @property
     def partition(self) -> bool:
         """Whether every record of the domain is in one of the cells."""
         if isinstance(self.column, CategoryColumn):
             return self.column.complete
-        assert self.edges is not None, "a range has edges"
-        # Exactly the ends of the range, and no missing values: nothing else falls outside.
-        return not self.column.may_miss and [*self.edges[[0, -1]]] == [-1.0, 1.0]
+        # Nothing falls outside but missing values.
+        return not self.column.may_miss and self.spans_range
+
+    @property
+    def spans_range(self) -> bool:
+        """Whether every number of the range is in one of the cells."""
+        assert isinstance(self.column, NumberColumn), "categories have no ends"
+        if self.places is not None:
+            return [*self.places[[0, -1]]] == [-1.0, 1.0]
+        numbers = self.column.column
+        return [self.edges[0], self.edges[-1]] == [float(numbers.low), float(numbers.high)]
 
     @property
     def cut(self) -> Cut:
         """The same cells, as a server cuts them."""
-        edges = None if self.edges is None else tuple(self.edges.tolist())
-        return Cut(column=self.column.name, size=len(self.labels), edges=edges)
+        return Cut(column=self.column.name, size=len(self.labels), edges=self.edges or None)
 
     def index(self, records: Records) -> NDArray[np.intp]:
         """The cell of every record, -1 where it is in none. Shape (n,)."""
-        if isinstance(self.column, CategoryColumn):
-            return self.column.codes(records)
-        assert self.edges is not None, "a range has edges"
-        positions = self.column.scaled(records)
-        # "right" less 1: a value on an edge belongs to the cell above it.
-        cells = np.searchsorted(self.edges, positions, side="right") - 1
-        cells = np.where(positions == self.edges[-1], len(self.labels) - 1, cells)
-        inside = self.column.present(records) & (cells >= 0) & (cells < len(self.labels))
-        return np.where(inside, cells, -1)
+        column = self.column
+        if isinstance(column, CategoryColumn):
+            return column.codes(records)
+        return cells_of(records, column.name, column.column, column.start, self.edges)
 
 
 def one_hot(cells: NDArray[np.intp], count: int) -> NDArray[np.float64]:

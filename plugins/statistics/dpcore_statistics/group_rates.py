@@ -29,7 +29,7 @@ from dpcore_statistics.bars import Estimated, gaps, share
 from dpcore_statistics.columns import (
     MOST_CELLS,
     CategoryColumn,
-    NumberColumn,
+    Cells,
     declared,
     one_hot,
 )
@@ -121,14 +121,9 @@ class GroupRates(Grouped):
         """PRIVATE: every record's cell, -1 where it does not count or its class is unknown."""
         domain, count = public.domain, self.leanings(public)
         truth = declared(domain, domain.target)
-        leaning = declared(domain, PREDICTED if self.calibration is None else SCORE)
         assert isinstance(truth, CategoryColumn), "there are classes"
-        if isinstance(leaning, NumberColumn):
-            # From [-1, 1] to a cell; the top end belongs to the last one.
-            place = (1 + leaning.scaled(block)) / 2 * count
-            leaning_cell = np.minimum(place.astype(np.intp), count - 1)
-        else:
-            leaning_cell = leaning.codes(block)
+        name, bins = (PREDICTED, None) if self.calibration is None else (SCORE, count)
+        leaning_cell = Cells.of(domain, name, None, bins).index(block)
         group, true_class = self.group_of(block, public), truth.codes(block)
         # A record without a group, a class or a prediction is in no cell and adds nothing.
         mask = (group >= 0) & (true_class >= 0) & (leaning_cell >= 0)

@@ -29,13 +29,13 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.bars import around, cut_count
-from dpcore_statistics.columns import MOST_CELLS, require_conditions, selected
+from dpcore_statistics.columns import MOST_CELLS, Cutting, require_conditions, selected
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded
 from dpcore_statistics.statistic import ROOT_TWO
 
 
 @attrs.frozen(kw_only=True)
-class PrivateKeys(Conversation):
+class PrivateKeys(Conversation, Cutting):
     """The values of a column that enough records have, with their counts.
 
     Nobody has to list the values. A value is published only if its noisy count is above a threshold

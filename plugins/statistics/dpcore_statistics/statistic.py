@@ -34,7 +34,13 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
-from dpcore_statistics.columns import Marginal, conditions, require_conditions, selected
+from dpcore_statistics.columns import (
+    Cutting,
+    Marginal,
+    conditions,
+    require_conditions,
+    selected,
+)
 from dpcore_statistics.population.sampling import Sampling, obstacle, sampling_of
 
 ROOT_TWO = up(2.0**0.5, roundings=1)
@@ -50,14 +56,14 @@ def norm_in_use(public: Public, asked: str | None) -> Distance:
     return Distance.L1 if public.mu is None else Distance.L2
 
 
-class Folding(Conversation):
+class Folding(Conversation, Cutting):
     """Numbers that are functions of exact sums, each with a theorem of its own."""
 
     publishes: ClassVar[type[Any]] = Published
 
 
 @attrs.frozen(kw_only=True)
-class Statistic(SummingLearner, Conversation):
+class Statistic(SummingLearner, Conversation, Cutting):
     """One exact sum over records, asked once, and tables that follow from it.
 
     Total: as every summing learner; public facts alone decide what a record contributes.

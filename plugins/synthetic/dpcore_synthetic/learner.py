@@ -24,6 +24,7 @@ from dpcore import (
     Adjacency,
     Answer,
     AnyLearner,
+    Domain,
     Exact,
     Public,
     Query,
@@ -121,6 +122,10 @@ class Rows(SummingLearner, Conversation):
         need(is_pairs, "rows", "pairs, or lists of two columns", "tables", self.sets)
         is_triples = self.triples == "paying" or all(len(table) == 3 for table in self.triples)
         need(is_triples, "rows", "paying, or lists of three columns", "triples", self.triples)
+
+    def cut_columns(self, domain: Domain) -> tuple[str, ...]:
+        """All of its columns, and those of its conditions."""
+        return (*(self.columns or domain.rules), *self.where)
 
     def measuring(self, public: Public, pays: bool = True) -> Marginals:
         """The statistic that is asked.

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates
+from dpcore.domain.edges import cells_between
 from dpcore.errors import need
 from dpcore.randomness import Stream
 from dpcore_statistics.columns import Cells, NumberColumn
@@ -47,19 +48,18 @@ class NumberGrid:
             ParameterError: a cell has no such number, cells leave some of the range out, or numbers
                 in units of the last decimal are beyond 64 bits.
         """
-        column, edges = cells.column, cells.edges
+        column, edges = cells.column, np.array(cells.edges)
         assert isinstance(column, NumberColumn), "categories are texts"
-        assert edges is not None, "a range has edges"
         name = column.name
         covers = "edges from the low end of the range to its high end"
-        need([*edges[[0, -1]]] == [-1.0, 1.0], name, covers, "edges", len(edges))
-        ends = column.value(edges)
+        need(cells.spans_range, name, covers, "edges", len(edges))
+        ends = edges if cells.places is None else column.value(cells.places)
         if decimals is None:
             width = float(np.diff(ends).min())
             finest = 0 if isinstance(column.column, Dates) and width >= 1 else _FINEST
             enough = (k for k in range(finest) if width * 10**k >= _NUMBERS)
             decimals = next(enough, finest)
-        # Rounded ends may lie one number off: the records' own arithmetic decides.
+        # Rounded products may lie one number off: the records' own comparison decides.
         limits = ends * 10**decimals
         # The numbers between two such ends fit 63 bits, as they are drawn.
         need(
@@ -77,7 +77,7 @@ class NumberGrid:
         )
         for bounds, step in ((grid.first, 1), (grid.last, -1)):
             for _ in range(3):
-                bounds += step * (grid._cell(edges, bounds) != np.arange(bounds.size))
+                bounds += step * (grid._cell(cells, bounds) != np.arange(bounds.size))
         is_somewhere = bool((grid.first <= grid.last).all())
         holds = "decimals of which every cell has a number"
         need(is_somewhere, name, holds, "decimals", decimals)
@@ -88,13 +88,16 @@ class NumberGrid:
         ends = self.column.column
         return np.asarray(np.clip(units / 10**self.decimals, ends.low, ends.high))
 
-    def _cell(self, edges: NDArray[np.float64], units: Integers) -> NDArray[np.intp]:
+    def _cell(self, cells: Cells, units: Integers) -> NDArray[np.intp]:
         """The cell of each, as a record's; -1 beyond the range."""
         ends, numbers = self.column.column, units / 10**self.decimals
         inside = (numbers >= ends.low) & (numbers <= ends.high)
-        places = self.column.position(ends.written(self.numbers(units)).tolist())
-        cell = np.minimum(np.searchsorted(edges, places, side="right") - 1, edges.size - 2)
-        return np.where(inside, cell, -1)
+        # As the file will hold them: of dates, no more than microseconds.
+        numbers = ends.numbers(ends.written(self.numbers(units)).tolist())
+        codes = cells_between(cells.edges, numbers)
+        if cells.places is not None:
+            codes = cells_between(cells.places, self.column.position(numbers))
+        return np.where(inside, codes, -1)
 
     def draw(self, codes: Integers, stream: Stream) -> NDArray[Any]:
         """A number for every row, evenly in its cell; of dates as texts."""

@@ -28,6 +28,7 @@ from dpcore.learning.learners.tallies import Cut
 from dpcore.records.cells import key
 from dpcore_engines.sql.number import DOUBLE, TEXT, Number, chosen, constant, integer, named
 
+CLIPPED = 2  # steps from a number to one inside its range
 _TINY = 2.0**-300  # of a position: its powers are no underflow, and round to 0 in any unit
 _NEAR = 2.0**-100  # of a distance to the low end, in widths: less is nothing beside 1
 _DAYS = ("0001-01-01", "9999-12-31", "1970-01-01")  # the calendar's ends, and what is counted from
@@ -81,7 +82,7 @@ class Columns:
         """The number of a record's cell, or null where it is in none.
 
         Args:
-            number: The position of its value, where the cut is of a range.
+            number: Its value inside the range, where the cut is of one.
         """
         if number is None:
             cell = named(self.value(cut.column)).tree
@@ -116,7 +117,7 @@ class Columns:
     def steps(self, name: str) -> Steps:
         """From a range's number to its position between the ends, null where it has none.
 
-        Each step has a layer of its own.
+        Each step has a layer of its own. After the first two, `CLIPPED`, it is inside the range.
         """
         rule = self._rule(name)
         assert isinstance(rule, Range), "numbers have positions"

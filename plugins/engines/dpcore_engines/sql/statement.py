@@ -15,7 +15,7 @@ from sqlglot import exp
 from dpcore.learning.learners.tallies import Cut, Tally
 from dpcore.query import SumQuery
 from dpcore_engines.sql.clipped import Clipping
-from dpcore_engines.sql.columns import Columns
+from dpcore_engines.sql.columns import CLIPPED, Columns
 from dpcore_engines.sql.number import TEXT, Number, chosen, integer, named, tree_of
 
 RECORDS = "records"
@@ -24,7 +24,9 @@ Layer = Mapping[str, exp.Expression]
 
 
 def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Layer]:
-    """The layers of a tally: from cells to numbers and codes, to positions, cells and integers.
+    """The layers of a tally: from what is stored to numbers and codes, to positions, to integers.
+
+    Numbers that are cut alone, and not added, need no positions.
 
     Raises:
         RequestError: a column cannot be read exactly.
@@ -33,14 +35,17 @@ def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Lay
     ranges = [*dict.fromkeys([*(cut.column for cut in cuts if cut.edges), *tally.columns])]
     names = dict.fromkeys([*(cut.column for cut in cuts), *tally.columns])
     layers = _read(columns, names)
-    steps = [columns.steps(name) for name in ranges]
-    places = [columns.value(name) for name in ranges]
-    for number, functions in enumerate(zip(*steps, strict=True), start=1):
-        made = [function(named(x)).tree for function, x in zip(functions, places, strict=True)]
-        places = [columns.value(name, number) for name in ranges]
-        layers.append(dict(zip(places, made, strict=True)))
-    positions = {name: named(place) for name, place in zip(ranges, places, strict=True)}
-    terms = () if tally.terms is None else tally.terms(*(positions[n] for n in tally.columns))
+    steps = {
+        name: columns.steps(name)[: None if name in tally.columns else CLIPPED] for name in ranges
+    }
+    # Each step reads what the layer below made of the same column.
+    for number in range(max(map(len, steps.values()), default=0)):
+        places = {name: columns.value(name, number) for name in ranges if number < len(steps[name])}
+        trees = [steps[name][number](named(place)).tree for name, place in places.items()]
+        values = [columns.value(name, number + 1) for name in places]
+        layers.append(dict(zip(values, trees, strict=True)))
+    positions = [named(columns.value(name, len(steps[name]))) for name in tally.columns]
+    terms = () if tally.terms is None else tally.terms(*positions)
     rows = {f"t{i}": tree_of(term) for i, term in enumerate(terms)}
     layers.append({"cell": _cell(tally, columns, positions), **rows})
     totals: list[exp.Expression] = [exp.Count(this=exp.Star())]
@@ -91,11 +96,11 @@ class Dialect:
         return (select.offset(0) if self.fenced else select).subquery("l")
 
 
-def _cell(tally: Tally, columns: Columns, positions: Mapping[str, Number]) -> exp.Expression:
+def _cell(tally: Tally, columns: Columns, positions: Iterable[Number]) -> exp.Expression:
     """The number of a record's cell among all; null where it adds nothing."""
 
     def cell_of(cut: Cut) -> exp.Expression:
-        return columns.cell(cut, positions[cut.column] if cut.edges else None)
+        return columns.cell(cut, named(columns.value(cut.column, CLIPPED)) if cut.edges else None)
 
     cell: exp.Expression = integer(0)
     for cut in tally.cuts:
@@ -103,7 +108,7 @@ def _cell(tally: Tally, columns: Columns, positions: Mapping[str, Number]) -> ex
     met: list[exp.Expression] = [
         exp.In(this=cell_of(cut), expressions=[*map(integer, cells)]) for cut, cells in tally.where
     ]
-    met += [positions[name].tree.is_(exp.Null()).not_() for name in tally.columns]
+    met += [position.tree.is_(exp.Null()).not_() for position in positions]
     return chosen((exp.and_(*met), cell)) if met else cell
 
 

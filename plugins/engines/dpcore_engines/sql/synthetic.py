@@ -42,7 +42,7 @@ def synthetic_tables(
     """Three tables of the declared columns, the same at every call.
 
     Args:
-        edges: Positions at which a range is cut, by column: values at them and beside them.
+        edges: Numbers at which a range is cut, by column: values at them and beside them.
     """
     random, tables = np.random.default_rng(_SEED), []
     for infinite, single in ((True, False), (False, False), (False, True)):
@@ -76,7 +76,7 @@ def _cells(
         low, high = float(numbers.low), float(numbers.high)
         # A comparison errs first at an edge, and one double beside it.
         width = high - low
-        at = [low + (edge + 1) / 2 * width for edge in edges if math.isfinite(edge)]
+        at = [edge for edge in edges if math.isfinite(edge)]
         at += rule.edges if isinstance(rule, Binned) else ()
         at += [low, high, numbers.centre]
         beside = [math.nextafter(x, way) for x in at for way in (-math.inf, math.inf)]

@@ -119,6 +119,10 @@ class BestOf(Learner):
         init=False, default=attrs.Factory(_all_total, takes_self=True)
     )
 
+    def cut_columns(self, domain: Domain) -> tuple[str, ...]:
+        """The ranges that any of the candidates cuts."""
+        return tuple({name for learner in self.candidates for name in learner.cut_columns(domain)})
+
     def part(self, public: Public) -> Public:
         """What a candidate knows: its own share of the budget."""
         if public.mu is None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import copy
 import itertools
 import math
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -17,7 +18,9 @@ from numpy.typing import NDArray
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
+from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
+from dpcore.domain.edges import equal_edges
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SummingLearner, require_sum, sums_exactly
 from dpcore.query import SumQuery
@@ -45,12 +48,19 @@ SMALL_UNIVERSE = Law(
     "Among all records of a small universe, none that comes or goes, and none that replaces "
     "another, moves a sum further than is claimed.",
 )
+CELLS_AT_EDGES = Law(
+    "sum.cells-at-edges",
+    "A number on an edge counts in the cell that begins there, and the next doubles on either side "
+    "in theirs.",
+)
 
-LAWS = (ADDITIVE, ROW_WISE, CLIPPED, SMALL_UNIVERSE)
+LAWS = (ADDITIVE, ROW_WISE, CLIPPED, SMALL_UNIVERSE, CELLS_AT_EDGES)
 
 _RECORDS = 60
 _ASKS = 4  # of each query
 _UNIVERSE = 150  # records, of which every pair is compared
+_JUMP = 1e-9  # of a contribution: between two doubles, nothing else moves it so far
+_MOST_CELLS = 64
 
 
 def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
@@ -64,6 +74,7 @@ def sum_verdicts(case: Case, seed: int = 0) -> list[Verdict]:
             ROW_WISE: _row_wise,
             CLIPPED: _clipped,
             SMALL_UNIVERSE: _small_universe,
+            CELLS_AT_EDGES: _cells_at_edges,
         },
         subject,
         _Sums(case, seed),
@@ -246,6 +257,35 @@ def _clipped(trial: _Sums) -> str:
             )
             longest = max(longest, float(ratio))
     return f"longest: {longest:.6g} of the clip (squared in l2)"
+
+
+def _cells_at_edges(trial: _Sums) -> str:
+    """Near a simple fraction of a range, a contribution jumps there or nowhere; unless the learner
+    is told numbers of so many digits that one may lie beside such a fraction."""
+    domain, rng, edges = trial.case.domain, trial.rng(), 0
+    rows, cuts = Rows(domain), trial.learner.cut_columns(domain)
+    names = [name for name, rule in domain.rules.items() if type(rule) is Range and name in cuts]
+    has_long = re.search(r"\.[0-9]{14}", repr(trial.learner)) is not None
+    for query, name, count in itertools.product(trial.asks, names, range(2, _MOST_CELLS)):
+        column = cast(Range, domain.rules[name])
+        begins = np.array(equal_edges(column.low, column.high, count)[1:-1])
+        # In a range that is narrow for where it lies, other edges are as near.
+        near = min(16 * np.spacing(max(-column.low, column.high)), 1e-8 * column.half_width)
+        numbers = [begins - near, np.nextafter(begins, -np.inf), begins, begins + near]
+        cells = rows.table(rows.anywhere(rng, 1), rows.label_bound * rng.uniform(-1, 1, 1))
+        table = {other: [*values] * (4 * begins.size) for other, values in cells.items()}
+        records = one_each(domain.project({**table, name: np.concatenate(numbers)}))
+        vectors = trial.rows(query, records)
+        skip_if(vectors is None, "contributions fail on made-up records")
+        # Of the three moves the second alone is over an edge.
+        moves = (
+            np.abs(np.diff(np.reshape(np.asarray(vectors), (4, begins.size, -1)), axis=0)) > _JUMP
+        )
+        is_beside = moves[::2].any() and not has_long
+        fail_if(is_beside, f"{query.name!r}: {name} is cut beside an edge of {count} cells")
+        edges += int(moves[1].any(axis=-1).sum())
+    skip_if(not edges, "it cuts no numbers")
+    return f"{edges} edges"
 
 
 def exact_ratio(integers: Sequence[int], distance: Distance, limit: Fraction) -> Fraction:
