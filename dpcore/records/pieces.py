@@ -18,6 +18,9 @@ from dpcore.errors import SourceError
 
 _EXACT = 2**53  # up to which every integer is a double
 _POWERS = 22  # up to which every power of ten is
+_CALENDAR = (-719162, 2932896)  # the years 1 to 9999, in days since 1970
+_MILLISECONDS = 86_400_000  # of a day
+
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers as an array that can never be made to write to them."""
@@ -93,9 +96,13 @@ def fixed_width(column: Any) -> NDArray[Any] | None:
     values = _rows(column).view(f"{letter}{kind.bit_width // 8}").reshape(-1)
     if not is_moment:
         return values
-    unit = "D" if kinds.is_date32(kind) else getattr(kind, "unit", "ms")
-    moments = values.astype("i8").view(f"M8[{unit}]")
-    moments[_nulls(column)] = np.datetime64("NaT")
+    ticks, is_null = values.astype("i8"), _nulls(column)
+    if kinds.is_date(kind):
+        ticks //= 1 if kinds.is_date32(kind) else _MILLISECONDS
+        # A date beyond Python's calendar is none, wherever it stands.
+        is_null |= (ticks < _CALENDAR[0]) | (ticks > _CALENDAR[1])
+    moments = ticks.view(f"M8[{'D' if kinds.is_date(kind) else kind.unit}]")
+    moments[is_null] = np.datetime64("NaT")
     return moments
 
 
@@ -147,7 +154,7 @@ def _decimals(column: Any) -> NDArray[np.float64]:
     # two doubles that are exact is rounded once, and to the nearest.
     lowest = words[:, 0]
     is_short = (words[:, 1:] == (lowest >> 63)[:, None]).all(axis=1)
-    is_short &= (-_EXACT <= lowest) & (lowest <= _EXACT)
+    is_short &= (lowest >= -_EXACT) & (lowest <= _EXACT)
     is_short &= 0 <= scale <= _POWERS and sys.byteorder == "little"
     numbers = lowest / float(10 ** min(max(scale, 0), _POWERS))
     for place in np.flatnonzero(~is_short).tolist():
