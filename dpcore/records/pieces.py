@@ -102,7 +102,7 @@ def fixed_width(column: Any) -> NDArray[Any] | None:
         # A date beyond Python's calendar is none, wherever it stands.
         is_null |= (ticks < _CALENDAR[0]) | (ticks > _CALENDAR[1])
     moments = ticks.view(f"M8[{'D' if kinds.is_date(kind) else kind.unit}]")
-    moments[is_null] = np.datetime64("NaT")
+    moments[is_null] = np.datetime64("NaT", "D")
     return moments
 
 
@@ -180,8 +180,8 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     kinds = arrow.types
     if kinds.is_decimal(column.type):
         decimals: Any = numbers_of(column)
-        values, places = np.unique(decimals, return_inverse=True)
-        return values.tolist(), places.reshape(-1)
+        different, places = np.unique(decimals, return_inverse=True)
+        return different.tolist(), places.reshape(-1)
     if not kinds.is_dictionary(column.type):
         if not is_text(column.type):
             return None

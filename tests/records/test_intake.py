@@ -30,7 +30,7 @@ PLAIN = {  # what each declaration accepts as an array, and as a list
     ],
     Holds.DATES: [
         np.array(["2020-01-31"], "datetime64[D]"), np.array(["2020-01-31T10"], "datetime64[ns]"),
-        [DAY, None, datetime(2020, 1, 31), np.datetime64("2020"), math.nan, np.datetime64("NaT")],
+        [DAY, None, datetime(2020, 1, 31), np.datetime64("2020"), math.nan, np.datetime64("NaT", "s")],
     ],
     Holds.IDENTIFIERS: [
         np.array([1]), np.array(["a", "017"]), np.array([b"a"]), [1, np.int64(2), None],
