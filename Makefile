@@ -1,4 +1,5 @@
 PYTHON ?= python3
+LATER ?= python3.12 python3.13
 VENV := .venv
 BIN := $(VENV)/bin
 DEMO := $(VENV)/demo
@@ -43,7 +44,7 @@ peers: $(PEERS)/.installed
 	$(ONE_THREAD) $(PEERS)/bin/python benchmarks/accounting.py
 
 test-pins: $(VENV)/.installed
-	tests/pins.sh $(PYTHON)
+	tests/pins.sh $(PYTHON) $(LATER)
 
 dist: $(VENV)/.installed
 	rm -rf dist

@@ -274,6 +274,30 @@ class ReleaseError(DpcoreError):
     """A release failed after the records were opened; what was reserved for it stays spent."""
 
 
+class EngineError(ReleaseError, SpoolError):
+    """An engine lost records, or fails, after they were opened: no private function's failure."""
+
+
+UNREADABLE = (SourceError, MemoryError)
+"""Of records that could not be read there is no statistic: no answer stands for it, and no zero."""
+
+
+@contextmanager
+def unpassed(what: str) -> Iterator[None]:
+    """What a library says of records goes nowhere: it may show a cell.
+
+    Raises:
+        SourceError: with the type of the library's error, and nothing else of it.
+    """
+    try:
+        yield
+    # A full memory is no fault of the source.
+    except (DpcoreError, MemoryError):
+        raise
+    except Exception as error:
+        raise SourceError(f"{what} ({type(error).__name__})") from None
+
+
 class NotPublishedError(DpcoreError):
     """The run was charged, and nothing of it is published; what was reserved stays spent."""
 

@@ -1,5 +1,11 @@
 """The command line, one file per command. Nothing heavy is imported before a command runs."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
 
 def main() -> None:
     """Entry point of `dpcore`. An interrupt or a termination is one line, whenever it comes."""
@@ -7,7 +13,10 @@ def main() -> None:
     import sys
 
     code: object
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # both end a run in the same way
+    # Both end a run in the same way; what a shell has its background jobs ignore stays ignored.
+    for which in _signals():
+        if signal.getsignal(which) is not signal.SIG_IGN:
+            signal.signal(which, interrupt)
     try:
         code = _code_of_command()
         _ignore_signals()  # the command is done: its code stands
@@ -44,8 +53,36 @@ def _code_of_command() -> object:
     return 0
 
 
+def interrupt(number: int, frame: FrameType | None) -> None:
+    """A handler of signals that ends what runs; of what would drop its exception, after that.
+
+    Python drops whatever is raised in a callback of a weak reference, which every import makes, or
+    in a finalizer; and raised among its locks of modules, one may stay locked for ever. A library
+    may drop what is raised in an import of its own.
+    """
+    import signal
+
+    place = frame
+    while place is not None and hasattr(signal, "setitimer"):  # not on every system
+        code, place = place.f_code, place.f_back
+        if code.co_name == "__del__" or code.co_filename.endswith(_DROPPING):
+            signal.setitimer(signal.ITIMER_REAL, 0.01)
+            return
+    raise KeyboardInterrupt
+
+
+_DROPPING = ("<frozen importlib._bootstrap>", "weakref.py")
+
+
+def _signals() -> tuple[int, ...]:
+    import signal
+
+    # The last is a timer's: of a signal that came where it would be dropped.
+    return signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGALRM", None)])
+
+
 def _ignore_signals() -> None:
     import signal
 
-    for which in (signal.SIGINT, signal.SIGTERM):
+    for which in _signals():
         signal.signal(which, signal.SIG_IGN)

@@ -16,10 +16,11 @@ from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
 from dpcore.errors import MisfitError, SourceError
-from dpcore.records.cells import empty, named
+from dpcore.records.cells import empty, named, numbers
 
 EMPTY = "empty"
 _NO_ID = "no id"
+_ZERO_OF_SAS = 16.0**-65
 
 
 @attrs.frozen(kw_only=True)
@@ -118,6 +119,8 @@ def _broken_rules(
         kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number
     else:
         kind = _NO_ID if isinstance(rule, People) else "none of the categories"
+        if (numbers(cells)[is_misfit] == _ZERO_OF_SAS).any():
+            kind += "; 5.4e-79 is what pandas.read_sas makes of 0: read the file with pyreadstat"
         kinds[kind] = is_misfit & ~is_empty
     for broken, mask in kinds.items():
         if mask.any():

@@ -144,7 +144,8 @@ class Engine(AbstractContextManager["Engine"]):
         However records are cut into blocks, and in whatever order these are added, it is the same.
 
         Raises:
-            ReleaseError: a part failed; no more is told than the type of its error.
+            BlockError: `task.part` failed; no more is told than the type of its error.
+            EngineError: anything else did.
         """
 
     @abstractmethod

@@ -18,7 +18,7 @@ from dpcore.checks import positive_integer
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
 from dpcore.engines.spool import Spool
-from dpcore.errors import ContractError, MisfitError, need
+from dpcore.errors import UNREADABLE, ContractError, MisfitError, need
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -240,6 +240,9 @@ def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:
     """
     try:
         return task.part(records)
+    except UNREADABLE:
+        stop.set()
+        raise
     except Exception as error:
         # The error itself stops here: its text or its frames may hold a record.
         error_type = type(error).__name__

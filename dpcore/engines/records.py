@@ -5,8 +5,8 @@ from typing import Any, NoReturn, cast
 
 import attrs
 
-from dpcore.engines.base import Engine, Task
-from dpcore.errors import ContractError
+from dpcore.engines.base import BlockError, Engine, Task
+from dpcore.errors import UNREADABLE, ContractError, DpcoreError, EngineError
 from dpcore.records.bounding import PersonCodes
 from dpcore.records.records import Folded, Records
 from dpcore.sampling.selection import EVERYTHING, Selection
@@ -41,7 +41,13 @@ class EngineRecords:
         task = Task(
             part=_InPieces(part, zero, rows), zero=zero, split=self.split, sample=self.sample
         )
-        return self.engine.total(task)
+        try:
+            return self.engine.total(task)
+        except (BlockError, *UNREADABLE):
+            raise
+        except Exception as error:
+            reason = error.message if isinstance(error, DpcoreError) else type(error).__name__
+        raise EngineError(f"the engine failed after records were opened ({reason})")
 
     def sampled(self, sample: Selection) -> "EngineRecords":
         """What one ask sees of them; `len` stays that of the learners' share."""

@@ -12,7 +12,7 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.checks import describe_type, is_integer, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
-from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need
+from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need, unpassed
 from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
@@ -84,7 +84,8 @@ def admitted(
     lengths = {len(in_hand[name]) for name in columns if hasattr(in_hand[name], "__len__")}
     need(len(lengths) <= 1, SourceError, "the columns are not equally long: hand over as many")
     if on_invalid == "refuse":
-        require_fit(domain, columns)
+        with unpassed("the table cannot be read"):
+            require_fit(domain, columns)
     if isinstance(records, TableSource):
         return attrs.evolve(records, table=columns), code
     return columns, code

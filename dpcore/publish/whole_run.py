@@ -22,12 +22,10 @@ from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import (
     DpcoreError,
-    LedgerError,
     NotPublishedError,
     OperatorFileError,
-    ResourceError,
+    ReleaseError,
     SpecError,
-    SpoolError,
     below,
     need,
 )
@@ -102,8 +100,8 @@ def run(
         BudgetExceededError, LedgerError: the ledger refuses, or cannot be used.
         SourceError: the records or points are missing or do not fit the domain.
         ReleaseError: a private function failed; of a sealed run, anything did once it was open.
-        NotPublishedError: the files could not be written, or the disk that holds records meanwhile
-            is full once the run is charged; what was reserved stays spent.
+        NotPublishedError: the files could not be written; or, in the place of every other error,
+            something failed once a ledger was charged, and what was reserved stays spent.
         OperatorFileError: the release is published, and its operator's file is missing.
     """
     start = time.monotonic()
@@ -140,6 +138,8 @@ def run(
         size, memory = disk + plan.resources.published, plan.resources.memory
         require_disk(folder, size, memory, plan.request.memory)
         work = attrs.evolve(work, engine=live_engine)
+        # What the schema of the records shows is refused unspent, too.
+        admit(plan.request, work.records())
         # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
         # would be private about it: the ledger notes the look and charges nothing.
         reservation, warning = None, ""
@@ -151,7 +151,7 @@ def run(
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
         # The only step that sees records, and all that is published of them.
-        with _after_reservation(reservation):
+        with _after_reservation(reservation, sealed):
             # Of a sealed run one sentence is told: how full the disk is now may follow records.
             outcome = run_silenced(partial(work.open, reservation), sealed)
             channel = PUBLIC if rehearsal is None else REHEARSAL
@@ -318,20 +318,22 @@ def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
 
 
 @contextlib.contextmanager
-def _after_reservation(reservation: Reservation | None) -> Iterator[None]:
+def _after_reservation(reservation: Reservation | None, sealed: bool) -> Iterator[None]:
     """From the reservation to the published folder: whoever stops here has spent it."""
     try:
         yield
-    # Whatever stops a run from here on, its message must say that the budget is gone.
-    except (NotPublishedError, LedgerError, SpoolError, ResourceError, MemoryError) as error:
-        if reservation is None:
-            raise
-        why = getattr(error, "message", "it needs more memory than it may use")
-        raise NotPublishedError(f"spent, not published: {why}") from None
     except KeyboardInterrupt:
         if reservation is None:
             raise
         raise KeyboardInterrupt("spent, not published") from None
+    # Whatever stops a run from here on, its message must say that the budget is gone; a sealed run
+    # has said its one sentence.
+    except Exception as error:
+        if reservation is None or (sealed and isinstance(error, ReleaseError)):
+            raise
+        why = getattr(error, "message", f"internal error: {type(error).__name__}")
+        why = "it needs more memory than it may use" if isinstance(error, MemoryError) else why
+        raise NotPublishedError(f"spent, not published: {why}") from None
 
 
 @contextlib.contextmanager

@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, need
-from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
+from dpcore.records.pieces import columns_of_stream, distinct, fixed_width, numbers_of, pieces_of
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=np.generic)
@@ -118,10 +118,12 @@ def _join_pieces(pieces: list[NDArray[Any]]) -> NDArray[Any]:
 def _unwrap(column: Any) -> Any:
     """An array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
-        if str(getattr(column, "type", "")).startswith("timestamp"):
-            return column.to_numpy(
-                **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
-            )
+        if hasattr(column, "dictionary_decode"):
+            column = column.dictionary_decode()
+        typed = fixed_width(column)
+        # Numbers and truths beside nulls stay objects; moments have a null of their own.
+        if typed is not None and (typed.dtype.kind == "M" or not column.null_count):
+            return typed
         return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
@@ -134,12 +136,12 @@ def _unwrap_cells(read_all: Callable[[], Any], count: int, entry: Callable[[int]
     """All cells at once, or one by one where a cell is none of Python's values (the year 10000)."""
     try:
         return read_all()
-    except Exception:
+    except (ValueError, OverflowError):
         values: list[object] = []
         for place in range(count):
             try:
                 values.append(entry(place))
-            except Exception:
+            except (ValueError, OverflowError):
                 values.append(MISSING)
         return values
 

@@ -28,15 +28,24 @@ from dpcore.records.pieces import Pieces
 
 # Names of the types of numpy, pandas, polars and pyarrow, in small letters and without brackets.
 _TEXT = r"(large_)?string(_view|dtype[0-9]*)?|(str|bytes)[0-9]*|categorical|enum"
+_NUMBER = r"(u?int|float|decimal)[0-9]*|double|halffloat|bool(ean)?|null"
+_DATE = r"date(time)?[0-9]*|timestamp|null"
+_BYTES = r"(fixed_size_|large_)?binary(_view)?"
 _TYPES = {
-    Holds.NUMBERS: re.compile(r"(u?int|float|decimal)[0-9]*|double|halffloat|bool(ean)?|null"),
-    Holds.DATES: re.compile(r"date(time)?[0-9]*|timestamp|null"),
+    Holds.NUMBERS: re.compile(_NUMBER),
+    Holds.DATES: re.compile(_DATE),
     Holds.IDENTIFIERS: re.compile(rf"u?int[0-9]+|null|{_TEXT}"),
+    # What no cell of a type could be is refused; of a column of objects each cell is looked at.
+    Holds.CATEGORIES: re.compile(rf"{_NUMBER}|{_DATE}|{_TEXT}|{_BYTES}|object"),
+}
+_IN_FILES = {
+    holds: re.compile(f"{_DATE if holds is Holds.DATES else _NUMBER}|{_TEXT}") for holds in Holds
 }
 _CELLS: dict[Holds, tuple[type, ...]] = {
     Holds.NUMBERS: (int, float, np.bool_, np.integer, np.floating, Decimal, Fraction),
     Holds.DATES: (date, np.datetime64),
     Holds.IDENTIFIERS: (int, np.integer, str, bytes, uuid.UUID),
+    Holds.CATEGORIES: (object,),
 }
 _DECLARED = {
     Holds.NUMBERS: "numbers",
@@ -46,33 +55,47 @@ _DECLARED = {
 
 
 def require_type(name: str, column: Any, holds: Holds) -> None:
-    """Refuse a column whose type is not that of what is declared; categories come in any type.
+    """Refuse a column whose type is not that of what is declared.
+
+    Categories come in every type whose cells can be one.
 
     Raises:
         SourceError: with the column's name, its type and the way out; never a cell.
     """
-    if holds is Holds.CATEGORIES:
-        return
     if isinstance(column, Pieces):
         for piece in column.held:
             require_type(name, piece, holds)
         return
-    type_name = _type_name(column)
+    type_name = type_called(getattr(column, "dtype", getattr(column, "type", None)))
     # A list has no type of its own: each cell's shows what it is.
     fits = _TYPES[holds].fullmatch(type_name) if type_name else _cells_fit(column, holds)
     need(
+        fits or holds is not Holds.CATEGORIES,
+        SourceError,
+        f"column {name!r} declares categories and arrives as {type_name}, whose cells are no "
+        f"numbers, truths, dates or texts: make them texts",
+    )
+    need(
         fits,
         SourceError,
-        f"column {name!r} declares {_DECLARED[holds]} and arrives as "
+        f"column {name!r} declares {_DECLARED.get(holds)} and arrives as "
         f"{type_name or 'a list with other cells'}: whoever read it may have chosen that by one "
         f"record's cell. Declare its type to your reader (dtype=, a schema, the format of dates), "
         f"or hand over dpcore.read_csv(PATH)",
     )
 
 
-def _type_name(column: Any) -> str:
-    """What the type of a column is called, or of its categories; empty where it has none."""
-    dtype = getattr(column, "dtype", getattr(column, "type", None))
+def is_read_in_files(kind: Any, holds: Holds) -> bool:
+    """Whether a column of this type is read, whose type the file itself states.
+
+    There texts are read by their own grammar, as no reader has chosen that they are texts.
+    """
+    return _IN_FILES[holds].fullmatch(type_called(kind)) is not None
+
+
+def type_called(dtype: Any) -> str:
+    """What a type is called, or that of a column's categories; empty where there is none."""
+    dtype = getattr(dtype, "pyarrow_dtype", dtype)
     # A column of categories is what its categories are: in pandas, polars and pyarrow.
     dtype = getattr(getattr(dtype, "categories", None), "dtype", dtype)
     if str(dtype).startswith("dictionary<"):

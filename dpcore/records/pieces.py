@@ -16,6 +16,11 @@ from numpy.typing import NDArray
 
 from dpcore.errors import SourceError
 
+_EXACT = 2**53  # up to which every integer is a double
+_POWERS = 22  # up to which every power of ten is
+_CALENDAR = (-719162, 2932896)  # the years 1 to 9999, in days since 1970
+_MILLISECONDS = 86_400_000  # of a day
+
 
 def unwritable(array: NDArray[Any]) -> NDArray[Any]:
     """The same numbers as an array that can never be made to write to them."""
@@ -73,44 +78,123 @@ def pieces_of(column: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def numbers_of(column: Any) -> NDArray[np.float64] | None:
-    """An array of numbers or booleans of pyarrow at once, NaN where null; else None. Shape (n,)."""
+def fixed_width(column: Any) -> NDArray[Any] | None:
+    """The values of a pyarrow array of numbers, truths, dates or moments; else None. Shape (n,).
+
+    They are taken from its buffer: pyarrow's own conversions import pandas, and whoever interrupts
+    an import inside pyarrow is not heard. Under a null stands any value.
+    """
     if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
     kind, kinds = column.type, arrow.types
-    if kinds.is_null(kind):
-        return np.full(len(column), math.nan)
-    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or kinds.is_boolean(kind)):
+    if kinds.is_boolean(kind):
+        return _bits(column, 1)
+    letter = "f" if kinds.is_floating(kind) else "u" if kinds.is_unsigned_integer(kind) else "i"
+    is_moment = kinds.is_date(kind) or kinds.is_timestamp(kind)
+    if not (kinds.is_integer(kind) or kinds.is_floating(kind) or is_moment):
         return None
-    filled = (
-        column.fill_null(False if kinds.is_boolean(kind) else 0) if column.null_count else column
-    )
-    with np.errstate(over="ignore", invalid="ignore"):
-        array: NDArray[np.float64] = filled.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
-    if column.null_count:
-        # Nulls were filled so that the rest converts at once.
-        array[column.is_null().to_numpy(zero_copy_only=False)] = math.nan
-    return array
+    values = _rows(column).view(f"{letter}{kind.bit_width // 8}").reshape(-1)
+    if not is_moment:
+        return values
+    ticks, is_null = values.astype("i8"), _nulls(column)
+    if kinds.is_date(kind):
+        ticks //= 1 if kinds.is_date32(kind) else _MILLISECONDS
+        # A date beyond Python's calendar is none, wherever it stands.
+        is_null |= (ticks < _CALENDAR[0]) | (ticks > _CALENDAR[1])
+    moments = ticks.view(f"M8[{'D' if kinds.is_date(kind) else kind.unit}]")
+    moments[is_null] = np.datetime64("NaT", "D")
+    return moments
+
+
+def _rows(column: Any) -> NDArray[np.uint8]:
+    """The bytes of every cell of a type of fixed width, shape (n, width)."""
+    count, width = len(column), column.type.bit_width // 8
+    # Of no cells there may be no buffer.
+    content = column.buffers()[1] if count else b""
+    flat = np.frombuffer(content, np.uint8, count * width, column.offset * width if count else 0)
+    return flat.reshape(count, width)
+
+
+def _bits(column: Any, buffer: int) -> NDArray[np.bool_]:
+    """A bit for every cell: of its validity (buffer 0), or of a truth (buffer 1). Shape (n,)."""
+    count, (first, start) = len(column), divmod(column.offset, 8)
+    if not count:
+        return np.zeros(0, np.bool_)
+    window = np.frombuffer(column.buffers()[buffer], np.uint8, -(-(start + count) // 8), first)
+    bits = np.unpackbits(window, bitorder="little")[start : start + count]
+    return bits.astype(np.bool_)
+
+
+def _nulls(column: Any) -> NDArray[np.bool_]:
+    return ~_bits(column, 0) if column.null_count else np.zeros(len(column), np.bool_)
+
+
+def numbers_of(column: Any) -> NDArray[np.float64] | None:
+    """Numbers, decimals or truths of pyarrow at once, NaN where null; else None. Shape (n,)."""
+    if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
+        return None
+    if arrow.types.is_null(column.type):
+        return np.full(len(column), math.nan)
+    if arrow.types.is_decimal(column.type):
+        numbers = _decimals(column)
+    elif (values := fixed_width(column)) is None or values.dtype.kind == "M":
+        return None
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            numbers = values.astype(np.float64) + 0.0
+    numbers[_nulls(column)] = math.nan
+    return numbers
+
+
+def _decimals(column: Any) -> NDArray[np.float64]:
+    r"""The double nearest to each decimal :math:`i / 10^s`, whatever its width."""
+    rows, scale = _rows(column), column.type.scale
+    words = rows.view(f"i{min(rows.shape[1], 8)}").astype(np.int64)
+    # The lowest word says the integer alone where the higher ones repeat its sign. A quotient of
+    # two doubles that are exact is rounded once, and to the nearest.
+    lowest = words[:, 0]
+    is_short = (words[:, 1:] == (lowest >> 63)[:, None]).all(axis=1)
+    is_short &= (lowest >= -_EXACT) & (lowest <= _EXACT)
+    is_short &= 0 <= scale <= _POWERS and sys.byteorder == "little"
+    numbers = lowest / float(10 ** min(max(scale, 0), _POWERS))
+    for place in np.flatnonzero(~is_short).tolist():
+        integer = int.from_bytes(rows[place].tobytes(), sys.byteorder, signed=True)
+        numbers[place] = _quotient(integer * 10 ** max(-scale, 0), 10 ** max(scale, 0))
+    return numbers
+
+
+def _quotient(numerator: int, denominator: int) -> float:
+    try:
+        return numerator / denominator  # rounded once: Python's own law of integers
+    except OverflowError:
+        return math.copysign(math.inf, numerator)
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     """The different cells of a pyarrow array of texts or decimals, and which of them each cell is.
 
-    None for a column of another kind. The last of the cells is None, for what is null.
+    None for a column of another kind. One of the cells stands for what is null.
     """
     if (arrow := sys.modules.get("pyarrow")) is None or not isinstance(column, arrow.Array):
         return None
     kinds = arrow.types
+    if kinds.is_decimal(column.type):
+        decimals: Any = numbers_of(column)
+        different, places = np.unique(decimals, return_inverse=True)
+        return different.tolist(), places.reshape(-1)
     if not kinds.is_dictionary(column.type):
-        if not (is_text(column.type) or kinds.is_decimal(column.type)):
+        if not is_text(column.type):
             return None
         column = column.dictionary_encode()
     elif not is_text(column.type.value_type):
         return None
     # One more value stands for null, so that every cell has an index.
     values = [*_values(column.dictionary), None]
-    places = column.indices.fill_null(len(values) - 1) if column.null_count else column.indices
-    return values, places.to_numpy(zero_copy_only=False).astype(np.intp)
+    indices = fixed_width(column.indices)
+    assert indices is not None, "integers"
+    places = indices.astype(np.intp)
+    places[_nulls(column.indices)] = len(values) - 1
+    return values, places
 
 
 def columns_of_stream(table: Any) -> dict[str, Any]:

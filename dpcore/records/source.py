@@ -63,6 +63,13 @@ class Source(ABC):
         """What reading it takes for granted, in words that stand in the guarantee of every run."""
         return ()
 
+    def require_schema(self) -> None:  # noqa: B027  # most have none that is read alone
+        """Refuse what its schema shows to be unreadable, before anything is spent.
+
+        Raises:
+            SourceError: missing, or not holding the declared columns in types that are read.
+        """
+
     @abstractmethod
     def parts(self) -> Sequence[Part]:
         """PRIVATE: its parts, one or more; how many there are may tell of the records.

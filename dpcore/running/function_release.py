@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import ReleaseError, ReplayError, RequestError, need
+from dpcore.errors import UNREADABLE, ReleaseError, ReplayError, RequestError, need
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
@@ -126,6 +126,8 @@ class Serving(Scheduled):
             fit = partial(private, frozen(query), held.records, public, coins)
             function: Expansion = held.reuse.once(self.learner, query, public, coins, fit)
             cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
+        except UNREADABLE:
+            raise
         except Exception as error:
             # The text of an error may quote a record, so only its type is told.
             cause = type(error).__name__

@@ -14,7 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Table
-from dpcore.errors import ContractError, ReleaseError, ReplayError, RequestError, SpecError, need
+from dpcore.errors import (
+    UNREADABLE,
+    ContractError,
+    ReleaseError,
+    ReplayError,
+    RequestError,
+    SpecError,
+    need,
+)
 from dpcore.exact import Exact
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.isolated_copies import frozen
@@ -184,6 +192,9 @@ def _compute_statistic(
     """PRIVATE: the statistic, checked, and why it failed if it did.
 
     The cause of a failure may hold values of records, so that only its type is told.
+
+    Raises:
+        SourceError: records could not be read, which is no failure of the statistic.
     """
     try:
         # SystemExit is caught too: whether a process ends, and with which text, must not depend on
@@ -196,6 +207,8 @@ def _compute_statistic(
         return (
             (value, "a wrong shape or no number") if is_unfit else (value.astype(query.dtype), "")
         )
+    except UNREADABLE:
+        raise
     except (Exception, SystemExit) as error:
         return np.empty(0), type(error).__name__
 

@@ -21,7 +21,8 @@ from dpcore.domain.domain import Domain, Table, kind_of_cells
 from dpcore.domain.fit import require_fit, require_fit_of_batch
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
+from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
@@ -49,15 +50,19 @@ _SEALED = (
 def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
     """A table or source that a run of this request may read, before anything is spent.
 
-    A stream, or a lazy frame, is read into memory here; of a file or a query nothing is read.
+    A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
 
     Raises:
-        SourceError: as `admit_to`; or a sealed run was handed a table.
+        SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
+            not fit, which a sealed run tells with its `ReleaseError`.
     """
     if isinstance(table, Unopened):
         table = table.open(request.domain, refuse=request.on_invalid == "refuse")
     need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
-    return admit_to(request.domain, table, request.on_invalid)
+    admitted = admit_to(request.domain, table, request.on_invalid)
+    if isinstance(admitted, Source):
+        run_silenced(admitted.require_schema, request.sealed)
+    return admitted
 
 
 def admit_to(
@@ -280,7 +285,8 @@ def in_memory(source: Source, domain: Domain) -> Table:
     Raises:
         SourceError: it cannot be read.
     """
-    table = _gather(_bound_parts(source.parts(), domain))
+    with unpassed("the records cannot be read"):
+        table = _gather(_bound_parts(source.parts(), domain))
     # A source without records has no batch that could name its columns, and is a dataset too.
     return table or {name: [] for name in domain.raw}
 

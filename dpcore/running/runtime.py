@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
+from dpcore.errors import unpassed
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Model, Published
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -40,6 +41,13 @@ def open_records(
             record does not fit and the schedule refuses that.
     """
     forbid_core_dumps()
+    with unpassed("the records cannot be read"):
+        return _opened(schedule, records, secret, engine)
+
+
+def _opened(
+    schedule: Schedule, records: Table | Source, secret: SecretCoins, engine: Engine | None
+) -> Opened:
     if not isinstance(records, Source):
         return open_table(schedule.request, records, secret)
     # What a session keeps in memory goes to no disk.

@@ -133,6 +133,11 @@ class CsvSource(Source):
         """How the file was written: from it follows that one record moves no frame but its own."""
         return (WRITTEN_APART,)
 
+    def require_schema(self) -> None:
+        """Refuse a file without the declared columns in its header."""
+        with _faults(self.path), self.path.open("rb") as file:
+            self._form(file)
+
     def parts(self) -> Sequence[Part]:
         """PRIVATE: ranges of some megabytes."""
         with _faults(self.path), self.path.open("rb") as file:

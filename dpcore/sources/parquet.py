@@ -10,10 +10,10 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types, unpassed
+from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types
 
 RECORDS = 1 << 17  # that a part holds at least, where the file goes on
 _OPENING = 64  # records whose reading takes as long as one group's entry in the footer
@@ -59,6 +59,11 @@ class ParquetSource(Source):
 
     path: Path
     reading: Reading
+
+    def require_schema(self) -> None:
+        """Refuse files without the declared columns, or with types that are not read."""
+        for path in self._files():
+            self._cuts(path)
 
     def parts(self) -> Sequence[Part]:
         """PRIVATE: the row groups of every file, in order; a part begins where one has enough.

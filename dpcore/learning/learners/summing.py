@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, need
+from dpcore.errors import UNREADABLE, ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
 from dpcore.query import Query, SumQuery
@@ -44,7 +44,7 @@ class SummingLearner(Learner):
 
     Total: a contribution that is not finite is zero. Where a call fails or returns another shape,
     its records are handed over one by one, each in a fresh copy, and those that fail again
-    contribute zero.
+    contribute zero. Records that cannot be read contribute nothing of the kind: they end the run.
 
     Args:
         isolate: Hand over one record a call, each in a fresh copy: slow, and no contribution can
@@ -179,13 +179,19 @@ class SummingLearner(Learner):
         if not self.isolate:
             try:
                 return self._clipped(query, block, public)
+            except UNREADABLE:
+                raise
             except (Exception, SystemExit):
                 pass  # one by one
         # A record that fails alone adds zeros, which depends on that record alone.
         integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
         for place, record in enumerate(block.alone()):
-            with suppress(Exception, SystemExit):
+            try:
                 integers[place] = self._clipped(query, record, public)[0]
+            except UNREADABLE:
+                raise
+            except (Exception, SystemExit):
+                continue
         return integers
 
     def _persons(
@@ -218,6 +224,8 @@ class SummingLearner(Learner):
         try:
             block_sum = self.partial(query, block, public)
             fits = block_sum.shape == query.shape and block_sum.exponent == query.sum.unit
+        except UNREADABLE:
+            raise
         except (Exception, SystemExit):
             return None
         return block_sum if fits else None

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.records.pieces import fixed_width
 from dpcore.sources.csv import line as lines
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
 from dpcore.sources.csv.python_reader import ParsedChunk, by_lines
@@ -154,7 +155,9 @@ def _numbers(column: Any) -> Any:
     from pyarrow import compute
 
     try:
-        filled = compute.if_else(compute.equal(column, ""), None, column)
+        # A scalar of Python's among the arguments would have pyarrow import pandas.
+        is_filled = compute.cast(compute.binary_length(column), pyarrow.bool_())
+        filled = compute.if_else(is_filled, column, pyarrow.nulls(1, column.type)[0])
         numeric = compute.cast(filled, pyarrow.float64())
         return column if _has_nan(numeric) else numeric
     except pyarrow.ArrowException:  # its message shows a cell
@@ -164,6 +167,7 @@ def _numbers(column: Any) -> Any:
 def _with_commas(name: str, column: Any, refuse: bool) -> Any:
     """Texts with the decimal comma turned into a point; numbers were read with the comma."""
     import pyarrow
+    from pyarrow import compute
 
     if isinstance(column, list) or pyarrow.types.is_floating(column.type):
         return column
@@ -172,7 +176,9 @@ def _with_commas(name: str, column: Any, refuse: bool) -> Any:
     values = column.dictionary.to_pylist()
     pointed = [place for place, value in enumerate(values) if ambiguous(value)]
     if refuse and pointed:
-        places = column.indices.to_numpy(zero_copy_only=False)
+        places: Any = fixed_width(column.indices)
         raise AmbiguousError(name, int(np.flatnonzero(np.isin(places, pointed))[0]))
-    mapped = pyarrow.array([comma(value) for value in values], pyarrow.string())
+    if pointed:
+        return [comma(cell) for cell in column.to_pylist()]
+    mapped = compute.replace_substring(column.dictionary, ",", ".")
     return pyarrow.DictionaryArray.from_arrays(column.indices, mapped)

@@ -24,7 +24,7 @@ import attrs
 
 from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import MisfitError, SourceError, need
+from dpcore.errors import EngineError, MisfitError, ReleaseError, SourceError, need
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Columns, Part
@@ -43,10 +43,20 @@ class Misfit(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """What is told of an error on a worker: its type's name, and the place of a misfit."""
+    """What is told of an error on a worker: its type's name, and the place of a misfit.
+
+    Args:
+        of_part: Whether a task's own part failed, and not what a worker needs for it.
+    """
 
     told: str
     misfit: Misfit | None = None
+    of_part: bool = False
+
+    def error(self) -> ReleaseError:
+        """What the process of the run raises in the place of a total."""
+        why = f"a worker failed after records were opened ({self.told})"
+        return BlockError(self.told) if self.of_part else EngineError(why)
 
 
 class Contents(NamedTuple):
@@ -245,7 +255,7 @@ def catch_failure(work: Callable[[], Made]) -> Made | Failure:
     except _MisfitAtError as error:
         return Failure("MisfitError", error.misfit)
     except BlockError as error:
-        return Failure(error.told)
+        return Failure(error.told, of_part=True)
     # The type's name alone: a message may quote a record, and the cluster logs results.
     except Exception as error:
         return Failure(type(error).__name__)

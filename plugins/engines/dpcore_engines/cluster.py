@@ -10,7 +10,7 @@ from importlib import metadata
 from itertools import pairwise
 from typing import Any
 
-from dpcore.errors import MisfitError, ReleaseError, RequestError, SourceError, need
+from dpcore.errors import EngineError, MisfitError, RequestError, SourceError, need
 from dpcore.records.source import Part
 from dpcore_engines.bundle import Failure
 
@@ -110,11 +110,11 @@ _REASONS = {
 
 
 @contextlib.contextmanager
-def reword_errors(action: str, kind: type[RequestError] | type[ReleaseError]) -> Iterator[None]:
+def reword_errors(action: str, kind: type[RequestError] | type[EngineError]) -> Iterator[None]:
     """Errors of a cluster hold keys, arguments and traces: their types alone are told.
 
     Raises:
-        RequestError: or ReleaseError, by `kind`: something failed in the `with`.
+        RequestError: or EngineError, by `kind`: something failed in the `with`.
     """
     try:
         yield

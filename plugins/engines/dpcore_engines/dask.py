@@ -18,9 +18,9 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import BlockError, Encode, Engine, Task
+from dpcore.engines.base import Encode, Engine, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, ReleaseError, RequestError, need
+from dpcore.errors import ContractError, EngineError, RequestError, need
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines import dask_workers
@@ -157,7 +157,7 @@ class Dask(Engine):
         need(self._bundles, ContractError, "the engine holds no records")
         total: Folded | Failure = self._answer(self._totals(_pickle(task)), add)
         if isinstance(total, Failure):
-            raise BlockError(total.told)
+            raise total.error()
         return total
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ class Dask(Engine):
     def _totals(self, task: bytes) -> list[Any]:
         """A request to every bundle, in their order."""
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
-        with reword_errors("the cluster failed after records were opened", ReleaseError):
+        with reword_errors("the cluster failed after records were opened", EngineError):
             holders = self.client.who_has(self._futures)
         places = [[*holders.get(bundle.future.key, ())] for bundle in self._bundles]
         # To a worker that hands it on to others: elsewhere it would be handed back.
@@ -212,7 +212,7 @@ class Dask(Engine):
         stays on the workers. Empties `requests`.
 
         Raises:
-            ReleaseError: the cluster was lost, or its workers one after the other.
+            EngineError: the cluster was lost, or its workers one after the other.
         """
         watched, level = [*requests] if self.progress else [], [*requests]
         # Nothing holds what is merged, here or on the workers.
@@ -222,7 +222,7 @@ class Dask(Engine):
             starts = range(0, len(level), _ADDED)
             level = [self._ask(merge, *level[first : first + _ADDED]) for first in starts]
         try:
-            with reword_errors("the cluster failed after records were opened", ReleaseError):
+            with reword_errors("the cluster failed after records were opened", EngineError):
                 self._wait(watched, self.progress)
                 self._wait(level)
                 return merge(*(future.result() for future in level))

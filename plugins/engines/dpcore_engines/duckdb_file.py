@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.arrow_columns import columns_of, needs_arrow, require_types, unpassed
+from dpcore.sources.arrow_columns import columns_of, needs_arrow, require_types
 
 
 @attrs.frozen(kw_only=True)

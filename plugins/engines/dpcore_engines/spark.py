@@ -20,9 +20,9 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import BlockError, Encode, Engine, Task, Workload
+from dpcore.engines.base import Encode, Engine, Task, Workload
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, ReleaseError, RequestError, need
+from dpcore.errors import ContractError, EngineError, RequestError, need
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines.bundle import Contents, Failure
@@ -132,14 +132,14 @@ class Spark(Engine):
         key, own_versions = secrets.token_bytes(32), versions(distributions())
         pickled = [_pickle(share) for share in shares]
         recipes = Recipes(shares=pickled, encode=encode, key=key, versions=own_versions)
-        with reword_errors(_OPENED, ReleaseError):
+        with reword_errors(_OPENED, EngineError):
             blocks = self._map(len(shares), partial(read_blocks, _pickle(recipes)), BLOCKS)
             self._frames.append(blocks.persist())
             rows = self._collect(blocks.filter("answer is not null").select("bundle", "answer"))
         answers = {row["bundle"]: _loaded(row) for row in rows}
         need(
             sorted(row["bundle"] for row in rows) == [*range(len(shares))],
-            ReleaseError,
+            EngineError,
             "Spark did not give every partition once",
         )
         counts: list[int] = []
@@ -165,7 +165,7 @@ class Spark(Engine):
             marks=[contents.mark for contents in self._contents],
             versions=versions(distributions()),
         )
-        with reword_errors(_OPENED, ReleaseError):
+        with reword_errors(_OPENED, EngineError):
             totals = self._frames[0].mapInArrow(partial(add_blocks, _pickle(ask)), ANSWERS)
             if len(self._contents) > _FEW:
                 # By number: a stage that runs again sends every total to the same task.
@@ -174,11 +174,11 @@ class Spark(Engine):
             answers: list[Total | Failure] = [_loaded(row) for row in self._collect(totals)]
         answer = merge(answers)
         if isinstance(answer, Failure):
-            raise BlockError(answer.told)
+            raise answer.error()
         # Whatever ran again or twice: no bundle is missing, and none is added twice.
         need(
             answer.bundles == tuple(range(len(self._contents))),
-            ReleaseError,
+            EngineError,
             "Spark did not add every partition once",
         )
         return answer.sums

@@ -10,7 +10,7 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ReleaseError, RequestError, SourceError
+from dpcore.errors import EngineError, ReleaseError, RequestError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.source import Part
@@ -230,7 +230,7 @@ def test_a_block_that_is_missing_or_comes_twice_ends_the_run(session):
             loaded(engine, (100, 300))
             frame = engine._frames[0]
             frame.kept = [change(frame.kept[0]), frame.kept[1]]
-            with pytest.raises(BlockError, match="SourceError"):
+            with pytest.raises(EngineError, match="SourceError"):
                 engine.total(TASK)
 
 
@@ -250,7 +250,7 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session):
                 again.load([Rows({**columns, "y": columns["y"][::-1]})], domain().project)
                 return again._frames[0].kept[0][-1:]
 
-        with pytest.raises(BlockError, match="SourceError"):
+        with pytest.raises(EngineError, match="SourceError"):
             engine.total(TASK)
 
 

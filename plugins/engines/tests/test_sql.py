@@ -13,7 +13,7 @@ from dpcore.domain.people import People
 from dpcore.engines.base import Workload
 from dpcore.engines.choice import Local
 from dpcore.engines.records import EngineRecords
-from dpcore.errors import ContractError, RequestError, SourceError
+from dpcore.errors import EngineError, RequestError, SourceError
 from dpcore.publish.whole_run import replay, run
 from dpcore.records.source import TableSource
 from dpcore.running.opening import Encoding
@@ -171,7 +171,7 @@ def test_a_sum_that_was_not_planned_is_not_asked(hostile):
     with Sql() as engine:
         engine.accept(lambda: only(hostile, "count"))
         assert of_server(hostile, engine, parts["count"]) == of_core(hostile, parts["count"])
-        with pytest.raises(ContractError, match="not in the plan"):
+        with pytest.raises(EngineError, match="not in the plan"):
             of_server(hostile, engine, parts["mean"])
 
 

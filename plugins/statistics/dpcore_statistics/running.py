@@ -294,7 +294,7 @@ def _calendar(column: Any, every: str) -> tuple[str, ...]:
         inner = np.arange(first, last, np.timedelta64(_STEPS[every], "D"))
     else:
         unit = "M" if every == "month" else "Y"
-        starts = np.arange(first.astype(f"M8[{unit}]"), last.astype(f"M8[{unit}]") + 1)
-        inner = starts.astype("M8[D]")
+        start, stop = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (first, last))
+        inner = np.arange(start, stop + 1).astype(f"M8[{unit}]").astype("M8[D]")
     inside = inner[(inner > first) & (inner < last)]
     return tuple(str(day) for day in (first, *inside, last))

@@ -17,10 +17,10 @@ import attrs
 import numpy as np
 from numpy.lib import format as npy_format
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
-from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types, unpassed
+from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types
 
 # On which a run from images rests: whoever scales by the largest pixel moves all records.
 BY_ROWS = (

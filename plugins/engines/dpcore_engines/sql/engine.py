@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.texts import Texts
-from dpcore.engines.base import BlockError, Encode, Engine, Task, Workload
-from dpcore.errors import ContractError, RequestError, SourceError, need, need_value
+from dpcore.engines.base import Encode, Engine, Task, Workload
+from dpcore.errors import ContractError, EngineError, RequestError, SourceError, need, need_value
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SumPart
 from dpcore.learning.learners.tallies import Tally
@@ -130,7 +130,7 @@ class Sql(Engine):
             return (_exact(part, [*map(session.ask, texts)]),)
         except FailureError as failure:
             kind = failure.kind
-        raise BlockError(kind)
+        raise EngineError(f"the server failed after records were counted ({kind})")
 
     def close(self) -> None:
         """End the connection; the engine can serve another run."""

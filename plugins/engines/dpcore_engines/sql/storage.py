@@ -12,9 +12,9 @@ import pyarrow
 from pyarrow import parquet
 from sqlglot import exp
 
-from dpcore.errors import RequestError, SourceError, need
+from dpcore.errors import RequestError, SourceError, need, unpassed
 from dpcore.records.source import Columns
-from dpcore.sources.arrow_columns import require_types, unpassed
+from dpcore.sources.arrow_columns import require_types
 from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource

@@ -15,9 +15,9 @@ from typing import Any
 
 import attrs
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.cells import day, number
-from dpcore.sources.arrow_columns import needs_arrow, unpassed
+from dpcore.sources.arrow_columns import needs_arrow
 
 _DELIMITERS = ",;\t|"
 _LONGEST_HEADER = 1 << 20  # bytes
