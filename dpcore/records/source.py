@@ -63,6 +63,13 @@ class Source(ABC):
         """What reading it takes for granted, in words that stand in the guarantee of every run."""
         return ()
 
+    def require_readable(self) -> None:  # noqa: B027 (of most, nothing is known before)
+        """Refuse what needs no record to be refused: called before anything is charged.
+
+        Raises:
+            SourceError: no run could read it.
+        """
+
     @abstractmethod
     def parts(self) -> Sequence[Part]:
         """PRIVATE: its parts, one or more; how many there are may tell of the records.

@@ -66,13 +66,16 @@ def admit_to(
 
     Raises:
         SourceError: a column is missing or of a type that its reader may have chosen by a record;
-            or a file or query cannot be opened here.
+            or a file or query cannot be opened here, or would be refused whatever it holds.
     """
     if isinstance(table, Unopened):
         table = table.open(domain, refuse=on_invalid == "refuse")
     if isinstance(table, TableSource) and HANDED_OVER in table.premises:
         return attrs.evolve(table, table=_require_types(domain, table.table))
-    return table if isinstance(table, Source) else _require_types(domain, table)
+    if isinstance(table, Source):
+        table.require_readable()
+        return table
+    return _require_types(domain, table)
 
 
 def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:

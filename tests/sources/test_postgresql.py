@@ -102,7 +102,7 @@ def connected(address):
 
 @pytest.fixture(scope="module")
 def filled(server):
-    """The address of the server, with a table of people in columns of its own types."""
+    """Where a role of few rights reads a table of people in columns of the server's own types."""
     with connected(server) as opened, opened.cursor() as cursor:
         cursor.execute(
             "create table people (place serial, age int2, city text, paid numeric, odd money)"
@@ -113,7 +113,9 @@ def filled(server):
             cursor.execute(
                 f"insert into people (age, city, paid) values ({told}, '{city}', {paid!r})"
             )
-    return server
+        cursor.execute("create role poor login")
+        cursor.execute("grant select on people to poor")
+    return server.replace("user=reader", "user=poor")
 
 
 def test_a_query_reads_like_csv(tmp_path, monkeypatch, filled):
@@ -132,8 +134,8 @@ def test_a_query_reads_like_csv(tmp_path, monkeypatch, filled):
         ("select 4567.891 frm people", "SQLSTATE 42"),
         ("select age, city, (paid / 0) as paid from people", "the query failed"),
         ("select age, '4567.891x'::float8 as paid, city from people", "SQLSTATE 22P02"),
-        ("select array[4567.891] as age, city, paid from people", "'age' has the type nested"),
-        ("insert into people (age) values (1) returning age, city, paid", "SQLSTATE 25006"),
+        ("select array[4567.891] as age, city, paid from people", r"the type numeric\[\]"),
+        ("select age, city, odd as paid from people", "type money.*AS numeric"),
     ],
 )
 def test_a_query_that_fails_shows_no_cell_and_no_address(tmp_path, monkeypatch, filled, sql, told):
