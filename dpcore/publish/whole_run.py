@@ -139,12 +139,13 @@ def run(
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
-        admit(spec.request, work.records())
         plan.require_fit(live_engine, work.records)
         disk = plan.resources.disk if live_engine.is_local else 0
         size, memory = disk + plan.resources.published, plan.resources.memory
         require_disk(folder, size, memory, plan.request.memory)
         work = attrs.evolve(work, engine=live_engine)
+        # What the schema of the records shows is refused unspent, too.
+        admit(plan.request, work.records())
         # Spent here, before a record is opened. The coins of a rehearsal are known, so that nothing
         # would be private about it: the ledger notes the look and charges nothing.
         reservation, warning = None, ""

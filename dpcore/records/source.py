@@ -63,11 +63,11 @@ class Source(ABC):
         """What reading it takes for granted, in words that stand in the guarantee of every run."""
         return ()
 
-    def require_readable(self) -> None:  # noqa: B027 (of most, nothing is known before)
-        """Refuse what needs no record to be refused: called before anything is charged.
+    def require_schema(self) -> None:  # noqa: B027  # most have none that is read alone
+        """Refuse what its schema shows to be unreadable, before anything is spent.
 
         Raises:
-            SourceError: no run could read it.
+            SourceError: missing, or not holding the declared columns in types that are read.
         """
 
     @abstractmethod

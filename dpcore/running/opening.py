@@ -21,6 +21,7 @@ from dpcore.domain.fit import require_fit, require_fit_of_batch
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError, need
+from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
@@ -48,15 +49,19 @@ _SEALED = (
 def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
     """A table or source that a run of this request may read, before anything is spent.
 
-    A stream, or a lazy frame, is read into memory here; of a file or a query nothing is read.
+    A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
 
     Raises:
-        SourceError: as `admit_to`; or a sealed run was handed a table.
+        SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
+            not fit, which a sealed run tells with its `ReleaseError`.
     """
     if isinstance(table, Unopened):
         table = table.open(request.domain, refuse=request.on_invalid == "refuse")
     need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
-    return admit_to(request.domain, table, request.on_invalid)
+    admitted = admit_to(request.domain, table, request.on_invalid)
+    if isinstance(admitted, Source):
+        run_silenced(admitted.require_schema, request.sealed)
+    return admitted
 
 
 def admit_to(
@@ -66,16 +71,13 @@ def admit_to(
 
     Raises:
         SourceError: a column is missing or of a type that its reader may have chosen by a record;
-            or a file or query cannot be opened here, or would be refused whatever it holds.
+            or a file or query cannot be opened here.
     """
     if isinstance(table, Unopened):
         table = table.open(domain, refuse=on_invalid == "refuse")
     if isinstance(table, TableSource) and HANDED_OVER in table.premises:
         return attrs.evolve(table, table=_require_types(domain, table.table))
-    if isinstance(table, Source):
-        table.require_readable()
-        return table
-    return _require_types(domain, table)
+    return table if isinstance(table, Source) else _require_types(domain, table)
 
 
 def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:

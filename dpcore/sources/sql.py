@@ -124,7 +124,7 @@ class SqlSource(Source):
 
     rows: SqlitePart | PostgresqlPart
 
-    def require_readable(self) -> None:
+    def require_schema(self) -> None:
         """Ask the database whether it would run the query; it does not, and reads no record."""
         with self.rows.opened():
             pass

@@ -19,7 +19,7 @@ select age, paid from people ; ;
 select column1 as age, column2 as paid from (values (1, 2), (3, 4)) as x
 with adults as (select * from people where age > 17) select age, paid from adults
 with adults (a, p) as (select age, paid from people) select a as age, p as paid from adults
-with recursive n (i) as (values (1) union all select i + 1 from n where i < 5) select i as age, i as paid from n
+with recursive n (i) as (values (1) union all select i + 1 from n where i < 5) select i age, 1 paid from n
 with a as (select 1 as age), b as (select 2 as paid) select age, paid from a, b
 select age, paid from (select age, paid from people) as inside
 select p.age, q.paid from people as p join people as q on p.place = q.place
@@ -46,7 +46,7 @@ select min(age) as age, max(paid) as paid from people group by (city)
 select avg(age) as age, count(distinct city) as paid from people
 select count(*) filter (where age > 3) as age, sum(paid) as paid from people
 select age, row_number() over (partition by city order by age) as paid from people
-select age, sum(paid) over (order by place rows between 1 preceding and current row) as paid from people
+select age, sum(paid) over (order by place rows 1 preceding) as paid from people
 select age, lag(paid) over w as paid from people window w as (order by place)
 select age, paid from people where city <> 'insert into people; delete from people; lo_export('
 select age, paid, age as "delete from (x", paid as "load_extension(" from people
@@ -54,7 +54,7 @@ select age, paid, 'it''s' as "in""to" from people
 select age, paid from people where current_date > '2000-01-01'
 select "people"."age", "people"."paid" from "people"
 select age, paid from people where (age, city) in (select age, city from people)
-select count(share) as age, sum(delete_) as paid from (select age as share, age as delete_ from people) as x
+select count(share) as age, sum(x.n) as paid from (select age as share, age as n from people) as x
 """)
 
 POSTGRESQL = _lines(r"""

@@ -269,7 +269,7 @@ def test_a_role_of_many_rights_needs_the_operators_word(
     with pytest.raises(SourceError, match="--rich-role"):
         records_of(SqlQuery(sql=query, connection="clinic"))
     source = read_sql(query, "clinic", rich_role=True).open(DOMAIN, refuse=False)
-    source.require_readable()
+    source.require_schema()
     assert source.parts()[0].reading.rich_role
 
 

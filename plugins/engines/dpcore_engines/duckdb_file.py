@@ -87,7 +87,7 @@ class DuckDbSource(Source):
         name = self.table.replace('"', '""')
         return f'SELECT * FROM "{name}"'
 
-    def require_readable(self) -> None:
+    def require_schema(self) -> None:
         """Ask the file for the types of the table's columns; no record is read."""
         with self.opened():
             pass
