@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from dpcore.cli.console import guarded, note, out, show_json
-from dpcore.cli.engine_options import engine_option, statements_of
+from dpcore.cli.engine_options import engine_option, rich_role_option, statements_of
 from dpcore.cli.limit_options import expected_option, limited, memory_option, work_option
 from dpcore.cli.parameters import command, explain_option, spec_argument
 from dpcore.cli.progress import SlowProgress
@@ -19,6 +19,7 @@ from dpcore.specs.spec import load_spec
 @expected_option
 @explain_option
 @engine_option
+@rich_role_option
 @click.option("--json", is_flag=True, help="Print the priced plan as JSON.")
 @click.option(
     "--data", is_flag=True, help="Open the data, and list what does not fit: for you alone."
@@ -30,6 +31,7 @@ def check(
     expected: int | None,
     explain: bool,
     engine: str | None,
+    rich_role: bool,
     json: bool,
     data: bool,
 ) -> None:
@@ -63,13 +65,13 @@ def check(
             if data:
                 from dpcore.cli.data_fit_view import fit_of_source, require_fit
 
-                fitting = fit_of_source(loaded)
+                fitting = fit_of_source(loaded, rich_role)
                 show_json({**document, "data": attrs.asdict(fitting)})
                 require_fit(loaded, fitting)
                 return
             show_json(document)
             return
-        statements = statements_of(loaded, plan, engine)
+        statements = statements_of(loaded, plan, engine, rich_role)
         if not explain:
             from dpcore.cli.verdict import check_lines
 
@@ -78,7 +80,7 @@ def check(
             if data:
                 from dpcore.cli.data_fit_view import show_fit
 
-                show_fit(out(), loaded)
+                show_fit(out(), loaded, rich_role)
             return
         show_plan(out(), plan.guarantee, lock, plan)
         show_bars(out(), plan)
@@ -98,4 +100,4 @@ def check(
         if data:
             from dpcore.cli.data_fit_view import show_fit
 
-            show_fit(out(), loaded)
+            show_fit(out(), loaded, rich_role)

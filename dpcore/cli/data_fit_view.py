@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from dpcore.cli.layout import Page
 
 
-def show_fit(console: Page, spec: Spec) -> None:
+def show_fit(console: Page, spec: Spec, rich_role: bool = False) -> None:
     """Open the data of a spec, and list every column's misfits by rule and count.
 
     Raises:
         SpecError: the spec is sealed, so that it has no operator channel.
         SourceError: the data cannot be read, or a run would refuse them.
     """
-    result = fit_of_source(spec)
+    result = fit_of_source(spec, rich_role)
     console.print(_describe_count(spec, result))
     if result.misfits:
         title = "What does not fit. Not private: for the operator alone."
@@ -33,7 +33,7 @@ def show_fit(console: Page, spec: Spec) -> None:
     require_fit(spec, result)
 
 
-def fit_of_source(spec: Spec) -> Fit:
+def fit_of_source(spec: Spec, rich_role: bool = False) -> Fit:
     """PRIVATE: the misfits themselves.
 
     Raises: as `show_fit`, but for records that a run would refuse.
@@ -46,7 +46,7 @@ def fit_of_source(spec: Spec) -> Fit:
             "it has no operator channel to show the data's fit on",
             "sealed",
         )
-    return fit(spec.request.domain, _batches(spec))
+    return fit(spec.request.domain, _batches(spec, rich_role))
 
 
 def require_fit(spec: Spec, found: Fit) -> None:
@@ -63,9 +63,10 @@ def require_fit(spec: Spec, found: Fit) -> None:
     )
 
 
-def _batches(spec: Spec) -> Iterator[Table]:
+def _batches(spec: Spec, rich_role: bool) -> Iterator[Table]:
     with spec.locate_errors():
-        source = open_source(spec.source, spec.folder, spec.csv, spec.request.domain)
+        domain = spec.request.domain
+        source = open_source(spec.source, spec.folder, spec.csv, domain, rich_role=rich_role)
         for part in source.parts():
             yield from part.batches()
 

@@ -31,6 +31,11 @@ local_cluster_option = click.option(
     type=click.IntRange(min=1),
     help="N processes on this machine in place of a scheduler.",
 )
+rich_role_option = click.option(
+    "--rich-role",
+    is_flag=True,
+    help="Send a spec's query to PostgreSQL as a role that may do more there than read.",
+)
 
 
 class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -71,7 +76,9 @@ def engine_choice(
     return _choice(engine, scheduler, local_cluster, memory)
 
 
-def statements_of(spec: Spec, plan: Plan, engine: str | None) -> tuple[str, ...]:
+def statements_of(
+    spec: Spec, plan: Plan, engine: str | None, rich_role: bool = False
+) -> tuple[str, ...]:
     """What an engine would ask a server: nothing where none is named. No record is read.
 
     Raises:
@@ -84,8 +91,9 @@ def statements_of(spec: Spec, plan: Plan, engine: str | None) -> tuple[str, ...]
 
     domain, refuse = spec.request.domain, spec.request.on_invalid == "refuse"
     source = open_source(
-        spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse
-    )
+        spec.source, spec.folder, spec.csv, domain, refuse=refuse, total=not refuse,
+        rich_role=rich_role,
+    )  # fmt: skip
     return choice.explain(workload_of(plan.schedule, source, plan.coins))
 
 

@@ -14,6 +14,7 @@ from dpcore.cli.engine_options import (
     engine_choice,
     engine_option,
     local_cluster_option,
+    rich_role_option,
     scheduler_option,
 )
 from dpcore.cli.limit_options import (
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 @engine_option
 @scheduler_option
 @local_cluster_option
+@rich_role_option
 @memory_option
 @work_option
 @expected_option
@@ -60,6 +62,7 @@ def run(
     engine: str | None,
     scheduler: str | None,
     local_cluster: int | None,
+    rich_role: bool,
     memory: str | None,
     work: str | None,
     expected: int | None,
@@ -88,6 +91,7 @@ def run(
                 engine=choice,
                 runs=runs,
                 rehearsal=rehearsal,
+                rich_role=rich_role,
                 limit=lambda plan: limit_process(plan.resources, bytes_allowed),
                 progress=progress,
             )

@@ -76,6 +76,7 @@ def run(
     rehearsal: int | None = None,
     expected: int | None = None,
     limit: Callable[[Plan], None] = lambda plan: None,
+    rich_role: bool = False,
 ) -> Run:
     """Open the data of a spec, publish its releases in a new run folder, and state the guarantee.
 
@@ -90,6 +91,8 @@ def run(
         rehearsal: Seed of known secret coins: repeatable, and not private at all.
         expected: A public estimate of a private number of records, for the room that they need.
         limit: Told the plan before anything is made or spent, to limit this process or to refuse.
+        rich_role: Whether the spec's query may reach a server as a role of many rights, for which
+            the operator alone answers.
 
     Raises:
         ResourceError: the run needs more memory, work or disk than there is.
@@ -123,7 +126,8 @@ def run(
     records = None if table is None else admit(spec.request, table)
     place = spec.source if table is None and source is None else None
     code = (engine, table.location if isinstance(table, Unopened) else place)
-    work = _Work(spec, plan, points_of(spec, plan), secret, records, source, progress, code)
+    points = points_of(spec, plan)
+    work = _Work(spec, plan, points, secret, records, source, progress, code, rich_role=rich_role)
     forbid_core_dumps()  # before records are opened, and before the engine starts processes
     if spec.request.public:
         require_apart(plan.schedule, work.records())
@@ -242,6 +246,7 @@ class _Work:
     progress: Progress | None
     code: tuple[Any, ...] = ()
     engine: Engine | None = None
+    rich_role: bool = False
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
@@ -296,7 +301,10 @@ class _Work:
         refuse = spec.request.on_invalid == "refuse"
         place, folder = (spec.source, spec.folder) if self.source is None else (self.source, Path())
         with spec.locate_errors() if self.source is None else contextlib.nullcontext():
-            return open_source(place, folder, spec.csv, domain, refuse=refuse, total=not refuse)
+            return open_source(
+                place, folder, spec.csv, domain, refuse=refuse, total=not refuse,
+                rich_role=self.rich_role,
+            )  # fmt: skip
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:

@@ -47,6 +47,8 @@ class Reading:
         total: Whether every text is a dataset: a faulty line is a record of empty cells where the
             number of records is public, and is left out where it is not.
         delimiter, decimal: How a text file is written.
+        rich_role: Whether the operator, whom no spec speaks for, lets a query reach a server as a
+            role that may do more there than read.
     """
 
     columns: Mapping[str, Holds]
@@ -57,6 +59,7 @@ class Reading:
     total: bool = False
     delimiter: str = ","
     decimal: Literal[".", ","] = "."
+    rich_role: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ def reading(
     *,
     refuse: bool = False,
     total: bool = False,
+    rich_role: bool = False,
 ) -> Reading:
     """What a reader of records must know of their domain."""
     return Reading(
@@ -51,6 +52,7 @@ def reading(
         total=total,
         delimiter=layout.delimiter,
         decimal=layout.decimal,
+        rich_role=rich_role,
     )
 
 
@@ -62,6 +64,7 @@ def open_source(
     *,
     refuse: bool = False,
     total: bool = False,
+    rich_role: bool = False,
 ) -> Source:
     """The records of a source; none is read yet.
 
@@ -72,11 +75,14 @@ def open_source(
         total: Whether every line of a text file is one record whatever stands in it. A faulty one
             is a record of empty cells where the number of records is public, and is left out where
             it is not. Faulty lines behind the declared number are no records.
+        rich_role: Whether the operator lets a query reach a server as a role of many rights.
 
     Raises:
         SourceError: it cannot be opened here: an extra is missing, or a connection.
     """
-    return location(source).open(reading(domain, folder, layout, refuse=refuse, total=total))
+    return location(source).open(
+        reading(domain, folder, layout, refuse=refuse, total=total, rich_role=rich_role)
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -89,12 +95,14 @@ class Unopened:
         location: The file, the folder or the query.
         delimiter, decimal: How a text file is written.
         folder: What a relative path is relative to; the working directory if None.
+        rich_role: Whether a query may reach a server as a role of many rights.
     """
 
     location: Location
     delimiter: str = ","
     decimal: Literal[".", ","] = "."
     folder: Path | None = None
+    rich_role: bool = False
     premises: ClassVar[tuple[str, ...]] = ()
 
     def open(self, domain: Domain, *, refuse: bool) -> Source:
@@ -107,8 +115,9 @@ class Unopened:
             SourceError: an extra is not installed, or no such connection is configured.
         """
         return open_source(
-            self.location, self.folder, self, domain, refuse=refuse, total=not refuse
-        )
+            self.location, self.folder, self, domain, refuse=refuse, total=not refuse,
+            rich_role=self.rich_role,
+        )  # fmt: skip
 
 
 def read_csv(path: Path | str, *, delimiter: str = ",", decimal: str = ".") -> Unopened:
@@ -142,16 +151,21 @@ def read_parquet(path: Path | str) -> Unopened:
     return Unopened(location=ParquetFiles(parquet=_absolute(path)))
 
 
-def read_sql(query: str, connection: str) -> Unopened:
+def read_sql(query: str, connection: str, *, rich_role: bool = False) -> Unopened:
     """Describe the rows of an SQL query for a door of dpcore; the database's types decide.
 
     Args:
         query: In the database's own SQL; it is sent when records are read.
         connection: The name of a database in the operator's `connections.yaml`.
+        rich_role: Whether a role of PostgreSQL may be a superuser, or read, write or execute on
+            the server: what the operator alone can answer for.
+
+    Raises:
+        SpecError: the text is no query, or calls a function that no query is sent with.
     """
     from dpcore.sources.sql import SqlQuery
 
-    return Unopened(location=SqlQuery(sql=query, connection=connection))
+    return Unopened(location=SqlQuery(sql=query, connection=connection), rich_role=rich_role)
 
 
 def _absolute(path: Path | str) -> str:

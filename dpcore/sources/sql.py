@@ -3,27 +3,84 @@
 Nobody infers a type: SQLite gives every cell the type it was stored with, PostgreSQL the types of
 its columns. Messages of drivers show cells and addresses, so they go nowhere; of a server's error
 the five characters of its SQLSTATE are told.
+
+A spec may come from others. Its text is one query of listed functions (`query_text`), and is
+written where a server takes queries alone. SQLite is asked to allow reading and these functions;
+PostgreSQL gets it in a transaction that cannot write, from a role of few rights, where no name in
+it may mean a function that somebody added.
 """
+
+from __future__ import annotations
 
 import contextlib
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import DpcoreError, SourceError, below, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
 from dpcore.sources.connections import Postgresql, Sqlite, connection
 from dpcore.sources.csv.dialect import require_columns
+from dpcore.sources.query_text import FUNCTIONS, POSTGRESQL, SQLITE, WAY, query_text, require_query
+
+if TYPE_CHECKING:
+    import pyarrow
 
 _DRIVER = "adbc_driver_postgresql"
 _SQLSTATE = re.compile(r"[0-9A-Z]{5}\Z")
+_FAITHFUL = (  # PostgreSQL's names of the types whose cells the driver hands over as they are
+    "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "text",
+    "character varying", "character", "name", "date", "timestamp without time zone",
+    "timestamp with time zone",
+)  # fmt: skip
+_TABLES = "SELECT name FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
+_CASTS = {"money": "numeric", "oid": "bigint", "UHUGEINT": "DOUBLE", "BIGNUM": "DOUBLE"}
+_RICH = """
+SELECT count(*) FROM pg_catalog.pg_roles AS r
+WHERE r.rolname IN (current_user, session_user)
+  AND (r.rolsuper OR r.rolcreaterole OR r.rolreplication OR EXISTS (
+    SELECT FROM pg_catalog.pg_roles AS g WHERE pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
+    AND g.rolname ~ '^pg_(read_server_files|write_server_files|execute_server_program)$'))
+"""
+# Functions that PostgreSQL does not come with, but for those of extensions that promise to change
+# nothing: of an operator in a text, of a name before a parenthesis, or of a row behind a point.
+_ADDED = """
+SELECT DISTINCT p.proname FROM pg_catalog.pg_proc AS p
+LEFT JOIN pg_catalog.pg_operator AS o
+  ON o.oprcode = p.oid AND pg_catalog.pg_operator_is_visible(o.oid)
+WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
+  AND (p.provolatile = 'v' OR NOT EXISTS (
+    SELECT FROM pg_catalog.pg_depend AS d
+    WHERE d.classid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+      AND d.objid = p.oid AND d.deptype = 'e'))
+  AND (pg_catalog.strpos({text}, o.oprname::pg_catalog.text) > 0
+    OR pg_catalog.pg_function_is_visible(p.oid) AND (p.proname IN ({called})
+      OR p.proname IN ({members}) AND EXISTS (
+        SELECT FROM pg_catalog.pg_type AS t WHERE t.oid = p.proargtypes[0]
+        AND t.typtype IN ('c', 'p', 'd'))))
+"""
+_OPERATORS = "= <> < <= > >= ~ ~* ~~ ~~* !~~ !~~* -"  # behind words: IN, BETWEEN, LIKE, NULLIF
+
+SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+PLAIN = """
+SELECT pg_catalog.set_config('standard_conforming_strings', 'on', false),
+  pg_catalog.set_config('client_encoding', CASE pg_catalog.current_setting('server_encoding')
+    WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, false)
+"""
+"""By which a text means the same to every PostgreSQL, and comes in UTF-8."""
+
+
+def _require_query(query: SqlQuery, field: attrs.Attribute[str], sql: str) -> None:
+    with below(field.name):
+        require_query(sql)
 
 
 @attrs.frozen(kw_only=True)
@@ -35,7 +92,7 @@ class SqlQuery(Location):
         connection: The name of a database in the operator's `connections.yaml`.
     """
 
-    sql: str
+    sql: str = attrs.field(validator=_require_query)
     connection: str
 
     @property
@@ -65,7 +122,12 @@ class SqlQuery(Location):
 class SqlSource(Source):
     """A query, as a source of one part: its rows come in no order that could be asked for again."""
 
-    rows: Part
+    rows: SqlitePart | PostgresqlPart
+
+    def require_schema(self) -> None:
+        """Ask the database whether it would run the query; it does not, and reads no record."""
+        with self.rows.opened():
+            pass
 
     def parts(self) -> Sequence[Part]:
         """PRIVATE: one part, which holds all rows of the query."""
@@ -81,23 +143,62 @@ class SqlitePart(Part):
     reading: Reading
     readable_again: ClassVar[bool] = False
 
-    def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows of the query as SQLite returns them, cell by cell."""
-        path = Path(self.database.sqlite)
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """A connection that reads and does nothing else, and would run the query.
+
+        Raises:
+            SpecError: the text is no query of listed functions.
+            SourceError: the database cannot be opened, or does not take the query.
+        """
+        path, name = Path(self.database.sqlite), self.query.name
+        (sql, *_), denied = query_text(self.query.sql, SQLITE), list[str]()
         with (
             # `mode=ro` opens the file read-only, whatever the query says.
-            _silence_driver(self.query.name),
+            _silence_driver(name),
             contextlib.closing(
                 sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
             ) as handle,
         ):
             handle.text_factory = _text  # Python's own shows the cell that is no UTF-8
-            cursor = handle.execute(self.query.sql)
+            # Two functions that are tables to SQLite are made while that is allowed.
+            handle.execute("SELECT 1 FROM json_each('[]'), json_tree('[]')")
+            tables = {str(table).lower() for (table,) in handle.execute(_TABLES)}
+            handle.set_authorizer(partial(_authorize, {*tables, "json_each", "json_tree"}, denied))
+            # An explanation reads no record, and only a query can stand between parentheses.
+            for column in ("", *self.reading.names):
+                what = f"records.{_quoted(column)}" if column else "*"
+                try:
+                    handle.execute(f"EXPLAIN SELECT {what} FROM (\n{sql}\n) AS records")
+                except sqlite3.Error:
+                    message = f"{name}: the query uses {''.join(denied[:1])!r}: {WAY}"
+                    need(not denied, SourceError, message)
+                    need(not column, SourceError, f"{name}: column {column!r} is missing")
+                    raise
+            yield handle
+
+    def batches(self) -> Iterator[Columns]:
+        """PRIVATE: the rows of the query as SQLite returns them, cell by cell."""
+        with self.opened() as handle:
+            cursor = handle.execute(query_text(self.query.sql, SQLITE)[0])
             names = [column[0] for column in cursor.description or ()]
             require_columns(self.query.name, names, self.reading.names)
             places = {name: names.index(name) for name in self.reading.names}
             while rows := cursor.fetchmany(BATCH):
                 yield {name: [row[place] for row in rows] for name, place in places.items()}
+
+
+def _authorize(
+    tables: set[str], denied: list[str], action: int, first: str | None, second: str | None, *_: Any
+) -> int:
+    """SQLite's question what a statement may do: read tables of the file, and compute."""
+    name = (second if action == sqlite3.SQLITE_FUNCTION else first) or ""
+    is_read = action == sqlite3.SQLITE_READ and (not second or name.lower() in tables)
+    computes = action == sqlite3.SQLITE_FUNCTION and name.lower() in FUNCTIONS
+    if is_read or computes or action in (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_RECURSIVE):
+        return sqlite3.SQLITE_OK
+    denied.append(name)
+    return sqlite3.SQLITE_DENY
 
 
 def _text(raw: bytes) -> str | None:
@@ -116,22 +217,94 @@ class PostgresqlPart(Part):
     reading: Reading
     readable_again: ClassVar[bool] = False
 
-    def batches(self) -> Iterator[Columns]:
-        """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
+    @property
+    def relation(self) -> str:
+        """The declared columns of the query, which stands where only a query can."""
+        names = ", ".join(f"records.{_quoted(name)}" for name in self.reading.names)
+        return f"SELECT {names} FROM {self._query}"
+
+    @property
+    def _query(self) -> str:
+        return f"(\n{query_text(self.query.sql, POSTGRESQL)[0]}\n) AS records"
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Any, pyarrow.Schema]]:
+        """A connection in one snapshot that cannot write, with the types of the declared columns.
+
+        Raises:
+            SpecError: the text is no query of listed functions.
+            SourceError: the role has many rights, a name in the query may mean what somebody added
+                to the server, a column is missing or of a type that is not read, or nobody answers.
+        """
         from adbc_driver_postgresql import dbapi
 
+        name, (sql, *names) = self.query.name, query_text(self.query.sql, POSTGRESQL)
         with (
-            _silence_driver(self.query.name),
+            _silence_driver(name),
             dbapi.connect(self.database.postgresql) as handle,
             handle.cursor() as cursor,
         ):
-            # A spec may come from others: its query must not change the database.
-            cursor.execute("SET TRANSACTION READ ONLY")
-            cursor.execute(self.query.sql)
-            reader = cursor.fetch_record_batch()
-            require_types(self.query.name, reader.schema, self.reading)
-            for batch in reader:
+            cursor.execute(SNAPSHOT)
+            cursor.execute(PLAIN)
+            cursor.execute(_RICH)
+            is_poor = self.reading.rich_role or not cursor.fetchall()[0][0]
+            need(
+                is_poor,
+                SourceError,
+                f"{name}: its role is a superuser, makes roles, replicates, or reads, writes or "
+                f"executes on the server: connect as one that may read a view, or say --rich-role",
+            )
+            called, members = (_literals("", *group) for group in names)
+            text = _literals(f"{_OPERATORS} {sql}")
+            cursor.execute(_ADDED.format(text=text, called=called, members=members))
+            added = sorted(str(row[0]) for row in cursor.fetchall())
+            message = f"{name}: somebody added a function {added[:1]} that the query may mean"
+            need(not added, SourceError, f"{message}: {WAY}")
+            cursor.execute(f"SELECT * FROM {self._query} LIMIT 0")
+            schema = cursor.fetch_record_batch().schema
+            single = [name for name in self.reading.names if schema.names.count(name) == 1]
+            # A column's base type, of a row that is not the query's.
+            kinds = [f"pg_catalog.pg_typeof(COALESCE(records.{_quoted(n)}, NULL))" for n in single]
+            asked = ", ".join(f"{kind}::pg_catalog.text" for kind in ("0", *kinds))
+            one = "(VALUES (0)) AS one"
+            cursor.execute(f"SELECT {asked} FROM {one} LEFT JOIN {self._query} ON false")
+            types = dict(zip(single, cursor.fetchall()[0][1:], strict=True))
+            require_faithful(name, types, _FAITHFUL)
+            require_types(name, schema, self.reading)
+            yield handle, schema
+
+    def batches(self) -> Iterator[Columns]:
+        """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
+        with self.opened() as (handle, _), handle.cursor() as cursor:
+            cursor.execute(self.relation)
+            for batch in cursor.fetch_record_batch():
                 yield from columns_of(batch, self.reading)
+
+
+def require_faithful(name: str, types: Mapping[str, str], faithful: Iterable[str]) -> None:
+    """Raise `SourceError` for a column of a type that a driver hands over as something else.
+
+    Args:
+        types: The database's own names of them, by column.
+    """
+    for column, kind in types.items():
+        need(
+            kind in faithful,
+            SourceError,
+            f"{name}: column {column!r} has the type {kind}, which is not read as it is: cast it, "
+            f"CAST({column} AS {_CASTS.get(kind, 'text')}) AS {column}",
+        )
+
+
+def _quoted(name: str) -> str:
+    """A name as both servers write it."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def _literals(*texts: str) -> str:
+    """Texts as PostgreSQL writes them, in a list."""
+    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
 
 
 @contextlib.contextmanager
@@ -139,7 +312,7 @@ def _silence_driver(name: str) -> Iterator[None]:
     """What a driver says of rows and addresses goes nowhere."""
     try:
         yield
-    except (SourceError, MemoryError):
+    except (DpcoreError, MemoryError):
         raise
     except Exception as error:
         raise SourceError(f"{name}: the query failed ({error_kind(error)})") from None

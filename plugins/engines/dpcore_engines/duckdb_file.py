@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
@@ -13,6 +14,17 @@ from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import columns_of, needs_arrow, require_types
+from dpcore.sources.sql import require_faithful
+
+if TYPE_CHECKING:
+    import pyarrow
+
+_FAITHFUL = (  # what DuckDB calls the types whose cells it hands over as they are
+    "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint",
+    "uinteger", "ubigint", "float", "double", "decimal", "varchar", "uuid", "enum", "date",
+    "timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "timestamp with time zone",
+    "timestamptz_ns", "null",
+)  # fmt: skip
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +87,31 @@ class DuckDbSource(Source):
         name = self.table.replace('"', '""')
         return f'SELECT * FROM "{name}"'
 
+    def require_schema(self) -> None:
+        """Ask the file for the types of the table's columns; no record is read."""
+        with self.opened():
+            pass
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Any, pyarrow.Schema]]:
+        """All rows, of which none is read yet, and the types of the columns.
+
+        Raises:
+            SourceError: there is no such table, or a declared column is missing or of a type that
+                is not read.
+        """
+        import pyarrow
+
+        name, reading = self.path.name, self.reading
+        with unpassed(f"{name}: the table cannot be read"), connect(self.path) as opened:
+            rows = opened.sql(one_select(opened, self.relation))
+            kinds = dict(zip(rows.columns, (kind.id for kind in rows.types), strict=True))
+            types = {column: kinds[column] for column in reading.names if column in kinds}
+            require_faithful(name, types, _FAITHFUL)
+            schema = pyarrow.RecordBatchReader.from_stream(rows.limit(0)).schema
+            require_types(name, schema, reading)
+            yield rows, schema
+
     def parts(self) -> Sequence[Part]:
         """PRIVATE: one part, which holds all rows."""
         return (DuckDbPart(source=self),)
@@ -91,16 +128,44 @@ class DuckDbPart(Part):
         """PRIVATE: the rows as DuckDB returns them, in Arrow batches."""
         import pyarrow
 
-        name, reading = self.source.path.name, self.source.reading
-        with unpassed(f"{name}: the table cannot be read"), connect(self.source.path) as opened:
-            reader = pyarrow.RecordBatchReader.from_stream(opened.sql(self.source.relation))
-            require_types(name, reader.schema, reading)
-            for batch in reader:
-                yield from columns_of(batch, reading)
+        with self.source.opened() as (rows, _):
+            for batch in pyarrow.RecordBatchReader.from_stream(rows):
+                yield from columns_of(batch, self.source.reading)
 
 
-def connect(path: Path) -> Any:
-    """A connection that writes nothing, and reads no other file: a view may come from others."""
+def connect(path: Path, settings: Mapping[str, str] | None = None) -> Any:
+    """A connection that writes nothing and reads no other file: a view may come from others.
+
+    Args:
+        settings: As for `lock`, for all connections to the file while this one is open.
+    """
     import duckdb
 
-    return duckdb.connect(str(path), read_only=True, config={"enable_external_access": "false"})
+    config = {"enable_external_access": "false"}
+    connection = duckdb.connect(str(path), read_only=True, config=config)
+    # Connections to one file share their settings, which the first one locks.
+    if not connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
+        lock(connection, settings or {})
+    return connection
+
+
+def lock(connection: Any, settings: Mapping[str, str]) -> None:
+    """Change settings for the last time; no extension is loaded."""
+    closed = {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        "lock_configuration": "true",
+    }
+    for name, value in {**settings, **closed}.items():
+        connection.execute(f"SET {name} = '{value}'")
+
+
+def one_select(connection: Any, text: str) -> Any:
+    """A statement, if a text is one SELECT and nothing else.
+
+    Raises:
+        SourceError: it is not.
+    """
+    kinds = [statement.type.name for statement in connection.extract_statements(text)]
+    need(kinds == ["SELECT"], SourceError, "DuckDB is sent nothing but a SELECT")
+    return text

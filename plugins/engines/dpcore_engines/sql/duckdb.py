@@ -15,6 +15,7 @@ import attrs
 import pyarrow
 
 from dpcore.errors import RequestError, need
+from dpcore_engines.duckdb_file import one_select
 from dpcore_engines.sql.servers import FailureError, Rows, Server, Synthetic, unpassed
 from dpcore_engines.sql.statement import Dialect
 from dpcore_engines.sql.storage import Storage
@@ -22,8 +23,6 @@ from dpcore_engines.sql.storage import Storage
 _SETTINGS = {
     # DuckDB 2.0.0 answers comparisons from a file's least and greatest values, NaN left out.
     "disabled_optimizers": "statistics_propagation,filter_pushdown,row_group_pruner",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
     "enable_progress_bar": "false",
 }
 _PATTERNS = "*?[]{}"
@@ -67,9 +66,8 @@ class DuckDb(Server):
             f"the sql engine needs file names without any of {_PATTERNS}, which mean several files "
             f"to DuckDB",
         )
-        connection = _connect(storage, files[0])
-        if memory is not None:
-            connection.execute(f"SET memory_limit = '{memory // 2} bytes'")
+        room = {} if memory is None else {"memory_limit": f"{memory // 2} bytes"}
+        connection = storage.connect(files, {**_SETTINGS, **room})
         return cls(
             connection=connection, storage=storage, relation=storage.relation(files),
             schema=storage.schema, files=files, marks=_marks(files), spool=spool,
@@ -108,7 +106,7 @@ class DuckDb(Server):
 
     def _write(self, path: Path, table: pyarrow.Table, stack: contextlib.ExitStack) -> Synthetic:
         self.storage.write(path, table)
-        connection = stack.enter_context(_connect(self.storage, path))
+        connection = stack.enter_context(self.storage.connect([path], _SETTINGS))
         return Synthetic(
             relation=self.storage.relation([path]), batches=self.storage.read(path),
             execute=functools.partial(_fetch, connection),
@@ -119,17 +117,9 @@ class DuckDb(Server):
         self.connection.close()
 
 
-def _connect(storage: Storage, path: Path) -> Any:
-    """A connection with the settings under which the law holds."""
-    connection = storage.connect(path)
-    for name, value in _SETTINGS.items():
-        connection.execute(f"SET {name} = '{value}'")
-    return connection
-
-
 def _fetch(connection: Any, statement: str) -> Rows:
     with unpassed():
-        rows: Rows = connection.execute(statement).fetchall()
+        rows: Rows = connection.execute(one_select(connection, statement)).fetchall()
     return rows
 
 

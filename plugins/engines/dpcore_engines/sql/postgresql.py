@@ -8,16 +8,14 @@ from typing import Any, ClassVar
 
 import attrs
 import pyarrow
-import sqlglot
 from sqlglot import exp
 
-from dpcore.errors import RequestError, need
-from dpcore.sources.arrow_columns import columns_of, require_types
-from dpcore.sources.sql import PostgresqlPart
+from dpcore.errors import RequestError
+from dpcore.sources.arrow_columns import columns_of
+from dpcore.sources.sql import PLAIN, PostgresqlPart
 from dpcore_engines.sql.servers import FailureError, Rows, Server, Synthetic, unpassed
 from dpcore_engines.sql.statement import Dialect
 
-_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 _TABLE = "dpcore_synthetic"
 _GRANT = (
     "the role may not make a temporary table, so nobody can tell whether this server adds dpcore's "
@@ -33,6 +31,7 @@ class PostgreSql(Server):
     dialect: ClassVar[Dialect] = Dialect(name="postgres", fenced=True)
 
     part: PostgresqlPart
+    session: contextlib.ExitStack
     connection: Any
     version: str
     schema: pyarrow.Schema
@@ -42,36 +41,18 @@ class PostgreSql(Server):
         """Connect, and ask for the types of the query's columns.
 
         Raises:
-            RequestError: the query is not one SELECT, or nobody answers.
-            SourceError: a declared column is missing, or of a type that is not read.
+            SpecError, SourceError: as `PostgresqlPart.opened`.
         """
-        from adbc_driver_postgresql import dbapi
-
-        # It is written into another statement, which it must not end.
-        try:
-            is_select = isinstance(sqlglot.parse_one(part.query.sql, dialect="postgres"), exp.Query)
-        except sqlglot.errors.SqlglotError:
-            is_select = False
-        need(is_select, RequestError, f"{part.query.name}: the sql engine needs one SELECT")
-        asked = f"SELECT * FROM (\n{part.query.sql}\n) AS records LIMIT 0"
         with contextlib.ExitStack() as stack:
-            try:
-                with unpassed():
-                    connection = stack.enter_context(dbapi.connect(part.database.postgresql))
-                    cursor = stack.enter_context(connection.cursor())
-                    cursor.execute(_SNAPSHOT)
-                    cursor.execute("SELECT current_setting('server_version')")
-                    version = str(cursor.fetchall()[0][0]).split()[0]
-                    cursor.execute(asked)
-                    schema = cursor.fetch_record_batch().schema
-            except FailureError as failure:
-                why = f"the server does not answer ({failure.kind}); no record was opened"
-                raise RequestError(f"{part.query.name}: {why}") from None
-            require_types(part.query.name, schema, part.reading)
+            connection, schema = stack.enter_context(part.opened())
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_catalog.current_setting('server_version')")
+                version = str(cursor.fetchall()[0][0]).split()[0]
             columns = pyarrow.schema([schema.field(name) for name in part.reading.names])
-            cursor.close()
-            stack.pop_all()
-        return cls(part=part, connection=connection, version=version, schema=columns)
+            session = stack.pop_all()
+        return cls(
+            part=part, session=session, connection=connection, version=version, schema=columns
+        )
 
     @property
     def name(self) -> str:
@@ -80,8 +61,8 @@ class PostgreSql(Server):
 
     @property
     def relation(self) -> str:
-        """The query, as the spec writes it."""
-        return self.part.query.sql
+        """The declared columns of the spec's query."""
+        return self.part.relation
 
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows, of the snapshot that was taken when the server was opened."""
@@ -100,6 +81,7 @@ class PostgreSql(Server):
                     address = self.part.database.postgresql
                     session = stack.enter_context(dbapi.connect(address, autocommit=True))
                     cursor = stack.enter_context(session.cursor())
+                    cursor.execute(PLAIN)
                     made = [self._fill(cursor, n, table) for n, table in enumerate(tables)]
             except FailureError as failure:
                 is_refused = failure.kind == "SQLSTATE 42501"
@@ -113,8 +95,7 @@ class PostgreSql(Server):
             exp.to_identifier(n, quoted=True).sql("postgres") for n in self.schema.names
         )
         name = f"{_TABLE}_{number}"
-        source = f"SELECT {names} FROM (\n{self.relation}\n) AS records"
-        cursor.execute(f"CREATE TEMPORARY TABLE {name} AS {source} WITH NO DATA")
+        cursor.execute(f"CREATE TEMPORARY TABLE {name} AS {self.relation} WITH NO DATA")
         rows = [", ".join(map(_literal, row.values())) for row in table.to_pylist()]
         for row in rows:
             with contextlib.suppress(Exception):
@@ -134,7 +115,7 @@ class PostgreSql(Server):
     def close(self) -> None:
         """End the transaction and the connection."""
         with contextlib.suppress(Exception):
-            self.connection.close()
+            self.session.close()
 
 
 def _literal(cell: Any) -> str:

@@ -12,14 +12,13 @@ import pyarrow
 from pyarrow import parquet
 from sqlglot import exp
 
-from dpcore.errors import RequestError, SourceError, need, unpassed
+from dpcore.errors import RequestError, SourceError, need
 from dpcore.records.source import Columns
-from dpcore.sources.arrow_columns import require_types
 from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetPart, ParquetSource
-from dpcore_engines.duckdb_file import DuckDbSource, connect
+from dpcore_engines.duckdb_file import DuckDbSource, connect, lock
 from dpcore_engines.sql.servers import CELLS
 
 _CHUNK = 8 << 20  # bytes
@@ -45,11 +44,14 @@ class Storage(ABC):
     def schema(self) -> pyarrow.Schema:
         """The declared columns, with the types by which the core reads them."""
 
-    def connect(self, path: Path) -> Any:
-        """A connection that reads the files; to one of them, where it is to one file."""
+    def connect(self, files: Sequence[Path], settings: Mapping[str, str]) -> Any:
+        """A connection that reads these files and no other, and keeps to its settings."""
         import duckdb
 
-        return duckdb.connect(":memory:")
+        connection = duckdb.connect(":memory:")
+        connection.execute(f"SET allowed_paths = [{', '.join(map(_literal, files))}]")
+        lock(connection, {"enable_external_access": "false", **settings})
+        return connection
 
     @abstractmethod
     def relation(self, files: Sequence[Path]) -> str:
@@ -220,9 +222,9 @@ class TableStorage(Storage):
 
     source: DuckDbSource
 
-    def connect(self, path: Path) -> Any:
+    def connect(self, files: Sequence[Path], settings: Mapping[str, str]) -> Any:
         """A connection to the file, which writes nothing."""
-        return connect(path)
+        return connect(files[0], settings)
 
     @property
     def schema(self) -> pyarrow.Schema:
@@ -231,12 +233,9 @@ class TableStorage(Storage):
         Raises:
             SourceError: one is missing, or of a type that is not read.
         """
-        name, reading = self.source.path.name, self.source.reading
-        with unpassed(f"{name}: no such table"), connect(self.source.path) as opened:
-            empty = opened.sql(f"{self.source.relation} LIMIT 0")
-            schema = pyarrow.RecordBatchReader.from_stream(empty).schema
-            require_types(name, schema, reading)
-            return pyarrow.schema([schema.field(column) for column in reading.names])
+        with self.source.opened() as (_, schema):
+            names = self.source.reading.names
+            return pyarrow.schema([schema.field(column) for column in names])
 
     def relation(self, files: Sequence[Path]) -> str:
         """All rows of the table, whichever file it is in."""

@@ -1,0 +1,204 @@
+"""Query texts: of a spec's SQL, only one query whose functions merely compute reaches a server.
+
+A text is cut into tokens by the rules of its server, and what these could cut in two ways is
+refused. Then whatever stands before a parenthesis is a word of the grammar or the name of a
+function, so that every name that is not on a list is refused, whatever it means to the server. What
+calls a function without such a name (an operator, a cast, a view) is beyond any text: servers are
+asked about it, and bound besides (`dpcore.sources.sql`, `dpcore.sources.postgresql`).
+"""
+
+import re
+
+from dpcore.errors import SpecError, need
+
+WAY = "let the owner of the database make a view that does it, and select from the view"
+
+# Words of the grammar and of types that stand before a parenthesis.
+_GRAMMAR = """
+    all and any array as asc between by case cast check collate cross cube desc distinct else end
+    escape except exists extract filter for from full glob group grouping having ilike in inner
+    intersect is isnull join lateral left like limit materialized natural not notnull offset on only
+    or order outer over partition regexp recursive right rollup row rows select sets similar some
+    symmetric table then to union using values variadic when where window with within zone
+    bigint bit boolean bpchar char character date dec decimal double float int integer interval
+    nchar numeric precision real smallint text time timestamp timestamptz varbit varchar varying
+    bool float4 float8 int2 int4 int8
+"""
+# What depends on its arguments, and on the clock, alone; of servers of any age.
+_COMPUTING = """
+    abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd
+    cosh cot cotd degrees div erf erfc exp factorial floor gcd lcm ln log log10 log2 min_scale mod
+    pi pow power radians round scale sign sin sind sinh sqrt tan tand tanh trim_scale trunc
+    width_bucket coalesce greatest ifnull iif least likelihood likely nullif num_nonnulls num_nulls
+    typeof unlikely zeroblob
+    ascii bit_count bit_length btrim casefold char_length character_length chr concat concat_ws
+    convert_from convert_to crc32 crc32c decode encode format get_bit get_byte hex initcap instr
+    length lower lpad ltrim md5 normalize octet_length overlay position printf quote quote_ident
+    quote_literal quote_nullable regexp_count regexp_instr regexp_like regexp_match regexp_matches
+    regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr repeat replace reverse
+    rpad rtrim sha224 sha256 sha384 sha512 soundex split_part starts_with string_to_array
+    string_to_table strpos substr substring to_hex translate trim unicode unistr upper
+    age current_date current_time current_timestamp date_add date_bin date_part date_subtract
+    date_trunc datetime isfinite julianday justify_days justify_hours justify_interval localtime
+    localtimestamp make_date make_interval make_time make_timestamp make_timestamptz now strftime
+    timezone to_char to_date to_number to_timestamp unixepoch
+    array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims
+    array_position array_positions array_prepend array_remove array_replace array_to_string
+    array_upper cardinality generate_series generate_subscripts trim_array unnest
+    datemultirange daterange int4multirange int4range int8multirange int8range isempty lower_inc
+    lower_inf nummultirange numrange range_agg range_intersect_agg range_merge tsmultirange tsrange
+    tstzmultirange tstzrange upper_inc upper_inf
+    avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every group_concat
+    max min mode percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum total
+    var_pop var_samp variance
+    cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank
+    row_number
+    -> ->> array_to_json json json_agg json_array json_array_elements json_array_elements_text
+    json_array_length json_build_array json_build_object json_each json_each_text json_exists
+    json_extract json_extract_path json_extract_path_text json_group_array json_group_object
+    json_insert json_object json_object_agg json_object_keys json_patch json_query json_quote
+    json_remove json_replace json_set json_strip_nulls json_tree json_type json_typeof json_valid
+    json_value jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length
+    jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path
+    jsonb_extract_path_text jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists
+    jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty
+    jsonb_set jsonb_strip_nulls jsonb_typeof row_to_json to_json to_jsonb
+"""
+FUNCTIONS = frozenset(f"{_GRAMMAR} {_COMPUTING}".split())
+"""What may stand before a parenthesis."""
+
+_FIRST = ("select", "with", "values", "table")
+_CHANGES = re.compile(
+    r" into |(?:\)|(?:as|materialized) \() (?:insert|update|delete|merge) "
+    r"| (?:for|key) (?:update|share) "
+)
+_BODY = re.compile(r"as (?:(?:not )?materialized )?\( (?:select|with|table|values \() ")
+_HIGH = r"\x80-\U0010ffff"
+_SHARED = "|".join(
+    (
+        # A lone carriage return ends a comment on one server, and comments nest there.
+        r"(?P<blank>[ \t\r\n\f]+|--[^\r\n]*(?=\r?\n|\r?\Z)|/\*(?:(?!/\*|\*/).)*\*/)",
+        r"(?P<text>'(?:[^']|'')*')",
+        r'(?P<quoted>"(?:[^"]|"")*")',
+        rf"(?P<word>[A-Za-z_{_HIGH}][A-Za-z0-9_${_HIGH}]*)",
+        r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
+        r"(?P<operator>(?:(?!--|/\*)[-+*/<>=~!@#%^&|?:`$])+)",
+        r"(?P<mark>[(),.;\[\]])",
+    )
+)
+
+
+# Names that are written with escapes match nothing: they could be any name.
+POSTGRESQL = re.compile(
+    rf"(?![uU]&[\"'])(?:(?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')"
+    rf"|(?P<dollar>\$(?P<tag>(?:[A-Za-z_{_HIGH}][A-Za-z0-9_{_HIGH}]*)?)\$.*?\$(?P=tag)\$)"
+    rf"|{_SHARED})",
+    re.DOTALL,
+)
+SQLITE = re.compile(rf"(?P<backtick>`(?:[^`]|``)*`|\[[^]]*\])|{_SHARED}", re.DOTALL)
+
+
+def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[str]]:
+    """A text without the semicolons at its end, with the names of functions in it, and those behind
+    a point, where a server may see a function of the row before it.
+
+    Args:
+        dialect: How a server cuts a text into tokens: `POSTGRESQL` or `SQLITE`.
+
+    Raises:
+        SpecError: it is not one query of listed functions, or could be read in two ways.
+    """
+    tokens = _tokens(sql, dialect)
+    # Only of words in no quotes: nobody has to guess whether a server sees a name or its grammar.
+    names = [name if kind in ("word", "mark") else "" for kind, name, _ in tokens]
+    end = len(names)
+    while end and names[end - 1] == ";":
+        end -= 1
+    sql = sql[: tokens[end][2]] if end < len(tokens) else sql
+    names = [*names[:end], ""]  # beyond either end stands nothing
+    partners = _partners(names)
+    first = next(name for name in names if name != "(")
+    changes = ";" in names or _CHANGES.search(f" {' '.join(names)} ")
+    need(
+        partners and first in _FIRST and not changes,
+        SpecError,
+        "needs one query (SELECT, WITH ... SELECT or VALUES), which changes, locks and stores "
+        f"nothing: nothing else is sent to a server; {WAY}",
+    )
+    called, members = set[str](), set[str]()
+    for place, (kind, name, _) in enumerate(tokens[:end]):
+        before, behind = names[place - 1], names[place + 1]
+        is_name = kind in ("word", "quoted")
+        is_own = is_name and dialect is POSTGRESQL and name.startswith("pg_")
+        message = f"names {name!r}, which is the server's own: {WAY}"
+        need(not is_own or (name, behind) == ("pg_catalog", "."), SpecError, message)
+        is_called = is_name and behind == "(" and not _is_table(names, place, partners)
+        is_listed = name in FUNCTIONS and (before != "." or names[place - 2] == "pg_catalog")
+        message = (
+            f"calls {name!r}, which is not among the functions that a query is sent with, as they "
+            f"only compute; {WAY} (or write AS before the name, if it is a table's)"
+        )
+        need(is_listed or not is_called, SpecError, message)
+        called |= {name} if is_called else set()
+        members |= {name} if is_name and before == "." else set()
+    return sql, called, members
+
+
+def require_query(sql: str) -> None:
+    """Refuse a text that no server would be sent.
+
+    Raises:
+        SpecError: with the reason.
+    """
+    try:
+        query_text(sql, SQLITE)
+    except SpecError:
+        query_text(sql, POSTGRESQL)
+
+
+def _tokens(sql: str, dialect: re.Pattern[str]) -> list[tuple[str, str, int]]:
+    """Kind, name and place of each; words in small letters, as servers fold ASCII alone."""
+    tokens, place = [("", "", 0)], 0
+    while place < len(sql):
+        match = dialect.match(sql, place)
+        kind = None if match is None else match.lastgroup
+        # What continues a text with escapes has escapes, too.
+        if match is None or kind is None or (kind, tokens[-1][0]) == ("text", "escaped"):
+            raise SpecError("has quotes, comments or characters that may mean two things")
+        name = match.group()
+        if kind == "quoted":
+            name = name[1:-1].replace('""', '"')
+        elif kind != "blank":
+            name = name.encode().lower().decode()
+        tokens += [(kind, name, place)] if kind != "blank" else []
+        place = match.end()
+    return tokens[1:]
+
+
+def _partners(names: list[str]) -> dict[int, int]:
+    """Places of parentheses by those of their partners; empty unless each has one.
+
+    So a text ends no other that it is written into. There is one around them all.
+    """
+    partners, open_places = {-1: len(names)}, list[int]()
+    for place, name in enumerate(names):
+        if name == "(":
+            open_places.append(place)
+        elif name == ")":
+            if not open_places:
+                return {}
+            partners[place] = open_places.pop()
+            partners[partners[place]] = place
+    return {} if open_places else partners
+
+
+def _is_table(names: list[str], place: int, partners: dict[int, int]) -> bool:
+    """Whether a name before a parenthesis is that of a type, or of a table with its columns."""
+    before = names[place - 1]
+    if before == "as":
+        return True
+    if before == ")":  # FROM (query) name (columns), but not DISTINCT ON (x) name (y)
+        return names[partners[place - 1] - 1] != "on"
+    rest = " ".join(names[partners[place + 1] + 1 :][:7])
+    return before in ("with", "recursive", ",") and _BODY.match(f"{rest} ") is not None
