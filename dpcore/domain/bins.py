@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
-from dpcore.domain.columns import Categories, Dates, Range, summary
+from dpcore.domain.columns import Categories, Dates, Range, date_text, summary
 from dpcore.errors import need
 from dpcore.records.cells import cells, coded, day, index
 
@@ -49,7 +49,7 @@ class Binned(Categories):
         """
         is_list = isinstance(edges, Sequence) and not isinstance(edges, str)
         need(is_list, "bins", "a list of edges", "bins", describe_type(edges))
-        places = tuple(numbers.numbers(list(edges)).tolist())
+        places = tuple(numbers.declared(edges).tolist())
         increases = all(low < high for low, high in pairwise(places))
         need(
             1 < len(places) <= MOST_BINS + 1 and all(map(is_finite, places)) and increases,
@@ -136,7 +136,7 @@ class Binned(Categories):
         counted = self.range.numbers(values)
         # "right" less 1: a value on an edge belongs to the bin above it, the last one to the last.
         bins = np.searchsorted(np.array(self.edges), counted, side="right") - 1
-        inside = (counted >= self.range.low) & (counted <= self.range.high)
+        inside = self.range.holds(counted)
         codes = np.where(inside, np.minimum(bins, len(self.edges) - 2), -1).astype(np.intp)
         if (absent := np.isnan(counted)).any():
             names = index(self.values)
@@ -151,5 +151,4 @@ class Binned(Categories):
 
 def describe_edge(numbers: Range, place: float) -> str:
     """An edge as a reader knows it: dates as dates."""
-    (cell,) = numbers.written(np.array([place]))
-    return cell.removesuffix(" 00:00:00") if isinstance(cell, str) else f"{float(cell):.15g}"
+    return date_text(place) if isinstance(numbers, Dates) else f"{float(place):.15g}"

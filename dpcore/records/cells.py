@@ -10,7 +10,8 @@ one record's cell moves no other record. Nothing here raises on a value, whateve
 * Numbers: the nearest double; -0 is 0. Integers and fractions too large for one are infinite.
 * Booleans: 0 or 1 in a column of numbers. In categories true and True are one spelling.
 * Dates: `2020-01-31`, with a time of day or without, and the date types of Python, numpy and
-  pandas. They are numbers (days since 1970) only in a column of dates.
+  pandas. They are numbers (days since 1970) only in a column of dates. A moment with an offset
+  counts in UTC, or in a declared zone; one without counts as it stands.
 * Missing: None, NaN, NaT, NA, and every value of any other type. It is no number, no category and
   no date.
 
@@ -18,11 +19,12 @@ A typed array of floats, integers or booleans is converted at once, since that e
 by entry. Sums and comparisons of unknown objects are never called.
 """
 
+import contextlib
 import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -119,9 +121,11 @@ def _unwrap(column: Any) -> Any:
     """An array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
         if str(getattr(column, "type", "")).startswith("timestamp"):
-            return column.to_numpy(
+            moments = column.to_numpy(
                 **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
             )
+            # Its schema says whether its moments have an offset.
+            return moments if column.type.tz is None else [*map(_aware, moments)]
         return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
@@ -172,28 +176,38 @@ def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
     return counts
 
 
-def days(column: Any) -> NDArray[np.float64]:
-    """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
-    if (joined := _read_parts(column, days, days, np.float64)) is not None:
+def days(
+    column: Any, zone: tzinfo | None = None, offsets: str | None = None
+) -> NDArray[np.float64]:
+    """Days since 1970-01-01 that each cell is by `day`; NaN where it is none. Shape (n,)."""
+    read_part = functools.partial(days, zone=zone, offsets=offsets)
+    if (joined := _read_parts(column, read_part, read_part, np.float64)) is not None:
         return joined
     if (array := cells(column)).dtype.kind in "fiub":
         return np.full(array.shape, math.nan)
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(read_cells(listed, day), dtype=np.float64)
+    read = functools.partial(day, zone=zone, offsets=offsets)
+    return np.array(read_cells(listed, read), dtype=np.float64)
 
 
-def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
-    """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
-    code_part = functools.partial(coded, code=code, unknown=unknown)
+def coded(
+    column: Any,
+    code: Mapping[Hashable, int],
+    unknown: int,
+    read: Callable[[object], Hashable] | None = None,
+) -> NDArray[np.intp]:
+    """The code of each cell by `read`, or its `key`; `unknown` where it has none. Shape (n,)."""
+    code_part = functools.partial(coded, code=code, unknown=unknown, read=read)
     if (joined := _read_parts(column, code_part, code_part, np.intp)) is not None:
         return joined
     if (array := cells(column)).dtype.kind in "fiub":
         values, places = np.unique(array, return_inverse=True)
         # The rule is asked once for each different value.
-        codes = [code.get(key(value), unknown) for value in values]
+        codes = [code.get((read or key)(value), unknown) for value in values]
         return np.array(codes, dtype=np.intp)[places.reshape(-1)]
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(read_cells(listed, lambda cell: code.get(key(cell), unknown)), dtype=np.intp)
+    codes = read_cells(listed, lambda cell: code.get((read or key)(cell), unknown))
+    return np.array(codes, dtype=np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
@@ -292,12 +306,14 @@ def key(cell: object) -> Hashable:
     return ("truth", _TRUTHS[text]) if text in _TRUTHS else text
 
 
-def index(values: Iterable[object]) -> dict[Hashable, int]:
-    """Codes of a declared list by `key`; true is 1 and false is 0 where only one of them is listed.
+def index(
+    values: Iterable[object], read: Callable[[object], Hashable] | None = None
+) -> dict[Hashable, int]:
+    """Codes of a declared list by `read`, or `key`; true is 1 and false is 0 where only one of them is listed.
 
     So a column of booleans has one reading, whether its container kept them or made them numbers.
     """
-    codes = {key(value): code for code, value in enumerate(values)}
+    codes = {(read or key)(value): code for code, value in enumerate(values)}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         if spelled in codes:
@@ -307,32 +323,39 @@ def index(values: Iterable[object]) -> dict[Hashable, int]:
     return codes
 
 
-def day(cell: object) -> float:
+def day(cell: object, zone: tzinfo | None = None, offsets: str | None = None) -> float:
     """Days since 1970-01-01 that one cell is, the time of day as a fraction; NaN if it is no date.
 
-    A time zone is taken off: the moment counts in UTC.
+    A moment without an offset counts as it stands, one with an offset in UTC or in `zone`.
+
+    Args:
+        offsets: `required` or `none`: what has none, or one, is no date.
     """
     if issubclass(kind := type(cell), np.datetime64):
-        return _ticks(cell)
+        return math.nan if offsets == "required" else _ticks(cell)
     if issubclass(kind, bytes):
         cell = _decode(cell)
         kind = type(cell)
     try:
         if issubclass(kind, str):
             text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
-            return _moment(datetime.fromisoformat(text)) if _DATE.match(text) else math.nan
+            if not _DATE.match(text):
+                return math.nan
+            return _moment(datetime.fromisoformat(text), zone, offsets)
         if issubclass(kind, datetime):
-            return _moment(cell)
-        if issubclass(kind, date):
+            return _moment(cell, zone, offsets)
+        if issubclass(kind, date) and offsets != "required":
             return float(date.toordinal(cell) - _EPOCH)  # type: ignore[arg-type]  # by its type
     except Exception:  # a time zone is anybody's code, and NaT is a datetime without one
         return math.nan
     return math.nan
 
 
-def _moment(moment: Any) -> float:
+def _moment(moment: Any, zone: tzinfo | None = None, offsets: str | None = None) -> float:
     """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
     offset = moment.utcoffset()
+    if offsets == ("required" if offset is None else "none"):
+        return math.nan
     microseconds = (
         (moment.hour * 60 + moment.minute) * 60 + moment.second
     ) * 10**6 + moment.microsecond
@@ -341,21 +364,37 @@ def _moment(moment: Any) -> float:
         microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
     whole_days, remainder = divmod(microseconds, _MICROSECONDS)
     total_days: float = moment.toordinal() - _EPOCH + whole_days + remainder / _MICROSECONDS
-    return total_days
+    if offset is None or zone is None:
+        return total_days
+    # Out of the calendar, this raises: the moment is then no date.
+    midnight = datetime.fromordinal(moment.toordinal() + whole_days).replace(tzinfo=zone)
+    return _moment(zone.fromutc(midnight + timedelta(microseconds=remainder)).replace(tzinfo=None))
+
+
+def _aware(cell: Any) -> object:
+    """An instant as a moment with an offset; missing where Python's calendar does not have it."""
+    with contextlib.suppress(OverflowError):  # what is not a time lies beyond the calendar, too
+        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(0, 0, _microseconds(cell))
+    return MISSING
+
+
+def _microseconds(cell: Any) -> int:
+    """Since 1970-01-01 in a unit of at most a week; finer times are cut off."""
+    unit, count = np.datetime_data(cell.dtype)
+    times, per_day = _DAY[unit]
+    return int(cell.astype(np.int64)) * count * times * _MICROSECONDS // per_day
 
 
 def _ticks(cell: Any) -> float:
     if np.isnat(cell):
         return math.nan
     unit, count = np.datetime_data(cell.dtype)
-    ticks = int(cell.astype(np.int64)) * count
     if unit in _DAY:
-        times, per_day = _DAY[unit]
-        whole_days, remainder = divmod(ticks * times, per_day)
-        total_days: float = whole_days + remainder * _MICROSECONDS // per_day / _MICROSECONDS
-        return total_days
+        whole_days, remainder = divmod(_microseconds(cell), _MICROSECONDS)
+        return whole_days + remainder / _MICROSECONDS
     if unit not in "YM":
         return math.nan
+    ticks = int(cell.astype(np.int64)) * count
     years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)
     # Beyond Python's calendar only the sign matters: columns clip to their range.
     if not 1 <= 1970 + years <= 9999:

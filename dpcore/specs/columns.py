@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, cast
+from typing import Any
 
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Categories, Dates, Range
@@ -26,6 +26,7 @@ from dpcore.domain.domain import Column
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, need
 from dpcore.records.cells import day
+from dpcore.records.zones import zone_named
 from dpcore.specs.column_grammar import (
     Between,
     CategoriesColumn,
@@ -133,11 +134,11 @@ def condition(node: Node, rule: Any) -> Condition:
     if isinstance(node.value, list):
         return Condition(values=tuple(_text(entry.value) for entry in node.value))
     text = convert(node, Between)
-    is_dates = isinstance(range_of(rule), Dates)
-    low, high = (
-        day(end) if is_dates and end is not None else end for end in (text.low, text.below)
-    )
-    return Condition(cast(Any, low), cast(Any, high))
+    dates = range_of(rule)
+    if not isinstance(dates, Dates):
+        return Condition(text.low, text.below)
+    ends = (text.low, text.below)
+    return Condition(*(None if e is None else float(dates.declared([e])[0]) for e in ends))
 
 
 def _text(value: Any) -> Any:
@@ -147,7 +148,8 @@ def _text(value: Any) -> Any:
 
 def _categories(text: CategoriesColumn) -> Categories:
     spellings = {cell: _text(value) for cell, value in text.map.items()}
-    return Categories(tuple(map(_text, text.categories)), _text(text.default), spellings)
+    values, default = tuple(map(_text, text.categories)), _text(text.default)
+    return Categories(values, default, spellings, text.as_ == "text")
 
 
 def _binned(numbers: Range, bins: Any) -> Range | Binned:
@@ -163,7 +165,8 @@ def _binned(numbers: Range, bins: Any) -> Range | Binned:
 
 def _dates(text: DatesColumn) -> Dates:
     """Raises SpecError at an end that is no date."""
-    ends = [day(end) for end in text.dates]
+    zone = zone_named(text.zone)
+    ends = [day(end, zone) for end in text.dates]
     for number, end in enumerate(ends):
         need(
             not math.isnan(end),
@@ -173,11 +176,11 @@ def _dates(text: DatesColumn) -> Dates:
         )
     # Dates are days as numbers, so they compare and scale like the ends of a range.
     need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
-    default = None if text.default is None else day(text.default)
+    default = None if text.default is None else day(text.default, zone)
     need(
         default is None or ends[0] <= default <= ends[1],
         SpecError,
         "needs a date between the two",
         "default",
     )
-    return Dates(ends[0], ends[1], default, text.missing)
+    return Dates(ends[0], ends[1], default, text.missing, text.zone, text.offset)

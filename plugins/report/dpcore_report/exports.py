@@ -7,6 +7,7 @@ by the run's guarantee. Values are doubles as texts that read back as the same d
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -17,6 +18,7 @@ import attrs
 import msgspec
 import numpy as np
 
+from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
@@ -159,9 +161,18 @@ def _steps(features: Any) -> list[dict[str, Any]]:
 def _column(name: str, column: Column) -> dict[str, Any]:
     match column:
         case Categories(values=values, default=default):
-            return {"name": name, "categories": values, "default": default}
+            more: dict[str, Any] = {"map": column.spellings} if column.spellings else {}
+            more |= {"as": "text"} if column.as_text else {}
+            if isinstance(column, Binned):
+                numbers = column.range
+                # A last day holds all its moments, any other end itself alone.
+                end = max(numbers.end, math.nextafter(numbers.high, math.inf))
+                more |= {"edges": column.edges, "range": {**_column(name, numbers), "end": end}}
+            return {"name": name, "categories": values, "default": default, **more}
         case Range(low=low, high=high, default=default, missing=missing):
             ends = {"low": low, "high": high, "default": default, "missing": missing}
+            zone = {key: getattr(column, key, None) for key in ("zone", "offsets")}
+            ends |= {key: value for key, value in zone.items() if value}
             return {"name": name, **ends, "dates": isinstance(column, Dates)}
     raise NoModelError(f"column {name!r}: a column of texts has no export")
 

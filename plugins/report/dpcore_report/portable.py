@@ -9,8 +9,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictReader
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -28,7 +30,7 @@ _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fa
 def cells_of(column: Any) -> list[Any]:
     """The cells of a list, an array, or a column of a data frame."""
     array = np.asarray(column) if hasattr(column, "dtype") else None
-    if array is None:
+    if array is None or getattr(column.dtype, "time_zone", None):  # of polars
         return list(column)
     cells = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
     return list(cells.tolist())
@@ -47,20 +49,32 @@ def number(cell: Any) -> float:
         return math.inf if cell > 0 else -math.inf
 
 
-def day(cell: Any) -> float:
-    """Days since 1970-01-01 in UTC, the time of day as a fraction; NaN if a cell is no date."""
+def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float:
+    """Days since 1970-01-01, the time of day as a fraction; NaN if a cell is no date.
+
+    A moment with an offset counts in UTC or in a zone, one without as it stands.
+
+    Args:
+        offsets: `required` or `none`: what has none, or one, is no date.
+    """
     try:
         if isinstance(cell, str):
             text = cell.strip(" \t")
             cell = datetime.fromisoformat(text) if _DATE.match(text) else None
         if isinstance(cell, datetime):
-            moment = cell if cell.tzinfo is None else cell.astimezone(timezone.utc)  # noqa: UP017
-            seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
-            rest = (seconds * 10**6 + moment.microsecond) / (86400 * 10**6)
-            return moment.toordinal() - date(1970, 1, 1).toordinal() + rest
+            shift = cell.utcoffset()
+            if offsets == ("required" if shift is None else "none"):
+                return math.nan
+            midnight = datetime(cell.year, cell.month, cell.day)
+            passed = cell.replace(tzinfo=None) - midnight - (shift or timedelta())
+            if shift is not None and zone is not None:
+                moment = midnight.replace(tzinfo=ZoneInfo(zone)) + passed
+                return day(ZoneInfo(zone).fromutc(moment).replace(tzinfo=None))
+            days, rest = divmod(passed, timedelta(1))
+            return cell.toordinal() - date(1970, 1, 1).toordinal() + days + rest / timedelta(1)
     except (ValueError, OverflowError):
         return math.nan
-    is_day = isinstance(cell, date)
+    is_day = isinstance(cell, date) and offsets != "required"
     return float(cell.toordinal() - date(1970, 1, 1).toordinal()) if is_day else math.nan
 
 
@@ -78,9 +92,21 @@ def key(cell: Any) -> Any:
     return ("truth", _TRUTHS[text]) if text in _TRUTHS else text
 
 
+def letters(cell: Any) -> str | None:
+    """The text that a cell is; None if it is none."""
+    if isinstance(cell, str):
+        return cell.strip(" \t") or None
+    if isinstance(cell, float) and abs(cell) < 2**53 and cell % 1 == 0:
+        cell = int(cell)
+    is_text = isinstance(cell, int) or (isinstance(cell, float) and cell % 1 > 0)
+    return str(cell).lower() if is_text else None
+
+
 def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
     """The place of each cell's category; the default's for an unknown one, else -1."""
-    places = {key(value): place for place, value in enumerate(column["categories"])}
+    read = letters if column.get("as") == "text" else key
+    places = {read(value): place for place, value in enumerate(column["categories"])}
+    places |= {read(cell): places[read(value)] for cell, value in column.get("map", ())}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         # A column of truths has one reading, whether it was kept as truths or as numbers.
@@ -89,8 +115,20 @@ def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
         elif counted in places:
             places[spelled] = places[counted]
     default = column["default"]
-    unknown = -1 if default is None else places[key(default)]
-    return np.array([places.get(key(cell), unknown) for cell in cells], dtype=np.intp)
+    unknown = -1 if default is None else places[read(default)]
+    found = np.array([places.get(read(cell), unknown) for cell in cells], dtype=np.intp)
+    if "edges" not in column:
+        return found
+    edges, counts = column["edges"], counts_of(column["range"], cells)
+    bins = np.minimum(np.searchsorted(edges, counts, side="right") - 1, len(edges) - 2)
+    inside = (counts >= column["range"]["low"]) & (counts < column["range"]["end"])
+    return np.where(np.isnan(counts), found, np.where(inside, bins, -1))
+
+
+def counts_of(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
+    """The number or day that each cell is; NaN where it is none."""
+    zoned = partial(day, zone=column.get("zone"), offsets=column.get("offsets"))
+    return np.array([(zoned if column["dates"] else number)(cell) for cell in cells], dtype=float)
 
 
 def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
@@ -100,9 +138,8 @@ def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
         if count == 2:
             return np.where(places < 0, 0.0, 2.0 * places - 1)[:, None]
         return np.eye(count + 1)[places, :-1]
-    read = day if column["dates"] else number
     low, high, default = column["low"], column["high"], column["default"]
-    counts = np.array([read(cell) for cell in cells], dtype=np.float64)
+    counts = counts_of(column, cells)
     stand_in = low + (high - low) / 2 if default is None else default
     inside = np.clip(np.where(np.isnan(counts), stand_in, counts), low, high)
     position = np.clip(2 * (inside - low) / (high - low) - 1, -1, 1)
@@ -164,7 +201,9 @@ def predictions(
 def from_csv(lines: Iterator[str]) -> dict[str, list[str]]:
     """Columns of a CSV file by name."""
     rows = [*DictReader(lines)]
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    # Blanks at the ends of a name count only where it is declared with them.
+    names = [(form(name), name) for form in (str.strip, str) for name in (rows[0] if rows else ())]
+    return {name: [row[raw] for row in rows] for name, raw in names}
 
 
 def main(model: str, score: Callable[[Any, Mapping[str, Any]], Any]) -> None:

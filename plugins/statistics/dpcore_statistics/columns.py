@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Categories, Classes, Domain, Range, Records
-from dpcore.domain.columns import Category, summary
+from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.errors import ParameterError, near, need
 from dpcore.learning.learners.tallies import Cut
 
@@ -63,24 +63,30 @@ class NumberColumn:
             ParameterError: one is no number of the column's range.
         """
         # The same arithmetic as for records: an edge that is a value falls exactly on it.
-        numbers = self.column.numbers(list(values))
+        numbers = self.column.declared(values)
+        column = self.column
         for value, number in zip(values, numbers.tolist(), strict=True):
-            if not self.column.low <= number <= self.column.high:
-                raise ParameterError(self.name, self.column.describe(), "value", value)
+            # Moments of a last day count as its beginning: nothing inside it tells them apart.
+            if not (column.low <= number <= column.high or number == column.end):
+                inside = ", or the end of its last day" if column.end > column.high else ""
+                raise ParameterError(self.name, f"{column.describe()}{inside}", "value", value)
         if self.start is None:
-            return np.clip(self.column.centred(list(values)) / self.column.half_width, -1, 1)
-        return self.column.encode(list(values))[:, 0]
+            stated = self.column.written(numbers)
+            return np.clip(self.column.centred(stated) / self.column.half_width, -1, 1)
+        # Every record stands below the end of the last day.
+        return np.where(numbers > column.high, 2.0, column.position(numbers))
 
     def value(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """The numbers at positions, in the file's units (dates: days since 1970-01-01)."""
         return self.column.centre + self.column.half_width * np.asarray(positions)
 
+    def date_rows(self, count: int) -> tuple[int, ...]:
+        """The first rows of a table, where their numbers are dates; else none."""
+        return tuple(range(count)) if isinstance(self.column, Dates) else ()
+
     def told(self, number: float) -> str:
         """A number as a reader knows it: dates as dates."""
-        (cell_text,) = self.column.written(np.array([number]))
-        if isinstance(cell_text, str):
-            return cell_text.removesuffix(" 00:00:00")
-        return f"{float(cell_text):g}"
+        return date_text(number) if isinstance(self.column, Dates) else f"{number:g}"
 
 
 @attrs.frozen(kw_only=True)
@@ -278,7 +284,7 @@ class Cells:
             assert edges is not None, "one of both is given"
             # By the records' own arithmetic, so that a value on an edge falls where its edge does.
             places = column.position(edges)
-            texts = tuple(column.told(float(end)) for end in column.column.numbers(list(edges)))
+            texts = tuple(column.told(float(end)) for end in column.column.declared(edges))
         if len(places) < 2 or not bool((np.diff(places) > 0).all()):
             raise ParameterError(
                 name, "two or more edges, each above the one before", "edges", edges
