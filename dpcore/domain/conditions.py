@@ -94,6 +94,7 @@ class Condition:
         ]
         return " and ".join(ends) or "not empty"
 
+
 def require_conditions(only: Mapping[str, Condition], rules: Mapping[str, Any]) -> None:
     """Raise `ParameterError` at a condition on no declared column, or that a column cannot meet."""
     for name, condition in only.items():

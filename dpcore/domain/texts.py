@@ -3,8 +3,9 @@
 What is public is only how long a value may be. A text is its characters without blanks and tabs at
 the ends, a whole number its decimal digits whatever type it came in, a truth `true` or `false`, a
 fraction or decimal what Python writes of it (`dpcore.records.persons.letters`). Nothing else is a
-text: no date, and no float beyond its type's exact whole numbers. A text is encoded without loss, six bytes of UTF-8 a column, each an
-integer below 2^48 times 2^-51, so that every row is at most 1 long.
+text: no date, and no float beyond its type's exact whole numbers. A text is encoded without loss,
+six bytes of UTF-8 a column, each an integer below 2^48 times 2^-51, so that every row is at most 1
+long.
 """
 
 from typing import Any

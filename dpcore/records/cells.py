@@ -309,7 +309,8 @@ def key(cell: object) -> Hashable:
 def index(
     values: Iterable[object], read: Callable[[object], Hashable] | None = None
 ) -> dict[Hashable, int]:
-    """Codes of a declared list by `read`, or `key`; true is 1 and false is 0 where only one of them is listed.
+    """Codes of a declared list by `read`, or by `key`; true is 1 and false is 0 where only one of
+    them is listed.
 
     So a column of booleans has one reading, whether its container kept them or made them numbers.
     """

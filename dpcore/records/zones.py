@@ -1,4 +1,4 @@
-"""Zones: where moments with an offset count, and which version of the zones' rules is in force here.
+"""Zones: where moments with an offset count, and which version of their rules is in force here.
 
 `zoneinfo` reads a zone's rules from the system's folders, and from the distribution tzdata where no
 folder has the zone.

@@ -149,6 +149,13 @@ def _text(value: Any) -> Any:
 def _categories(text: CategoriesColumn) -> Categories:
     spellings = {cell: _text(value) for cell, value in text.map.items()}
     values, default = tuple(map(_text, text.categories)), _text(text.default)
+    # YAML has read 01234 as 1234 where it stands without quotes.
+    need(
+        text.as_ is None or all(isinstance(v, str) for v in (*values, *text.map.values())),
+        SpecError,
+        'as: text needs texts in quotes, such as "01234": without them YAML reads a number',
+        "categories",
+    )
     return Categories(values, default, spellings, text.as_ == "text")
 
 

@@ -79,7 +79,7 @@ def require_same_versions(own_versions: Mapping[str, str], replies: Sequence[Any
 
 
 def refuse_zones(domain: Domain) -> None:
-    """Raise `RequestError` at a column that is read in a zone, whose rules workers may not share."""
+    """Raise `RequestError` at a column with a zone, whose rules workers may not share."""
     for name, dates in domain.dates.items():
         need(
             dates.zone is None,
