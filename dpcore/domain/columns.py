@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type, is_finite, need_field, unboxed
 from dpcore.errors import need
 from dpcore.records.cells import MISSING, coded, day, days, index, key, number, numbers
+from dpcore.records.moments import zone_named, zone_rules
 from dpcore.records.persons import letters
 from dpcore.records.pieces import read_once
-from dpcore.records.zones import zone_named, zone_rules
 
 Category = str | int | float
 

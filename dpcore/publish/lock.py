@@ -16,7 +16,7 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.formats import FORMAT, Format, format_of
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.randomness import PublicCoins
-from dpcore.records.zones import zone_rules
+from dpcore.records.moments import zone_rules
 from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
 from dpcore.sources.opening import Unopened, location

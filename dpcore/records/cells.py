@@ -19,12 +19,11 @@ A typed array of floats, integers or booleans is converted at once, since that e
 by entry. Sums and comparisons of unknown objects are never called.
 """
 
-import contextlib
 import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from datetime import UTC, date, datetime, timedelta, tzinfo
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -33,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, need
+from dpcore.records.moments import EPOCH, days_of_moment, days_of_ticks, in_utc
 from dpcore.records.pieces import columns_of_stream, distinct, numbers_of, pieces_of
 
 Value = TypeVar("Value")
@@ -48,12 +48,6 @@ _DATE = re.compile(
 )
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _PLAIN = b"0123456789+-.eE,"  # a column of such texts is read at once
-_EPOCH = date(1970, 1, 1).toordinal()
-_MICROSECONDS = 86400 * 10**6  # of a day: finer times are cut off
-_DAY = {"W": (7, 1), "D": (1, 1), "h": (1, 24), "m": (1, 1440), "s": (1, 86400)} | {
-    unit: (1, 86400 * 1000**power)
-    for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), start=1)
-}
 
 MISSING = None
 """The category key of what is no category."""
@@ -125,7 +119,7 @@ def _unwrap(column: Any) -> Any:
                 **({} if hasattr(column, "chunks") else {"zero_copy_only": False})
             )
             # Its schema says whether its moments have an offset.
-            return moments if column.type.tz is None else [*map(_aware, moments)]
+            return moments if column.type.tz is None else [*map(in_utc, moments)]
         return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
@@ -333,7 +327,7 @@ def day(cell: object, zone: tzinfo | None = None, offsets: str | None = None) ->
         offsets: `required` or `none`: what has none, or one, is no date.
     """
     if issubclass(kind := type(cell), np.datetime64):
-        return math.nan if offsets == "required" else _ticks(cell)
+        return math.nan if offsets == "required" else days_of_ticks(cell)
     if issubclass(kind, bytes):
         cell = _decode(cell)
         kind = type(cell)
@@ -342,65 +336,14 @@ def day(cell: object, zone: tzinfo | None = None, offsets: str | None = None) ->
             text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
             if not _DATE.match(text):
                 return math.nan
-            return _moment(datetime.fromisoformat(text), zone, offsets)
+            return days_of_moment(datetime.fromisoformat(text), zone, offsets)
         if issubclass(kind, datetime):
-            return _moment(cell, zone, offsets)
+            return days_of_moment(cell, zone, offsets)
         if issubclass(kind, date) and offsets != "required":
-            return float(date.toordinal(cell) - _EPOCH)  # type: ignore[arg-type]  # by its type
+            return float(date.toordinal(cell) - EPOCH)  # type: ignore[arg-type]  # by its type
     except Exception:  # a time zone is anybody's code, and NaT is a datetime without one
         return math.nan
     return math.nan
-
-
-def _moment(moment: Any, zone: tzinfo | None = None, offsets: str | None = None) -> float:
-    """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
-    offset = moment.utcoffset()
-    if offsets == ("required" if offset is None else "none"):
-        return math.nan
-    microseconds = (
-        (moment.hour * 60 + moment.minute) * 60 + moment.second
-    ) * 10**6 + moment.microsecond
-    if offset is not None:
-        # The moment counts in UTC, so that the zone comes off before days are counted.
-        microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
-    whole_days, remainder = divmod(microseconds, _MICROSECONDS)
-    total_days: float = moment.toordinal() - _EPOCH + whole_days + remainder / _MICROSECONDS
-    if offset is None or zone is None:
-        return total_days
-    # Out of the calendar, this raises: the moment is then no date.
-    midnight = datetime.fromordinal(moment.toordinal() + whole_days).replace(tzinfo=zone)
-    return _moment(zone.fromutc(midnight + timedelta(microseconds=remainder)).replace(tzinfo=None))
-
-
-def _aware(cell: Any) -> object:
-    """An instant as a moment with an offset; missing where Python's calendar does not have it."""
-    with contextlib.suppress(OverflowError):  # what is not a time lies beyond the calendar, too
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(0, 0, _microseconds(cell))
-    return MISSING
-
-
-def _microseconds(cell: Any) -> int:
-    """Since 1970-01-01 in a unit of at most a week; finer times are cut off."""
-    unit, count = np.datetime_data(cell.dtype)
-    times, per_day = _DAY[unit]
-    return int(cell.astype(np.int64)) * count * times * _MICROSECONDS // per_day
-
-
-def _ticks(cell: Any) -> float:
-    if np.isnat(cell):
-        return math.nan
-    unit, count = np.datetime_data(cell.dtype)
-    if unit in _DAY:
-        whole_days, remainder = divmod(_microseconds(cell), _MICROSECONDS)
-        return whole_days + remainder / _MICROSECONDS
-    if unit not in "YM":
-        return math.nan
-    ticks = int(cell.astype(np.int64)) * count
-    years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)
-    # Beyond Python's calendar only the sign matters: columns clip to their range.
-    if not 1 <= 1970 + years <= 9999:
-        return math.copysign(math.inf, years)
-    return float(date(1970 + years, months + 1, 1).toordinal() - _EPOCH)
 
 
 def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:

@@ -71,7 +71,7 @@ def letters(cell: object) -> str | None:
     if issubclass(kind, Decimal) and Decimal.is_finite(cell):  # type: ignore[arg-type]
         return Decimal.__str__(cell)  # type: ignore[arg-type]  # a decimal by its type
     if issubclass(kind, float | np.floating):
-        value = float(cell)  # type: ignore[arg-type]  # a float by its type
+        value = float(cell)
         return repr(value) if math.isfinite(value) and value % 1 else person(value)
     return person(cell)
 

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Categories, Dates, Range
@@ -26,7 +26,7 @@ from dpcore.domain.domain import Column
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, need
 from dpcore.records.cells import day
-from dpcore.records.zones import zone_named
+from dpcore.records.moments import zone_named
 from dpcore.specs.column_grammar import (
     Between,
     CategoriesColumn,
@@ -134,11 +134,11 @@ def condition(node: Node, rule: Any) -> Condition:
     if isinstance(node.value, list):
         return Condition(values=tuple(_text(entry.value) for entry in node.value))
     text = convert(node, Between)
-    dates = range_of(rule)
-    if not isinstance(dates, Dates):
-        return Condition(text.low, text.below)
-    ends = (text.low, text.below)
-    return Condition(*(None if e is None else float(dates.declared([e])[0]) for e in ends))
+    dates, ends = range_of(rule), [text.low, text.below]
+    if isinstance(dates, Dates):
+        ends = [None if end is None else float(dates.declared([end])[0]) for end in ends]
+    low, high = ends
+    return Condition(cast(Any, low), cast(Any, high))
 
 
 def _text(value: Any) -> Any:

@@ -161,14 +161,14 @@ def _steps(features: Any) -> list[dict[str, Any]]:
 def _column(name: str, column: Column) -> dict[str, Any]:
     match column:
         case Categories(values=values, default=default):
-            more: dict[str, Any] = {"map": column.spellings} if column.spellings else {}
-            more |= {"as": "text"} if column.as_text else {}
+            details: dict[str, Any] = {"map": column.spellings} if column.spellings else {}
+            details |= {"as": "text"} if column.as_text else {}
             if isinstance(column, Binned):
                 numbers = column.range
                 # A last day holds all its moments, any other end itself alone.
                 end = max(numbers.end, math.nextafter(numbers.high, math.inf))
-                more |= {"edges": column.edges, "range": {**_column(name, numbers), "end": end}}
-            return {"name": name, "categories": values, "default": default, **more}
+                details |= {"edges": column.edges, "range": {**_column(name, numbers), "end": end}}
+            return {"name": name, "categories": values, "default": default, **details}
         case Range(low=low, high=high, default=default, missing=missing):
             ends = {"low": low, "high": high, "default": default, "missing": missing}
             zone = {key: getattr(column, key, None) for key in ("zone", "offsets")}

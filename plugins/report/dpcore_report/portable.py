@@ -66,11 +66,12 @@ def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float
             if offsets == ("required" if shift is None else "none"):
                 return math.nan
             midnight = datetime(cell.year, cell.month, cell.day)
-            passed = cell.replace(tzinfo=None) - midnight - (shift or timedelta())
+            # Whole microseconds: an offset may lead out of the calendar, and numbers do not.
+            duration = cell.replace(tzinfo=None) - midnight - (shift or timedelta())
             if shift is not None and zone is not None:
-                moment = midnight.replace(tzinfo=ZoneInfo(zone)) + passed
+                moment = midnight.replace(tzinfo=ZoneInfo(zone)) + duration
                 return day(ZoneInfo(zone).fromutc(moment).replace(tzinfo=None))
-            days, rest = divmod(passed, timedelta(1))
+            days, rest = divmod(duration, timedelta(1))
             return cell.toordinal() - date(1970, 1, 1).toordinal() + days + rest / timedelta(1)
     except (ValueError, OverflowError):
         return math.nan
@@ -104,9 +105,9 @@ def letters(cell: Any) -> str | None:
 
 def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
     """The place of each cell's category; the default's for an unknown one, else -1."""
-    read = letters if column.get("as") == "text" else key
-    places = {read(value): place for place, value in enumerate(column["categories"])}
-    places |= {read(cell): places[read(value)] for cell, value in column.get("map", ())}
+    reading = letters if column.get("as") == "text" else key
+    places = {reading(value): place for place, value in enumerate(column["categories"])}
+    places |= {reading(cell): places[reading(value)] for cell, value in column.get("map", ())}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         # A column of truths has one reading, whether it was kept as truths or as numbers.
@@ -115,20 +116,21 @@ def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
         elif counted in places:
             places[spelled] = places[counted]
     default = column["default"]
-    unknown = -1 if default is None else places[read(default)]
-    found = np.array([places.get(read(cell), unknown) for cell in cells], dtype=np.intp)
+    unknown = -1 if default is None else places[reading(default)]
+    categories = np.array([places.get(reading(cell), unknown) for cell in cells], dtype=np.intp)
     if "edges" not in column:
-        return found
+        return categories
     edges, counts = column["edges"], counts_of(column["range"], cells)
     bins = np.minimum(np.searchsorted(edges, counts, side="right") - 1, len(edges) - 2)
-    inside = (counts >= column["range"]["low"]) & (counts < column["range"]["end"])
-    return np.where(np.isnan(counts), found, np.where(inside, bins, -1))
+    is_inside = (counts >= column["range"]["low"]) & (counts < column["range"]["end"])
+    return np.where(np.isnan(counts), categories, np.where(is_inside, bins, -1))
 
 
 def counts_of(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
     """The number or day that each cell is; NaN where it is none."""
-    zoned = partial(day, zone=column.get("zone"), offsets=column.get("offsets"))
-    return np.array([(zoned if column["dates"] else number)(cell) for cell in cells], dtype=float)
+    date_rule = partial(day, zone=column.get("zone"), offsets=column.get("offsets"))
+    reading = date_rule if column["dates"] else number
+    return np.array([reading(cell) for cell in cells], dtype=np.float64)
 
 
 def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:

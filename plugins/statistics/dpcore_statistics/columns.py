@@ -68,11 +68,11 @@ class NumberColumn:
         for value, number in zip(values, numbers.tolist(), strict=True):
             # Moments of a last day count as its beginning: nothing inside it tells them apart.
             if not (column.low <= number <= column.high or number == column.end):
-                inside = ", or the end of its last day" if column.end > column.high else ""
-                raise ParameterError(self.name, f"{column.describe()}{inside}", "value", value)
+                end = ", or the end of its last day" if column.end > column.high else ""
+                raise ParameterError(self.name, f"{column.describe()}{end}", "value", value)
         if self.start is None:
-            stated = self.column.written(numbers)
-            return np.clip(self.column.centred(stated) / self.column.half_width, -1, 1)
+            entries = self.column.written(numbers)
+            return np.clip(self.column.centred(entries) / self.column.half_width, -1, 1)
         # Every record stands below the end of the last day.
         return np.where(numbers > column.high, 2.0, column.position(numbers))
 

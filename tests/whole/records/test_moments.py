@@ -17,9 +17,9 @@ from dpcore.domain.columns import Dates
 from dpcore.domain.derived import MONTH, WEEKDAY, Derived
 from dpcore.errors import ParameterError
 from dpcore.publish.lock import locked
-from dpcore.records import zones
+from dpcore.records import moments
 from dpcore.records.cells import cells, days
-from dpcore.records.zones import zone_rules
+from dpcore.records.moments import zone_rules
 from dpcore.specs.spec import spec_of_text
 
 UTC, EPOCH = dt.UTC, dt.datetime(1970, 1, 1)
@@ -205,7 +205,7 @@ def test_other_rules_of_a_zone_make_another_lock(tmp_path, monkeypatch):
     folder = tmp_path / "Europe"
     folder.mkdir()
     (folder / "Berlin").write_bytes(b"TZif")
-    monkeypatch.setattr(zones, "TZPATH", (str(tmp_path),))
+    monkeypatch.setattr(moments, "TZPATH", (str(tmp_path),))
     assert zone_rules("Europe/Berlin").startswith("SHA-256 ")
     (tmp_path / "tzdata.zi").write_text("# version 1999z\n")
     lock = locked(spec, write=False).lock
