@@ -82,7 +82,8 @@ def check(
 
                 show_fit(out(), loaded, rich_role)
             return
-        show_plan(out(), plan.guarantee, lock, plan)
+        moments = (rule.premise(name) for name, rule in loaded.request.domain.dates.items())
+        show_plan(out(), plan.guarantee.resting_on(*moments), lock, plan)
         show_bars(out(), plan)
         show_bounds(out(), loaded, plan)
         for name, reads in reading(plan).items():

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
-from dpcore.domain.columns import Categories, Dates, Range, summary
+from dpcore.domain.columns import Categories, Dates, Range, date_text, summary
 from dpcore.domain.edges import cells_between
 from dpcore.errors import need
 from dpcore.records.cells import cells, coded, day, index
@@ -50,7 +50,7 @@ class Binned(Categories):
         """
         is_list = isinstance(edges, Sequence) and not isinstance(edges, str)
         need(is_list, "bins", "a list of edges", "bins", describe_type(edges))
-        places = tuple(numbers.numbers(list(edges)).tolist())
+        places = tuple(numbers.declared(edges).tolist())
         increases = all(low < high for low, high in pairwise(places))
         need(
             1 < len(places) <= MOST_BINS + 1 and all(map(is_finite, places)) and increases,
@@ -134,8 +134,10 @@ class Binned(Categories):
     def codes(self, values: Any) -> NDArray[np.intp]:
         """Index of each entry's bin, -1 where it has none. Shape (n,)."""
         counted = self.range.numbers(values)
-        inside = (counted >= self.range.low) & (counted <= self.range.high)
-        codes = np.where(inside, cells_between(self.edges, counted), -1).astype(np.intp)
+        inside = self.range.holds(counted)
+        # Moments of a last day stand behind its beginning, which may be the last edge.
+        bins = cells_between(self.edges, np.minimum(counted, self.edges[-1]))
+        codes = np.where(inside, bins, -1).astype(np.intp)
         if (absent := np.isnan(counted)).any():
             names = index(self.values)
             unknown = -1 if self.default is None else self.values.index(self.default)
@@ -149,5 +151,4 @@ class Binned(Categories):
 
 def describe_edge(numbers: Range, place: float) -> str:
     """An edge as a reader knows it: dates as dates."""
-    (cell,) = numbers.written(np.array([place]))
-    return cell.removesuffix(" 00:00:00") if isinstance(cell, str) else f"{float(cell):.15g}"
+    return date_text(place) if isinstance(numbers, Dates) else f"{float(place):.15g}"

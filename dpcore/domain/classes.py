@@ -23,6 +23,7 @@ class Classes:
         values: At least two different ones, all texts or all numbers.
         default: Stands for any other value in the records.
         spellings: Further cells, and the class that each of them counts as: a mapping or pairs.
+        as_text: Whether cells are compared letter by letter, as `Categories` has it.
     """
 
     values: tuple[Category, ...]
@@ -30,12 +31,14 @@ class Classes:
     spellings: tuple[tuple[Category, Category], ...] = attrs.field(
         default=(), converter=paired, repr=False
     )
+    as_text: bool = attrs.field(default=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
-        self._categories()
+        self.categories()
 
-    def _categories(self) -> Categories:
-        return Categories(self.values, self.default, self.spellings)
+    def categories(self) -> Categories:
+        """The same values as the categories of a column."""
+        return Categories(self.values, self.default, self.spellings, self.as_text)
 
     @property
     def count(self) -> int:
@@ -68,7 +71,7 @@ class Classes:
 
     def centred(self, values: Any) -> NDArray[np.float64]:
         """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
-        codes = read_once(self, values, self._categories().codes)
+        codes = read_once(self, values, self.categories().codes)
         if self.count > 2:
             return codes.astype(np.float64)
         # An unknown class has code -1, and lies in the middle of two.
@@ -106,8 +109,8 @@ class Classes:
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are none of the classes. Shape (n,)."""
-        return read_once(self, values, self._categories().codes) < 0
+        return read_once(self, values, self.categories().codes) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""
-        return self._categories().describe()
+        return self.categories().describe()

@@ -4,11 +4,12 @@ Nothing here is computed from records, and every value of a column encodes to so
 entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
 from numbers import Real
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import attrs
 import numpy as np
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite, need_field, unboxed
 from dpcore.errors import need
-from dpcore.records.cells import MISSING, coded, day, days, index, key, numbers
+from dpcore.records.cells import MISSING, coded, day, days, index, key, number, numbers
+from dpcore.records.moments import zone_named, zone_rules
+from dpcore.records.persons import letters
 from dpcore.records.pieces import read_once
 
 Category = str | int | float
@@ -42,13 +45,15 @@ class Range:
     default: float | None = attrs.field(default=None, converter=unboxed)
     missing: bool = False
 
+    _ends: ClassVar[str] = "finite numbers"
+
     def __attrs_post_init__(self) -> None:
         for name in ("low", "high", "default"):
             value = getattr(self, name)
             need(
                 is_finite(value) or (value is None and name == "default"),
                 "range",
-                "finite numbers",
+                self._ends,
                 name,
                 value if isinstance(value, Real | str | None) else describe_type(value),
             )
@@ -80,7 +85,8 @@ class Range:
         )
 
     def __repr__(self) -> str:
-        suffix = ", missing=True" if self.missing else ""
+        further = {name: getattr(self, name, None) for name in ("missing", "zone", "offsets")}
+        suffix = "".join(f", {name}={value!r}" for name, value in further.items() if value)
         name = type(self).__name__
         return f"{name}(low={self.low!r}, high={self.high!r}, default={self.default!r}{suffix})"
 
@@ -144,10 +150,23 @@ class Range:
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are not inside the range, and no default stands for them. Shape (n,)."""
         counts = self.numbers(values)
-        inside = (counts >= self.low) & (counts <= self.high)
+        inside = self.holds(counts)
         # A default, or the column that marks missing entries, gives such a cell a meaning.
         stands = self.default is not None or self.missing
         return ~(inside | np.isnan(counts) if stands else inside)
+
+    @property
+    def end(self) -> float:
+        """Where the range ends: `high`; of dates whose last one is a day, where that day ends."""
+        return self.high
+
+    def holds(self, counts: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which numbers lie in the range. Shape (n,)."""
+        return (counts >= self.low) & ((counts <= self.high) | (counts < self.end))
+
+    def declared(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """What public values count as, such as edges and the ends of conditions. Shape (n,)."""
+        return self.numbers(list(values))
 
     def describe(self) -> str:
         """The rule an entry must meet."""
@@ -170,10 +189,24 @@ class Range:
 class Dates(Range):
     """A column of dates between two public ones, encoded like a range of days.
 
+    A last day holds all its moments. Each is encoded as that day's beginning, so that it counts as
+    midnight in a mean, a quantile or a model; bins, periods and conditions have it in its day.
+
+    Each moment counts by itself: one without an offset as it stands, one with an offset in UTC or
+    in a declared zone.
+
     Args:
         low, high: Days since 1970-01-01; `between` takes dates.
         default: Stands for what is no date; the middle if None.
+        zone: Where moments with an offset count, such as `Europe/Berlin`; UTC if None.
+        offsets: Whether a moment must have an offset, or none; what is of the other kind is no
+            date, and neither is a day without a time where an offset is required.
     """
+
+    zone: str | None = None
+    offsets: Literal["required", "none"] | None = None
+
+    _ends: ClassVar[str] = "days since 1970-01-01 as numbers (Dates.between takes dates)"
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
@@ -185,29 +218,72 @@ class Dates(Range):
                 "days of the years 1 to 9999",
                 owner="dates",
             )
+        zone_named(self.zone)  # refuses one that is unknown
+        need_field(
+            self.offsets in (None, "required", "none")
+            and not (self.zone is not None and self.offsets == "none"),
+            self,
+            "offsets",
+            "'required' or 'none', and no zone where there are no offsets",
+            owner="dates",
+        )
 
     # attrs would generate another one for the subclass.
     __repr__ = Range.__repr__
 
     @classmethod
     def between(
-        cls, low: date, high: date, default: date | None = None, missing: bool = False
+        cls,
+        low: date,
+        high: date,
+        default: date | None = None,
+        missing: bool = False,
+        zone: str | None = None,
+        offsets: Literal["required", "none"] | None = None,
     ) -> "Dates":
         """From the first date to the last."""
-        return cls(day(low), day(high), None if default is None else day(default), missing)
+        return cls(
+            day(low), day(high), None if default is None else day(default), missing, zone, offsets
+        )
 
     def numbers(self, values: Any) -> NDArray[np.float64]:
         """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
-        return read_once(self, values, days)
+        read = partial(days, zone=zone_named(self.zone), offsets=self.offsets)
+        return read_once(self, values, read)
+
+    @property
+    def end(self) -> float:
+        """Where the last date ends: a day holds all its moments, and a moment is one."""
+        return self.high + 1 if self.high % 1 == 0 else self.high
+
+    def declared(self, values: Sequence[Any]) -> NDArray[np.float64]:
+        """Days that public dates are, whatever their offsets, or numbers of days. Shape (n,)."""
+        zone = zone_named(self.zone)
+        counts = [number(v) if isinstance(v, Real) else day(v, zone) for v in values]
+        return np.array([c if _DAYS[0] <= c < _DAYS[1] + 1 else math.nan for c in counts])
+
+    def premise(self, name: str) -> str:
+        """How moments of a column of that name count on this machine, in words of a guarantee."""
+        zone = self.zone and f"{self.zone} by the rules of {zone_rules(self.zone)}"
+        place = zone or "UTC (00:30 at +02:00 on the first of a month is in the month before)"
+        offset = "" if self.offsets == "none" else f"with an offset counts in {place}, and one "
+        return (
+            f"in column {name!r} a moment {offset}without an offset as it stands; moments of the "
+            f"last day count as its beginning in means, quantiles and models"
+        )
 
     def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
         """Days since 1970-01-01 as texts of dates with a time of day. Shape (n,)."""
-        return np.array([str(_moment(day_count)) for day_count in counted.tolist()], dtype=object)
+        zone = zone_named(self.zone or "UTC") if self.offsets == "required" else None
+        texts = [str(_moment(count).replace(tzinfo=zone)) for count in counted.tolist()]
+        return np.array(texts, dtype=object)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
+        terms = f", offset: {self.offsets}" if self.offsets else ""
         return (
-            f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]{self._or_missing}"
+            f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]{terms}"
+            f"{f', zone: {self.zone}' if self.zone else ''}{self._or_missing}"
         )
 
 
@@ -216,6 +292,11 @@ def summary(values: Sequence[Any], most: int = 8) -> str:
     if len(words := [str(value) for value in values]) > most:
         words = [*words[: most - 2], "...", f"{words[-1]} ({len(words)} values)"]
     return ", ".join(words)
+
+
+def date_text(days: float) -> str:
+    """Days since 1970-01-01 as a reader knows them: a date, with its time of day if it has one."""
+    return str(_moment(days)).removesuffix(" 00:00:00")
 
 
 def _moment(days: float) -> datetime:
@@ -233,6 +314,12 @@ def paired(spellings: Any) -> Any:
     return tuple(spellings.items()) if isinstance(spellings, Mapping) else spellings
 
 
+def reading(rule: Any) -> Callable[[object], Hashable]:
+    """What cells and values of categories or classes are compared by: `letters`, letter by letter,
+    where they say so."""
+    return letters if rule.as_text else key
+
+
 @attrs.frozen
 class Categories:
     """A column with a public list of values.
@@ -241,6 +328,9 @@ class Categories:
         values: At least two different ones.
         default: Stands for anything else; if None, an unknown value encodes to zeros.
         spellings: Further cells, and the value that each of them counts as: a mapping or pairs.
+        as_text: Whether cells are compared letter by letter, so that `01234` is not `1234`; a whole
+            number is its digits, and what is no text is no category. If not, numbers, truths
+            and dates are equal however they are written.
     """
 
     values: tuple[Category, ...] = attrs.field(converter=_listed)
@@ -248,15 +338,22 @@ class Categories:
     spellings: tuple[tuple[Category, Category], ...] = attrs.field(
         default=(), converter=paired, repr=False
     )
+    as_text: bool = attrs.field(default=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
+        key = reading(self)
         keys = [key(value) for value in self.values] if isinstance(self.values, tuple) else []
         # Values are compared as cells are: 1 and "1" are one category.
+        is_listed = len(keys) >= 2 and MISSING not in keys
+        differ_as_texts = is_listed and len({*map(letters, self.values)}) == len(keys)
         # A list that was taken from records by mistake is not shown.
         need(
-            len(keys) >= 2 and len(set(keys)) == len(keys) and MISSING not in keys,
+            is_listed and len(set(keys)) == len(keys),
             "categories",
-            "two or more different values in a list",
+            "values that differ as numbers, dates or truths (01234 and 1234 are one number), or "
+            "{categories: [...], as: text}, which compares them letter by letter"
+            if differ_as_texts
+            else "two or more different values in a list",
             "values",
             describe_type(self.values)
             if not keys
@@ -287,14 +384,15 @@ class Categories:
 
     def codes(self, values: Any) -> NDArray[np.intp]:
         """Index of each entry's category, the default's for an unknown one, else -1. Shape (n,)."""
-        code = index(self.values)
+        key = reading(self)
+        code = index(self.values, key)
         unknown = -1 if self.default is None else code[key(self.default)]
         if self.spellings:
             # Indexed together, so that a truth has one reading among values and spellings.
             targets = [*range(len(self.values)), *(code[key(value)] for _, value in self.spellings)]
-            cells = index([*self.values, *(cell for cell, _ in self.spellings)])
+            cells = index([*self.values, *(cell for cell, _ in self.spellings)], key)
             code = {cell: targets[place] for cell, place in cells.items()}
-        return read_once(self, values, partial(coded, code=code, unknown=unknown))
+        return read_once(self, values, partial(coded, code=code, unknown=unknown, read=key))
 
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width): -1/+1, or a one-hot; zeros where unknown and without default."""

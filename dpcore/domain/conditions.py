@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.bins import Binned, describe_edge
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Category, Range, summary
+from dpcore.domain.columns import Categories, Category, Range, reading, summary
 from dpcore.errors import SourceError, below, need
 from dpcore.records.cells import empty, index, key
 
@@ -50,12 +50,14 @@ class Condition:
         need(
             not ends or (has_order and all(map(is_finite, ends)) and ends == sorted({*ends})),
             "only",
-            "{from: LOW, below: HIGH}, one of both or both, LOW < HIGH, of numbers or dates",
+            "{from: LOW, below: HIGH}, one of both or both, LOW < HIGH: numbers, or of dates days "
+            "since 1970-01-01",
             "ends",
             ends if has_order else describe_type(rule),
         )
-        declared = index(rule.values) if isinstance(rule, Categories | Classes) else {}
-        listed = [key(value) for value in self.values]
+        is_listed = isinstance(rule, Categories | Classes)
+        declared = index(rule.values, reading(rule)) if is_listed else {}
+        listed = [(reading(rule) if is_listed else key)(value) for value in self.values]
         need(
             len({*listed}) == len(listed)
             and {*listed} <= declared.keys()
@@ -69,13 +71,9 @@ class Condition:
     def met(self, rule: Any, cells: Any) -> NDArray[np.bool_]:
         """PRIVATE: by which cells of a column; entry by entry, shape (n,)."""
         if self.values:
-            categories = (
-                Categories(rule.values, rule.default, rule.spellings)
-                if isinstance(rule, Classes)
-                else rule
-            )
-            places = index(rule.values)
-            return np.isin(categories.codes(cells), [places[key(value)] for value in self.values])
+            categories = rule.categories() if isinstance(rule, Classes) else rule
+            places, read = index(rule.values, reading(rule)), reading(rule)
+            return np.isin(categories.codes(cells), [places[read(value)] for value in self.values])
         if self.low is None and self.high is None:
             return ~empty(cells)
         declared, default = range_of(rule), range_of(rule).default

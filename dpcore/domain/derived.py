@@ -15,7 +15,7 @@ from dpcore.checks import describe_type
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.texts import LONGEST, Texts
 from dpcore.errors import SourceError, need
-from dpcore.records.cells import days, empty, numbers
+from dpcore.records.cells import empty
 
 MONTHS = (
     "January", "February", "March", "April", "May", "June",
@@ -69,56 +69,57 @@ class Derived:
             describe_type(self.inputs),
         )
 
-    def compute(self, table: Mapping[str, Any]) -> Any:
-        """PRIVATE: a cell for each record of the table."""
-        return self.operation.compute(*(table[name] for name in self.inputs))
+    def compute(self, table: Mapping[str, Any], rules: Mapping[str, Any]) -> Any:
+        """PRIVATE: a cell for each record of the table.
+
+        Args:
+            rules: What declared columns hold: an input that declares dates is read in its zone.
+        """
+        cells, columns = self.operation.cells, [table[name] for name in self.inputs]
+        if isinstance(cells, Range):
+            ranges = [getattr(rules.get(name), "range", rules.get(name)) for name in self.inputs]
+            columns = [
+                (rule if type(rule) is type(cells) else cells).numbers(column)
+                for rule, column in zip(ranges, columns, strict=True)
+            ]
+            need(len({*map(len, columns)}) == 1, SourceError, "the columns are not equally long")
+        return self.operation.compute(*columns)
 
     def describe(self) -> str:
         """How it is made, in words."""
         return self.operation.text.format(*map(repr, self.inputs))
 
 
-def _pair(
-    read: Callable[[Any], NDArray[np.float64]], first: Any, second: Any
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Two columns of one length: a shorter one would be stretched over all records."""
-    pair = read(first), read(second)
-    need(pair[0].shape == pair[1].shape, SourceError, "the columns are not equally long")
-    return pair
-
-
 def _copy(column: Any) -> Any:
     return column
 
 
-def _difference(first: Any, second: Any) -> Any:
+def _difference(first: NDArray[np.float64], second: NDArray[np.float64]) -> Any:
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.subtract(*_pair(numbers, first, second))
+        return np.subtract(first, second)
 
 
-def _ratio(first: Any, second: Any) -> Any:
+def _ratio(dividends: NDArray[np.float64], divisors: NDArray[np.float64]) -> Any:
     with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-        dividends, divisors = _pair(numbers, first, second)
         # No number divides by 0, whatever its sign.
         return np.where(divisors == 0, np.nan, dividends / divisors)
 
 
-def _days_between(first: Any, second: Any) -> Any:
-    return np.subtract(*_pair(days, second, first))
+def _days_between(first: NDArray[np.float64], second: NDArray[np.float64]) -> Any:
+    return np.subtract(second, first)
 
 
-def _years(column: Any) -> NDArray[np.float64]:
-    months, is_date = _months(column)
+def _years(moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    months, is_date = _months(moments)
     return np.where(is_date, 1970.0 + months // 12, np.nan)
 
 
-def _month_names(column: Any) -> Any:
-    months, is_date = _months(column)
+def _month_names(moments: NDArray[np.float64]) -> Any:
+    months, is_date = _months(moments)
     return _words(MONTHS, months % 12, is_date)
 
 
-def _weekday_names(column: Any) -> Any:
-    moments = days(column)
+def _weekday_names(moments: NDArray[np.float64]) -> Any:
     is_date = np.isfinite(moments)
     # 1970-01-01 was a Thursday.
     return _words(WEEKDAYS, (np.floor(np.where(is_date, moments, 0.0)) + 3) % 7, is_date)
@@ -129,9 +130,8 @@ def _missing(column: Any) -> Any:
     return _words(TRUTHS, is_empty, np.ones_like(is_empty))
 
 
-def _months(column: Any) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Months since January 1970, and which cells are a date."""
-    moments = days(column)
+def _months(moments: NDArray[np.float64]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Months since January 1970, and which moments are a date."""
     is_date = np.isfinite(moments)
     dates = np.floor(np.where(is_date, moments, 0.0)).astype("datetime64[D]")
     return dates.astype("datetime64[M]").astype(np.int64), is_date

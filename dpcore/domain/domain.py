@@ -23,7 +23,7 @@ from dpcore.checks import describe_type, is_finite, is_integer, need_field, one_
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
-from dpcore.domain.conditions import Condition, require_conditions
+from dpcore.domain.conditions import Condition, range_of, require_conditions
 from dpcore.domain.derived import Derived
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
@@ -265,6 +265,12 @@ class Domain:
         return {**whose, **self.rules}
 
     @property
+    def dates(self) -> dict[str, Dates]:
+        """The columns of dates, in bins or not, by name."""
+        ranges = {name: range_of(rule) for name, rule in self.rules.items()}
+        return {name: rule for name, rule in ranges.items() if isinstance(rule, Dates)}
+
+    @property
     def raw(self) -> dict[str, Column | Classes | People]:
         """What every column of a table of records must hold: inputs in place of what is derived.
 
@@ -305,7 +311,7 @@ class Domain:
         for source in (source for name in used for source in self.derived[name].inputs):
             need(source in table, SourceError, f"column {source!r} is missing")
         present = {name: table[name] for name in self.read if name in table}
-        return {**present, **{name: self.derived[name].compute(table) for name in used}}
+        return {**present, **{name: self.derived[name].compute(table, self.rules) for name in used}}
 
     def _completed(self, table: Table) -> Table:
         """A table that may hold derived columns already, with those that it lacks."""

@@ -55,9 +55,12 @@ def cells_of(
     if (numbers := records.numbers_of(name)) is not None:
         return cells_between(edges, numbers)
     ends = np.asarray(edges, dtype=np.float64)
+    places = column.offset(ends) if start is None else column.position(ends)
+    # Every record stands below an edge beyond the range, such as the end of a last day.
+    places = np.where(ends > column.high, np.inf, places)
     if start is None:
-        return cells_between(column.offset(ends), records.labels)
-    cells = cells_between(column.position(ends), records.columns(start, start + 1)[:, 0])
+        return cells_between(places, records.labels)
+    cells = cells_between(places, records.columns(start, start + 1)[:, 0])
     if column.missing:
         cells = np.where(records.columns(start + 1, start + 2)[:, 0] < 0.5, cells, -1)
     return cells

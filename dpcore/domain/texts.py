@@ -1,7 +1,11 @@
 """Texts: a column whose values are not public, such as diagnoses or postcodes as they were typed.
 
-What is public is only how long a value may be. A text is encoded without loss, six bytes of UTF-8 a
-column, each an integer below 2^48 times 2^-51, so that every row is at most 1 long.
+What is public is only how long a value may be. A text is its characters without blanks and tabs at
+the ends, a whole number its decimal digits whatever type it came in, a truth `true` or `false`, a
+fraction or decimal what Python writes of it (`dpcore.records.persons.letters`). Nothing else is a
+text: no date, and no float beyond its type's exact whole numbers. A text is encoded without loss,
+six bytes of UTF-8 a column, each an integer below 2^48 times 2^-51, so that every row is at most 1
+long.
 """
 
 from typing import Any
@@ -12,7 +16,8 @@ from numpy.typing import NDArray
 
 from dpcore.checks import is_integer
 from dpcore.errors import need
-from dpcore.records.cells import MISSING, cells, key, read_cells
+from dpcore.records.cells import cells, empty, read_cells
+from dpcore.records.persons import letters
 from dpcore.records.pieces import read_once
 
 _BYTES, _UNIT = 6, 2.0**51
@@ -68,29 +73,30 @@ class Texts:
         return text.rstrip(b"\0").decode("utf-8", "replace")
 
     def _bytes(self, cell: object) -> bytes:
-        """UTF-8 of what a cell counts as, cut off between two characters."""
+        """UTF-8 of a cell, cut off between two characters; empty where it is no text."""
         # A character that the cut would split is dropped as a whole.
-        return _utf8(cell)[: self.longest].decode("utf-8", "ignore").encode("utf-8")
+        return (_utf8(cell) or b"")[: self.longest].decode("utf-8", "ignore").encode("utf-8")
 
     def misfits(self, values: Any) -> NDArray[np.bool_]:
         """Which entries are no text, or a longer one. Shape (n,)."""
         return read_once(self, values, self._lengths) > self.longest
 
     def _lengths(self, values: Any) -> NDArray[np.intp]:
-        lengths = read_cells(cells(values).tolist(), lambda cell: len(_utf8(cell)))
-        return np.array(lengths, dtype=np.intp)
+        texts = read_cells(cells(values).tolist(), _utf8)
+        lengths = [LONGEST + 1 if text is None else len(text) for text in texts]
+        return np.where(empty(values), 0, lengths).astype(np.intp)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
         return f"a text of at most {self.longest} bytes, or missing"
 
 
-def _utf8(cell: object) -> bytes:
-    """UTF-8 of what a cell counts as, by its own content; empty where it is missing."""
-    if (content := key(cell)) == MISSING:
-        return b""
-    if isinstance(content, tuple):  # a truth, or days since 1970-01-01
-        content = content[1]
-    if isinstance(content, float):
-        content = f"{content:.15g}"
-    return str(content).replace("\0", "").encode("utf-8", "ignore")
+def _utf8(cell: object) -> bytes | None:
+    """UTF-8 of a cell's text; None where it is none, or has a character that is not written."""
+    # A zero byte pads encodings, and a surrogate alone has no UTF-8: such texts would run together.
+    if (text := letters(cell)) is None or "\0" in text:
+        return None
+    try:
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        return None

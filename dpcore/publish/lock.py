@@ -16,6 +16,7 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.formats import FORMAT, Format, format_of
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.randomness import PublicCoins
+from dpcore.records.moments import zone_rules
 from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
 from dpcore.sources.opening import Unopened, location
@@ -76,10 +77,17 @@ def _normalise(data: Any) -> Any:
 
 
 def versions(spec: Spec) -> dict[str, str]:
-    """Distributions on which the numbers of a run depend, siblings of its plugins among them."""
-    return with_siblings(spec.registry.versions()) | {
-        name: metadata.version(name) for name in ("numpy", "scipy")
-    }
+    """Distributions on which the numbers of a run depend, siblings of its plugins among them; and
+    the rules of the zones in which it reads moments."""
+    return (
+        with_siblings(spec.registry.versions())
+        | {name: metadata.version(name) for name in ("numpy", "scipy")}
+        | {
+            f"tzdata {dates.zone}": zone_rules(dates.zone)
+            for dates in spec.request.domain.dates.values()
+            if dates.zone is not None
+        }
+    )
 
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:

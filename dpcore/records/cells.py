@@ -10,7 +10,8 @@ one record's cell moves no other record. Nothing here raises on a value, whateve
 * Numbers: the nearest double; -0 is 0. Integers and fractions too large for one are infinite.
 * Booleans: 0 or 1 in a column of numbers. In categories true and True are one spelling.
 * Dates: `2020-01-31`, with a time of day or without, and the date types of Python, numpy and
-  pandas. They are numbers (days since 1970) only in a column of dates.
+  pandas. They are numbers (days since 1970) only in a column of dates. A moment with an offset
+  counts in UTC, or in a declared zone; one without counts as it stands.
 * Missing: None, NaN, NaT, NA, and every value of any other type. It is no number, no category and
   no date.
 
@@ -22,7 +23,7 @@ import functools
 import math
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from datetime import date, datetime
+from datetime import date, datetime, tzinfo
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -31,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, need
+from dpcore.records.moments import EPOCH, days_of_moment, days_of_ticks, in_utc
 from dpcore.records.pieces import columns_of_stream, distinct, fixed_width, numbers_of, pieces_of
 
 Value = TypeVar("Value")
@@ -46,12 +48,6 @@ _DATE = re.compile(
 )
 _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _PLAIN = b"0123456789+-.eE,"  # a column of such texts is read at once
-_EPOCH = date(1970, 1, 1).toordinal()
-_MICROSECONDS = 86400 * 10**6  # of a day: finer times are cut off
-_DAY = {"W": (7, 1), "D": (1, 1), "h": (1, 24), "m": (1, 1440), "s": (1, 86400)} | {
-    unit: (1, 86400 * 1000**power)
-    for power, unit in enumerate(("ms", "us", "ns", "ps", "fs", "as"), start=1)
-}
 
 MISSING = None
 """The category key of what is no category."""
@@ -123,7 +119,9 @@ def _unwrap(column: Any) -> Any:
         typed = fixed_width(column)
         # Numbers and truths beside nulls stay objects; moments have a null of their own.
         if typed is not None and (typed.dtype.kind == "M" or not column.null_count):
-            return typed
+            # Its schema says whether its moments have an offset.
+            has_zone = getattr(column.type, "tz", None) is not None
+            return [*map(in_utc, typed)] if has_zone else typed
         return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
@@ -174,28 +172,38 @@ def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
     return counts
 
 
-def days(column: Any) -> NDArray[np.float64]:
-    """Days since 1970-01-01 that each cell is; NaN where it is no date. Shape (n,)."""
-    if (joined := _read_parts(column, days, days, np.float64)) is not None:
+def days(
+    column: Any, zone: tzinfo | None = None, offsets: str | None = None
+) -> NDArray[np.float64]:
+    """Days since 1970-01-01 that each cell is by `day`; NaN where it is none. Shape (n,)."""
+    read_part = functools.partial(days, zone=zone, offsets=offsets)
+    if (joined := _read_parts(column, read_part, read_part, np.float64)) is not None:
         return joined
     if (array := cells(column)).dtype.kind in "fiub":
         return np.full(array.shape, math.nan)
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(read_cells(listed, day), dtype=np.float64)
+    read = functools.partial(day, zone=zone, offsets=offsets)
+    return np.array(read_cells(listed, read), dtype=np.float64)
 
 
-def coded(column: Any, code: Mapping[Hashable, int], unknown: int) -> NDArray[np.intp]:
-    """The code of each cell by its `key`; `unknown` where it has none. Shape (n,)."""
-    code_part = functools.partial(coded, code=code, unknown=unknown)
+def coded(
+    column: Any,
+    code: Mapping[Hashable, int],
+    unknown: int,
+    read: Callable[[object], Hashable] | None = None,
+) -> NDArray[np.intp]:
+    """The code of each cell by `read`, or its `key`; `unknown` where it has none. Shape (n,)."""
+    code_part = functools.partial(coded, code=code, unknown=unknown, read=read)
     if (joined := _read_parts(column, code_part, code_part, np.intp)) is not None:
         return joined
     if (array := cells(column)).dtype.kind in "fiub":
         values, places = np.unique(array, return_inverse=True)
         # The rule is asked once for each different value.
-        codes = [code.get(key(value), unknown) for value in values]
+        codes = [code.get((read or key)(value), unknown) for value in values]
         return np.array(codes, dtype=np.intp)[places.reshape(-1)]
     listed = list(array) if array.dtype.kind == "M" else array.tolist()
-    return np.array(read_cells(listed, lambda cell: code.get(key(cell), unknown)), dtype=np.intp)
+    codes = read_cells(listed, lambda cell: code.get((read or key)(cell), unknown))
+    return np.array(codes, dtype=np.intp)
 
 
 def empty(column: Any) -> NDArray[np.bool_]:
@@ -294,12 +302,15 @@ def key(cell: object) -> Hashable:
     return ("truth", _TRUTHS[text]) if text in _TRUTHS else text
 
 
-def index(values: Iterable[object]) -> dict[Hashable, int]:
-    """Codes of a declared list by `key`; true is 1 and false is 0 where only one of them is listed.
+def index(
+    values: Iterable[object], read: Callable[[object], Hashable] | None = None
+) -> dict[Hashable, int]:
+    """Codes of a declared list by `read`, or by `key`; true is 1 and false is 0 where only one of
+    them is listed.
 
     So a column of booleans has one reading, whether its container kept them or made them numbers.
     """
-    codes = {key(value): code for code, value in enumerate(values)}
+    codes = {(read or key)(value): code for code, value in enumerate(values)}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         if spelled in codes:
@@ -309,60 +320,32 @@ def index(values: Iterable[object]) -> dict[Hashable, int]:
     return codes
 
 
-def day(cell: object) -> float:
+def day(cell: object, zone: tzinfo | None = None, offsets: str | None = None) -> float:
     """Days since 1970-01-01 that one cell is, the time of day as a fraction; NaN if it is no date.
 
-    A time zone is taken off: the moment counts in UTC.
+    A moment without an offset counts as it stands, one with an offset in UTC or in `zone`.
+
+    Args:
+        offsets: `required` or `none`: what has none, or one, is no date.
     """
     if issubclass(kind := type(cell), np.datetime64):
-        return _ticks(cell)
+        return math.nan if offsets == "required" else days_of_ticks(cell)
     if issubclass(kind, bytes):
         cell = _decode(cell)
         kind = type(cell)
     try:
         if issubclass(kind, str):
             text = str.strip(cell, _BLANKS)  # type: ignore[arg-type]  # a text by its type
-            return _moment(datetime.fromisoformat(text)) if _DATE.match(text) else math.nan
+            if not _DATE.match(text):
+                return math.nan
+            return days_of_moment(datetime.fromisoformat(text), zone, offsets)
         if issubclass(kind, datetime):
-            return _moment(cell)
-        if issubclass(kind, date):
-            return float(date.toordinal(cell) - _EPOCH)  # type: ignore[arg-type]  # by its type
+            return days_of_moment(cell, zone, offsets)
+        if issubclass(kind, date) and offsets != "required":
+            return float(date.toordinal(cell) - EPOCH)  # type: ignore[arg-type]  # by its type
     except Exception:  # a time zone is anybody's code, and NaT is a datetime without one
         return math.nan
     return math.nan
-
-
-def _moment(moment: Any) -> float:
-    """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
-    offset = moment.utcoffset()
-    microseconds = (
-        (moment.hour * 60 + moment.minute) * 60 + moment.second
-    ) * 10**6 + moment.microsecond
-    if offset is not None:
-        # The moment counts in UTC, so that the zone comes off before days are counted.
-        microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
-    whole_days, remainder = divmod(microseconds, _MICROSECONDS)
-    total_days: float = moment.toordinal() - _EPOCH + whole_days + remainder / _MICROSECONDS
-    return total_days
-
-
-def _ticks(cell: Any) -> float:
-    if np.isnat(cell):
-        return math.nan
-    unit, count = np.datetime_data(cell.dtype)
-    ticks = int(cell.astype(np.int64)) * count
-    if unit in _DAY:
-        times, per_day = _DAY[unit]
-        whole_days, remainder = divmod(ticks * times, per_day)
-        total_days: float = whole_days + remainder * _MICROSECONDS // per_day / _MICROSECONDS
-        return total_days
-    if unit not in "YM":
-        return math.nan
-    years, months = (ticks, 0) if unit == "Y" else divmod(ticks, 12)
-    # Beyond Python's calendar only the sign matters: columns clip to their range.
-    if not 1 <= 1970 + years <= 9999:
-        return math.copysign(math.inf, years)
-    return float(date(1970 + years, months + 1, 1).toordinal() - _EPOCH)
 
 
 def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:

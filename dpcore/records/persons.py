@@ -6,7 +6,9 @@ id: no empty cell, no fraction, no truth, no date, and no float so large that wh
 it would be the same float, since two persons would be one.
 """
 
+import math
 import uuid
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -57,6 +59,21 @@ def person(cell: object) -> str | None:
     if issubclass(kind, float | np.floating):
         return _of_float(cell, _EXACT.get(getattr(cell, "itemsize", 8), 0))
     return None
+
+
+def letters(cell: object) -> str | None:
+    """The text that one cell is, or None: an id, a truth, or a fraction as Python writes it.
+
+    No date is a text: types hold one and the same date in several ways.
+    """
+    if issubclass(kind := type(cell), bool | np.bool_):
+        return "true" if cell else "false"
+    if issubclass(kind, Decimal) and Decimal.is_finite(cell):  # type: ignore[arg-type]
+        return Decimal.__str__(cell)  # type: ignore[arg-type]  # a decimal by its type
+    if issubclass(kind, float | np.floating):
+        value = float(cell)
+        return repr(value) if math.isfinite(value) and value % 1 else person(value)
+    return person(cell)
 
 
 def _of_float(cell: Any, bits: int) -> str | None:

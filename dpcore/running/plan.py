@@ -397,9 +397,9 @@ class Plan(Shown):
         """The plan's, on the premises of the door through which the records came."""
         # A table by its class: it holds records.
         doors = distributions_of((type(table), *code), self.request.registry)
-        guarantee = attrs.evolve(self.guarantee, replayed=replayed).resting_on(
-            *premises_of(table), distributions=doors
-        )
+        moments = [rule.premise(name) for name, rule in self.request.domain.dates.items()]
+        guarantee = attrs.evolve(self.guarantee, replayed=replayed)
+        guarantee = guarantee.resting_on(*premises_of(table), *moments, distributions=doors)
         return guarantee if secret.secure else guarantee.void("secret coins are known")
 
     def encode_points(self, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:

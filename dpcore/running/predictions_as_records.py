@@ -64,7 +64,9 @@ def evaluated_domain(
     # declared classes, and bounds on labels hold for it.
     labels = domain.labels
     columns[PREDICTED] = (
-        Categories(labels.values) if isinstance(labels, Classes) else Range(labels.low, labels.high)
+        Categories(labels.values, as_text=labels.as_text)
+        if isinstance(labels, Classes)
+        else Range(labels.low, labels.high)
     )
     if scored and domain.classes == 2:
         columns[SCORE] = Range(0.0, 1.0)

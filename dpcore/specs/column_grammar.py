@@ -79,6 +79,10 @@ COLUMN_SCHEMA: dict[str, Any] = {
                     "type": "object",
                     "additionalProperties": {"type": ["string", "number", "boolean"]},
                 },
+                "as": {
+                    "description": "Cells are compared letter by letter: 01234 is not 1234.",
+                    "const": "text",
+                },
                 "of": _OF,
                 "default": {
                     "description": "Stands for every other value.",
@@ -116,6 +120,14 @@ COLUMN_SCHEMA: dict[str, Any] = {
                         {"enum": ["week", "month", "year"]},
                         {"type": "array", "items": {"type": "string"}, "minItems": 3},
                     ],
+                },
+                "zone": {
+                    "description": "Where moments with an offset count, such as Europe/Berlin.",
+                    "type": "string",
+                },
+                "offset": {
+                    "description": "Whether a moment must have an offset, or none.",
+                    "enum": ["required", "none"],
                 },
                 "of": _OF,
             },
@@ -180,7 +192,7 @@ class RangeColumn(Struct, frozen=True, forbid_unknown_fields=True):
     year_of: Text | None = None
 
 
-class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
+class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True, rename={"as_": "as"}):
     """`{categories: [...], default: one of them}`.
 
     Args:
@@ -188,12 +200,14 @@ class CategoriesColumn(Struct, frozen=True, forbid_unknown_fields=True):
         default: Stands for every other value; without it such a value is encoded as none.
         map: Further cells, and the category that each of them counts as.
         of: The column of the file that it is, if not that of its own name.
+        as_: `text`: cells are compared letter by letter, so that `01234` is not `1234`.
     """
 
     categories: list[Value]
     default: Value | None = None
     map: dict[str, Value] = {}
     of: Text | None = None
+    as_: Literal["text"] | None = None
 
 
 class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
@@ -205,6 +219,8 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
         missing: Whether what is no date stays missing, instead of a default.
         bins: Weeks, months, years or edges; the column becomes categories, one for each bin.
         of: The column of the file that it is, if not that of its own name.
+        zone: Where moments with an offset count, such as Europe/Berlin; UTC if left out.
+        offset: Whether a moment must have an offset, or none; what is of the other kind is no date.
     """
 
     dates: tuple[str, str]
@@ -212,6 +228,8 @@ class DatesColumn(Struct, frozen=True, forbid_unknown_fields=True):
     missing: bool = False
     bins: Literal["week", "month", "year"] | list[str] | None = None
     of: Text | None = None
+    zone: str | None = None
+    offset: Literal["required", "none"] | None = None
 
 
 class Between(Struct, frozen=True, forbid_unknown_fields=True, rename={"low": "from"}):

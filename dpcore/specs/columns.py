@@ -26,6 +26,7 @@ from dpcore.domain.domain import Column
 from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, need
 from dpcore.records.cells import day
+from dpcore.records.moments import zone_named
 from dpcore.specs.column_grammar import (
     Between,
     CategoriesColumn,
@@ -133,10 +134,10 @@ def condition(node: Node, rule: Any) -> Condition:
     if isinstance(node.value, list):
         return Condition(values=tuple(_text(entry.value) for entry in node.value))
     text = convert(node, Between)
-    is_dates = isinstance(range_of(rule), Dates)
-    low, high = (
-        day(end) if is_dates and end is not None else end for end in (text.low, text.below)
-    )
+    dates, ends = range_of(rule), [text.low, text.below]
+    if isinstance(dates, Dates):
+        ends = [None if end is None else float(dates.declared([end])[0]) for end in ends]
+    low, high = ends
     return Condition(cast(Any, low), cast(Any, high))
 
 
@@ -147,7 +148,15 @@ def _text(value: Any) -> Any:
 
 def _categories(text: CategoriesColumn) -> Categories:
     spellings = {cell: _text(value) for cell, value in text.map.items()}
-    return Categories(tuple(map(_text, text.categories)), _text(text.default), spellings)
+    values, default = tuple(map(_text, text.categories)), _text(text.default)
+    # YAML has read 01234 as 1234 where it stands without quotes.
+    need(
+        text.as_ is None or all(isinstance(v, str) for v in (*values, *text.map.values())),
+        SpecError,
+        'as: text needs texts in quotes, such as "01234": without them YAML reads a number',
+        "categories",
+    )
+    return Categories(values, default, spellings, text.as_ == "text")
 
 
 def _binned(numbers: Range, bins: Any) -> Range | Binned:
@@ -163,7 +172,8 @@ def _binned(numbers: Range, bins: Any) -> Range | Binned:
 
 def _dates(text: DatesColumn) -> Dates:
     """Raises SpecError at an end that is no date."""
-    ends = [day(end) for end in text.dates]
+    zone = zone_named(text.zone)
+    ends = [day(end, zone) for end in text.dates]
     for number, end in enumerate(ends):
         need(
             not math.isnan(end),
@@ -173,11 +183,11 @@ def _dates(text: DatesColumn) -> Dates:
         )
     # Dates are days as numbers, so they compare and scale like the ends of a range.
     need(ends[0] < ends[1], SpecError, "needs two dates, the earlier one first", "dates")
-    default = None if text.default is None else day(text.default)
+    default = None if text.default is None else day(text.default, zone)
     need(
         default is None or ends[0] <= default <= ends[1],
         SpecError,
         "needs a date between the two",
         "default",
     )
-    return Dates(ends[0], ends[1], default, text.missing)
+    return Dates(ends[0], ends[1], default, text.missing, text.zone, text.offset)

@@ -251,7 +251,7 @@ def _labels(node: Node) -> Range | Classes:
         )
         if isinstance(column, Range):
             return column
-        return Classes(column.values, column.default, column.spellings)
+        return Classes(column.values, column.default, column.spellings, column.as_text)
 
 
 def declared_budget(text: BudgetText) -> PrivacyBudget:

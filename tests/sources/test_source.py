@@ -1,10 +1,13 @@
 import numpy as np
 import pytest
 
+from dpcore import Domain, Range
 from dpcore.errors import SourceError
+from dpcore.records.cells import numbers
 from dpcore.records.location import Holds, Reading
 from dpcore.sources import sklearn_data
 from dpcore.sources.csv.line import LONGEST
+from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 
 from doubles import domain, load_table
@@ -120,3 +123,27 @@ def test_a_point_where_the_comma_is_declared_is_ambiguous(tmp_path):
         path = write(tmp_path, f"a;b;y\n1;1;{ambiguous}\n")
         with pytest.raises(SourceError, match="column 'y'"):
             load_table(path.name, path.parent, layout, domain(records=2), refuse=True)
+
+
+@pytest.mark.parametrize("header", [" a ,y", "a ,y", '"a ",y', "\ta,y", "\u00a0a,y"])
+@pytest.mark.parametrize("name", ["a", " a ", "a ", "\ta", "\u00a0a"])
+def test_blanks_at_the_ends_of_a_header_name_count_only_where_they_are_declared(
+    header, name, tmp_path
+):
+    (tmp_path / "a.csv").write_text(f"{header}\n1,2\n", "utf-8")
+    domain = Domain(columns={name: Range(0, 9), "y": Range(0, 9)})
+    source = open_source(str(tmp_path / "a.csv"), None, Csv(), domain)
+    written = header.partition(",")[0].strip('"')
+    if name not in ("a", written):
+        with pytest.raises(SourceError, match="is missing"):
+            source.parts()
+        return
+    (batch,) = source.parts()[0].batches()
+    assert numbers(batch[name]).tolist() == [1.0]
+
+
+def test_an_exact_name_comes_before_one_with_blanks(tmp_path):
+    (tmp_path / "a.csv").write_text("a ,y\n1,2\n")
+    domain = Domain(columns={"a ": Range(0, 9), "y": Range(0, 9)})
+    (batch,) = open_source(str(tmp_path / "a.csv"), None, Csv(), domain).parts()[0].batches()
+    assert numbers(batch["a "]).tolist() == [1.0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 import attrs
@@ -89,6 +90,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             `test`, whose numbers have no intervals.
         unbiased: The estimates before negative ones became 0 in `estimate`; None where no number
             is cut.
+        dates: Rows whose numbers are days since 1970-01-01, which are printed as dates.
     """
 
     about: Mapping[str, tuple[Any, ...]]
@@ -102,6 +104,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     population: PopulationBars | None = None
     kind: str = NOISE
     unbiased: NDArray[np.float64] | None = None
+    dates: tuple[int, ...] = ()
 
     def __attrs_post_init__(self) -> None:
         rows = {len(column) for column in self._entries.values()}
@@ -189,6 +192,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             name: [
                 str(value) if isinstance(value, str | bool)
                 else nothing if name in unknown and unknown[name][row]
+                else _date_cell(value, _ENDS.get(name, 0), float(self.high[row] - self.low[row]))
+                if row in self.dates and name not in self.about and math.isfinite(value)
                 else number_cell(value, _ENDS.get(name, 0), digits)
                 for row, value in enumerate(column)
             ]
@@ -285,6 +290,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             ),
             kind="".join(self.kind),
             unbiased=None if unbiased is None else np.array(unbiased, dtype=np.float64),
+            dates=tuple(map(int, self.dates)),
         )
 
     @property
@@ -391,6 +397,17 @@ def _bars_in_words(bars: Figures | PopulationBars, rows: int) -> str:
     """The level of intervals, and what they cover."""
     together = ", all together" if bars.joint and rows > 1 else ""
     return f"{100 * bars.level:g} % intervals{together}; {bars.covers}"
+
+
+def _date_cell(value: float, direction: int, width: float) -> str:
+    """Days since 1970-01-01 as a date, with its time where an interval is less than 3 days wide.
+
+    Args:
+        direction: 1 for a high end, which is rounded up; all others are rounded down.
+    """
+    minutes, length = (1, len("2020-01-31 12:00")) if width < 3 else (1440, len("2020-01-31"))
+    steps = (math.ceil if direction > 0 else math.floor)(value * 1440 / minutes)
+    return str(datetime(1970, 1, 1) + timedelta(minutes=steps * minutes))[:length]
 
 
 def _simple(value: Any) -> bool | int | float | str:

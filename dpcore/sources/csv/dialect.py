@@ -117,7 +117,9 @@ def read_header(
         why = why_no_text(raw) if header_cells is lines.NO_TEXT else header_cells.why
         raise SourceError(f"{path.name}, line 1: {why}")
     need(header_cells, SourceError, f"{path.name}: the file is empty, and begins with no header")
-    names, header = reading.names, [name.strip() for name in header_cells]
+    # Blanks at the ends of a name count only where they are declared.
+    names = reading.names
+    header = [name if name in names else name.strip() for name in header_cells]
     # Most likely another delimiter. The message shows nothing of the line itself.
     need(
         len(header) != 1 or names[-1] == header[0],

@@ -10,6 +10,7 @@ from importlib import metadata
 from itertools import pairwise
 from typing import Any
 
+from dpcore.domain.domain import Domain
 from dpcore.errors import EngineError, MisfitError, RequestError, SourceError, need
 from dpcore.records.source import Part
 from dpcore_engines.bundle import Failure
@@ -75,6 +76,17 @@ def require_same_versions(own_versions: Mapping[str, str], replies: Sequence[Any
                 f"{name} is {version} here and {reply.get(name) or 'missing'} on a worker: "
                 "install the same there; no record was opened",
             )
+
+
+def refuse_zones(domain: Domain) -> None:
+    """Raise `RequestError` at a column with a zone, whose rules workers may not share."""
+    for name, dates in domain.dates.items():
+        need(
+            dates.zone is None,
+            RequestError,
+            f"column {name!r} is read in {dates.zone}, and workers may have other rules of that "
+            f"zone: use the local engine",
+        )
 
 
 def cut_shares(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:

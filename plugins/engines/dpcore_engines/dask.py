@@ -18,7 +18,7 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import Encode, Engine, Task
+from dpcore.engines.base import Encode, Engine, Task, Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, EngineError, RequestError, need
 from dpcore.records.records import Folded
@@ -41,6 +41,7 @@ from dpcore_engines.cluster import (
     cut_shares,
     distributions,
     read_error,
+    refuse_zones,
     require_same_versions,
     reword_errors,
     versions,
@@ -99,6 +100,14 @@ class Dask(Engine):
             RequestError: there is no worker, or one has other versions.
         """
         self._workers()
+
+    def accept(self, workload: Callable[[], Workload]) -> None:
+        """Refuse columns that are read in a zone.
+
+        Raises:
+            RequestError: there is one.
+        """
+        refuse_zones(workload().domain)
 
     @property
     def note(self) -> str:

@@ -31,6 +31,7 @@ from dpcore_engines.cluster import (
     cut_shares,
     distributions,
     read_error,
+    refuse_zones,
     require_same_versions,
     reword_errors,
     versions,
@@ -99,11 +100,13 @@ class Spark(Engine):
         require_same_versions(own_versions, [_loaded(row) for row in rows])
 
     def accept(self, workload: Callable[[], Workload]) -> None:
-        """Refuse a sealed run.
+        """Refuse a sealed run, and columns that are read in a zone.
 
         Raises:
-            RequestError: it is sealed: Spark logs what it does, and its bars show how far it is.
+            RequestError: it is sealed: Spark logs what it does, and its bars show how far it is; or
+                there is such a column.
         """
+        refuse_zones(workload().domain)
         need(
             not workload().sealed,
             RequestError,

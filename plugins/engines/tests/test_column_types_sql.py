@@ -30,8 +30,8 @@ from dpcore.running.opening import Encoding
 from dpcore.sources.connections import Postgresql, Sqlite
 from dpcore.sources.sql import PostgresqlPart, SqlitePart, SqlQuery, SqlSource
 from dpcore_engines.duckdb_file import DuckDbSource
-from dpcore_statistics.totals import Sum
 from dpcore_statistics.count import Count
+from dpcore_statistics.totals import Sum
 
 from sources.test_postgresql import connected, server  # noqa: F401
 
@@ -430,7 +430,7 @@ def test_the_sql_engine_reads_each_type_as_the_core_does_or_refuses_it(
     typed,
     tables,
     server,
-    server_name,  # noqa: F811
+    server_name,
 ):
     with connected(server) as opened, opened.cursor() as cursor:
         cursor.execute("grant temporary on database postgres to typist")

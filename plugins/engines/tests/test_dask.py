@@ -4,13 +4,16 @@ import csv
 import logging
 import threading
 import time
+from types import SimpleNamespace
 
 import attrs
 import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact
+from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Domain, Exact
+from dpcore.domain.bins import Binned
+from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
@@ -424,3 +427,12 @@ def test_dask_keeps_every_law_of_engines(client):
     found = engine_verdicts(lambda: Dask(client), disturb=lambda engine: None)
     assert {verdict.law for verdict in found} == {*LAWS}
     assert all(verdict.outcome is Outcome.PASSED for verdict in found), found
+
+
+def test_a_column_with_a_zone_is_refused_by_name_before_anything_is_asked():
+    came = Dates(0, 100, zone="Europe/Berlin")
+    for columns in ({"came": came}, {"came": Binned.by_month(came)}):
+        asked = SimpleNamespace(domain=Domain(columns=columns))
+        with pytest.raises(RequestError, match="column 'came' is read in Europe/Berlin"):
+            Dask(client=None).accept(lambda: asked)  # noqa: B023  # asked at once
+    Dask(client=None).accept(lambda: SimpleNamespace(domain=Domain(columns={"x": Dates(0, 9)})))

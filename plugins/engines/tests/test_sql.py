@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
-from dpcore import Categories, Exact
+from dpcore import Categories, Domain, Exact
 from dpcore.domain.people import People
 from dpcore.engines.base import Workload
 from dpcore.engines.choice import Local
@@ -164,6 +164,38 @@ def test_what_sql_cannot_say_is_refused_with_the_reason(tmp_path, hostile):
     parquet.write_table(moments, tmp_path / "moments.parquet")
     timed = workload_of(tmp_path / "moments.parquet", one.domain, dict(one.sums))
     assert "'visited'" in refused(timed)
+
+
+@pytest.mark.parametrize("declared", [{"zone": "Europe/Berlin"}, {"offsets": "required"}])
+def test_a_column_with_a_zone_is_refused_by_name(hostile, declared):
+    one = only(hostile, "mean of dates")
+    visited = attrs.evolve(one.domain.columns["visited"], **declared)
+    zoned = attrs.evolve(one.domain, columns={**one.domain.columns, "visited": visited})
+    assert "'visited' declares a zone, or offsets" in refused(attrs.evolve(one, domain=zoned))
+
+
+def test_categories_that_are_texts_have_the_counts_of_the_core(tmp_path):
+    rng = np.random.default_rng(4)
+    cells = np.array(["01234", "1234", " 1234\t", "1e3", "1000", "1234.0", "X", "true", "True", ""])
+    drawn = pyarrow.array(cells[rng.integers(cells.size, size=5000)].tolist())
+    parquet.write_table(pyarrow.table({"t": drawn}), tmp_path / "t.parquet")
+    (tmp_path / "t.csv").write_text("t\n" + "\n".join(c or "x" for c in drawn.to_pylist()) + "\n")
+    rule = Categories(
+        ("01234", "1234", "1e3", "1000", "true"), spellings={"X": "1e3"}, as_text=True
+    )
+    domain = Domain(columns={"t": rule})
+    counted = {"count": Count(where={"t": ["1234", "1e3"]}), "groups": Count(by=("t",))}
+    parts = {name: part_of(learner, domain) for name, learner in counted.items()}
+    for file in ("t.parquet", "t.csv"):
+        workload = workload_of(tmp_path / file, domain, parts)
+        with Sql() as opened:
+            opened.accept(lambda: workload)  # noqa: B023  # asked at once
+            for part in parts.values():
+                assert of_server(workload, opened, part) == of_core(workload, part)
+    numbers = pyarrow.table({"t": pyarrow.array([1234, 1000])})
+    parquet.write_table(numbers, tmp_path / "numbers.parquet")
+    typed = workload_of(tmp_path / "numbers.parquet", domain, parts)
+    assert "another type than texts" in refused(typed)
 
 
 def test_a_sum_that_was_not_planned_is_not_asked(hostile):

@@ -7,6 +7,7 @@ by the run's guarantee. Values are doubles as texts that read back as the same d
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
@@ -159,13 +160,19 @@ def _steps(features: Any) -> list[dict[str, Any]]:
 
 def _column(name: str, column: Column) -> dict[str, Any]:
     match column:
-        case Categories(values=values, default=default, spellings=spellings):
-            cells = {"categories": values, "default": default, "spellings": spellings}
+        case Categories(values=values, default=default):
+            details: dict[str, Any] = {"map": column.spellings} if column.spellings else {}
+            details |= {"as": "text"} if column.as_text else {}
             if isinstance(column, Binned):
-                cells = {"edges": column.edges, **_column(name, column.range), **cells}
-            return {"name": name, **cells}
+                numbers = column.range
+                # A last day holds all its moments, any other end itself alone.
+                end = max(numbers.end, math.nextafter(numbers.high, math.inf))
+                details |= {"edges": column.edges, "range": {**_column(name, numbers), "end": end}}
+            return {"name": name, "categories": values, "default": default, **details}
         case Range(low=low, high=high, default=default, missing=missing):
             ends = {"low": low, "high": high, "default": default, "missing": missing}
+            zone = {key: getattr(column, key, None) for key in ("zone", "offsets")}
+            ends |= {key: value for key, value in zone.items() if value}
             return {"name": name, **ends, "dates": isinstance(column, Dates)}
     raise NoModelError(f"column {name!r}: a column of texts has no export")
 

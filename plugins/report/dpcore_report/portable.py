@@ -9,8 +9,10 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from csv import DictReader
-from datetime import date, datetime, timezone
+from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
@@ -28,7 +30,7 @@ _TRUTHS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fa
 def cells_of(column: Any) -> list[Any]:
     """The cells of a list, an array, or a column of a data frame."""
     array = np.asarray(column) if hasattr(column, "dtype") else None
-    if array is None:
+    if array is None or getattr(column.dtype, "time_zone", None):  # of polars
         return list(column)
     cells = array.astype("datetime64[us]") if array.dtype.kind == "M" else array
     return list(cells.tolist())
@@ -47,20 +49,33 @@ def number(cell: Any) -> float:
         return math.inf if cell > 0 else -math.inf
 
 
-def day(cell: Any) -> float:
-    """Days since 1970-01-01 in UTC, the time of day as a fraction; NaN if a cell is no date."""
+def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float:
+    """Days since 1970-01-01, the time of day as a fraction; NaN if a cell is no date.
+
+    A moment with an offset counts in UTC or in a zone, one without as it stands.
+
+    Args:
+        offsets: `required` or `none`: what has none, or one, is no date.
+    """
     try:
         if isinstance(cell, str):
             text = cell.strip(" \t")
             cell = datetime.fromisoformat(text) if _DATE.match(text) else None
         if isinstance(cell, datetime):
-            moment = cell if cell.tzinfo is None else cell.astimezone(timezone.utc)  # noqa: UP017
-            seconds = (moment.hour * 60 + moment.minute) * 60 + moment.second
-            rest = (seconds * 10**6 + moment.microsecond) / (86400 * 10**6)
-            return moment.toordinal() - date(1970, 1, 1).toordinal() + rest
+            shift = cell.utcoffset()
+            if offsets == ("required" if shift is None else "none"):
+                return math.nan
+            midnight = datetime(cell.year, cell.month, cell.day)
+            # Whole microseconds: an offset may lead out of the calendar, and numbers do not.
+            duration = cell.replace(tzinfo=None) - midnight - (shift or timedelta())
+            if shift is not None and zone is not None:
+                moment = midnight.replace(tzinfo=ZoneInfo(zone)) + duration
+                return day(ZoneInfo(zone).fromutc(moment).replace(tzinfo=None))
+            days, rest = divmod(duration, timedelta(1))
+            return cell.toordinal() - date(1970, 1, 1).toordinal() + days + rest / timedelta(1)
     except (ValueError, OverflowError):
         return math.nan
-    is_day = isinstance(cell, date)
+    is_day = isinstance(cell, date) and offsets != "required"
     return float(cell.toordinal() - date(1970, 1, 1).toordinal()) if is_day else math.nan
 
 
@@ -78,10 +93,21 @@ def key(cell: Any) -> Any:
     return ("truth", _TRUTHS[text]) if text in _TRUTHS else text
 
 
+def letters(cell: Any) -> str | None:
+    """The text that a cell is; None if it is none."""
+    if isinstance(cell, str):
+        return cell.strip(" \t") or None
+    if isinstance(cell, float) and abs(cell) < 2**53 and cell % 1 == 0:
+        cell = int(cell)
+    is_text = isinstance(cell, int) or (isinstance(cell, float) and cell % 1 > 0)
+    return str(cell).lower() if is_text else None
+
+
 def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
     """The place of each cell's category; the default's for an unknown one, else -1."""
-    places = {key(value): place for place, value in enumerate(column["categories"])}
-    places |= {key(cell): places[key(value)] for cell, value in column["spellings"]}
+    reading = letters if column.get("as") == "text" else key
+    places = {reading(value): place for place, value in enumerate(column["categories"])}
+    places |= {reading(cell): places[reading(value)] for cell, value in column.get("map", ())}
     for truth in (False, True):
         spelled, counted = ("truth", truth), float(truth)
         # A column of truths has one reading, whether it was kept as truths or as numbers.
@@ -90,21 +116,21 @@ def codes(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
         elif counted in places:
             places[spelled] = places[counted]
     default = column["default"]
-    unknown = -1 if default is None else places[key(default)]
-    names = np.array([places.get(key(cell), unknown) for cell in cells], dtype=np.intp)
+    unknown = -1 if default is None else places[reading(default)]
+    categories = np.array([places.get(reading(cell), unknown) for cell in cells], dtype=np.intp)
     if "edges" not in column:
-        return names
-    numbers, edges = counts_of(column, cells), np.array(column["edges"])
-    inside = (numbers >= column["low"]) & (numbers <= column["high"])
-    # A number on an edge is in the bin above it; a cell that is no number may name a bin.
-    bins = np.minimum(np.searchsorted(edges, numbers, side="right") - 1, len(edges) - 2)
-    return np.where(np.isnan(numbers), names, np.where(inside, bins, -1))
+        return categories
+    edges, counts = column["edges"], counts_of(column["range"], cells)
+    bins = np.minimum(np.searchsorted(edges, counts, side="right") - 1, len(edges) - 2)
+    is_inside = (counts >= column["range"]["low"]) & (counts < column["range"]["end"])
+    return np.where(np.isnan(counts), categories, np.where(is_inside, bins, -1))
 
 
 def counts_of(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
-    """The number that each cell of a range is; NaN where it is none."""
-    read = day if column["dates"] else number
-    return np.array([read(cell) for cell in cells], dtype=np.float64)
+    """The number or day that each cell is; NaN where it is none."""
+    date_rule = partial(day, zone=column.get("zone"), offsets=column.get("offsets"))
+    reading = date_rule if column["dates"] else number
+    return np.array([reading(cell) for cell in cells], dtype=np.float64)
 
 
 def encode_column(column: Mapping[str, Any], cells: Sequence[Any]) -> Any:
@@ -177,7 +203,9 @@ def predictions(
 def from_csv(lines: Iterator[str]) -> dict[str, list[str]]:
     """Columns of a CSV file by name."""
     rows = [*DictReader(lines)]
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+    # Blanks at the ends of a name count only where it is declared with them.
+    names = [(form(name), name) for form in (str.strip, str) for name in (rows[0] if rows else ())]
+    return {name: [row[raw] for row in rows] for name, raw in names}
 
 
 def main(model: str, score: Callable[[Any, Mapping[str, Any]], Any]) -> None:

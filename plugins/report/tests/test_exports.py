@@ -5,7 +5,7 @@ import io
 import json
 import subprocess
 import sys
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 
 import attrs
 import msgspec
@@ -299,3 +299,91 @@ def test_rows_of_a_run_without_any_are_refused(run):
     message = r"needs one release of rows \(synthetic.rows\), and has 0"
     with pytest.raises(NoModelError, match=message):
         export(run.folder, Form.CSV)
+
+
+PREPARED = {
+    "code": {
+        "categories": ["01234", "1234", "1e3", "1000"],
+        "map": {"X": "1e3"},
+        "default": "1000",
+        "as": "text",
+    },
+    "kind": {"categories": ["a", "b"], "map": {"A": "a", "2": "b"}},
+    "seen": {"dates": [date(2024, 1, 1), date(2024, 3, 31)], "zone": "Europe/Berlin"},
+    "month": {
+        "dates": [date(2024, 1, 1), date(2024, 3, 31)],
+        "bins": "month",
+        "default": "2024-02-01",
+    },
+    "fixed": {
+        "dates": [date(2024, 1, 1), date(2024, 3, 31)],
+        "offset": "required",
+        "missing": True,
+    },
+    "size": {"range": [0, 10], "bins": [0, 2.5, 5, 10], "missing": True},
+}
+CELLS = {
+    "code": ["01234", "1234", 1234, 1234.0, "1e3", "1000.0", "X", " 1000 ", True, 0.5, None, ""],
+    "kind": ["a", "A", "b", 2, "2.0", "x", "", None],
+    "moment": [
+        "2024-03-31", "2024-03-31T12:00", "2024-03-31T23:59:59.999999", "2024-03-31T21:59:59Z",
+        "2024-03-31T22:00Z", "2023-12-31T23:30Z", "2023-12-31T23:30-01:00", "2024-04-01", "", None,
+        "2024-02-29 12:00+05:30", datetime(2024, 3, 31, 23, 30), date(2024, 3, 31), "x", 7,
+        datetime(2024, 3, 31, 1, 30, tzinfo=timezone(timedelta(seconds=3208))), "2024-01",
+        "9999-12-31T23:30-01:00", "0001-01-01T00:30+01:00", "9999-12-31T23:30Z",
+    ],
+    "number": [0, "2.5", 2.4999999999999996, 5, 10, 10.000000000000002, -0.0, "x", None, "inf"],
+}  # fmt: skip
+
+
+def prepared(rng, n):
+    of = {"code": "code", "kind": "kind", "size": "number"}
+    return {
+        name: [
+            CELLS[of.get(name, "moment")][i]
+            for i in rng.integers(len(CELLS[of.get(name, "moment")]), size=n)
+        ]
+        for name in PREPARED
+    }
+
+
+def test_an_export_reads_codes_bins_and_moments_as_the_model_does():
+    rng = np.random.default_rng(5)
+    spec = spec_of("affine", columns=PREPARED)
+    plan = spec_of_text(json.dumps(spec, default=str), "a.yaml").price()
+    typed = {
+        **prepared(rng, 4000),
+        "code": ["01234", "1234", "1e3", "1000"] * 1000,
+        "kind": ["a", "b"] * 2000,
+        "size": rng.uniform(0, 10, 4000),
+        **{
+            name: [datetime(2024, 1, 1 + k % 28) for k in range(4000)]
+            for name in ("seen", "month", "fixed")
+        },
+    }
+    model = plan.run({**typed, "y": rng.uniform(0, 1, 4000)}).model
+    module, data = describe(model)
+    read = json.loads(exports.msgspec.json.encode(data, enc_hook=exports._plain))
+    rows = prepared(rng, 10_000)
+    for column in read["columns"]:
+        found = portable.encode_column(column, rows[column["name"]])
+        np.testing.assert_array_equal(
+            found, model.domain.columns[column["name"]].encode(rows[column["name"]])
+        )
+    same(portable.predictions(read, module.score, rows), model.predict(rows))
+
+
+def test_an_export_reads_frames_whose_moments_have_a_zone():
+    pandas, polars = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    moments = [datetime(2024, 3, 31, hour, tzinfo=timezone.utc) for hour in (0, 12, 22)]  # noqa: UP017
+    column = {"low": 19723.0, "high": 19813.0, "default": None, "missing": False, "dates": True}
+    for frame in (pandas.Series(moments), polars.Series(moments)):
+        for zone in ({}, {"zone": "Asia/Tokyo"}):
+            rule = dpcore.Dates(19723.0, 19813.0, **zone)
+            found = portable.encode_column({**column, **zone}, portable.cells_of(frame))
+            np.testing.assert_array_equal(found, rule.encode(frame))
+
+
+def test_names_of_a_csv_file_may_have_blanks_at_their_ends():
+    assert portable.from_csv(iter([" a ,b", "1,2"])) == {"a": ["1"], "b": ["2"], " a ": ["1"]}
+    assert portable.from_csv(iter(["a , a,a", "1,2,3"]))["a"] == ["3"]

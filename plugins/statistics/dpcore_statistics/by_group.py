@@ -400,5 +400,6 @@ def stacked(about: Mapping[str, tuple[Any, ...]], figures: list[Figures], level:
         level=level,
         joint=joint,
         covers=f"{first.covers}{apart_clause}",
+        dates=tuple(place * size + row for place in range(len(keys)) for row in first.dates),
         **numbers,
     )

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import AnyLearner, Categories, Classes, Domain, Range, Records
-from dpcore.domain.columns import Category, summary
+from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.domain.edges import cells_of, equal_edges
 from dpcore.errors import ParameterError, near, need
 from dpcore.learning.learners.tallies import Cut
@@ -63,10 +63,12 @@ class NumberColumn:
         Raises:
             ParameterError: one is no number of the column's range.
         """
-        numbers = self.column.numbers(list(values))
+        numbers, column = self.column.declared(values), self.column
         for value, number in zip(values, numbers.tolist(), strict=True):
-            if not self.column.low <= number <= self.column.high:
-                raise ParameterError(self.name, self.column.describe(), "value", value)
+            # Moments of a last day count as its beginning: nothing inside it tells them apart.
+            if not (column.low <= number <= column.high or number == column.end):
+                end = ", or the end of its last day" if column.end > column.high else ""
+                raise ParameterError(self.name, f"{column.describe()}{end}", "value", value)
         return numbers
 
     def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,12 +81,13 @@ class NumberColumn:
         """The numbers at positions, in the file's units (dates: days since 1970-01-01)."""
         return self.column.centre + self.column.half_width * np.asarray(positions)
 
+    def date_rows(self, count: int) -> tuple[int, ...]:
+        """The first rows of a table, where their numbers are dates; else none."""
+        return tuple(range(count)) if isinstance(self.column, Dates) else ()
+
     def told(self, number: float) -> str:
         """A number as a reader knows it: dates as dates."""
-        (cell_text,) = self.column.written(np.array([number]))
-        if isinstance(cell_text, str):
-            return cell_text.removesuffix(" 00:00:00")
-        return f"{float(cell_text):g}"
+        return date_text(number) if isinstance(self.column, Dates) else f"{number:g}"
 
 
 @attrs.frozen(kw_only=True)
@@ -325,7 +328,7 @@ class Cells:
         if self.places is not None:
             return [*self.places[[0, -1]]] == [-1.0, 1.0]
         numbers = self.column.column
-        return [self.edges[0], self.edges[-1]] == [float(numbers.low), float(numbers.high)]
+        return self.edges[0] == numbers.low and self.edges[-1] in (numbers.high, numbers.end)
 
     @property
     def cut(self) -> Cut:

@@ -328,6 +328,7 @@ class GroupBy(Paired):
         return Figures(
             about=groups.about,
             population=bars,
+            dates=column.date_rows(len(rows)),
             estimate=np.array([row[0] for row in rows]),
             low=np.array([row[1] for row in rows]),
             high=np.array([row[2] for row in rows]),

@@ -239,6 +239,7 @@ class Mean(Averaged):
                 covers="noise only: where the mean of the values lies, each clipped to its "
                 "declared range and missing ones left out. It does not include sampling error",
                 population=bars,
+                dates=column.date_rows(1),
             )
         )
 

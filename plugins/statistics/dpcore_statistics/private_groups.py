@@ -153,7 +153,11 @@ class PrivateGroups(PrivateKeys):
         other_figures = self._figures(
             {"statistic": (f"mean of {self.mean_of}", "count")}, [mean, (other_pair[0] / w, *count)]
         )
-        mean_figures = attrs.evolve(self._figures(counts.about, means), joint=True)
+        dates = number_column(state.public.domain, self.mean_of).date_rows
+        mean_figures = attrs.evolve(
+            self._figures(counts.about, means), joint=True, dates=dates(len(means))
+        )
+        other_figures = attrs.evolve(other_figures, dates=dates(1))
         return Statistics(tables={"count": counts, "mean": mean_figures, "others": other_figures})
 
     def _mean(

@@ -290,6 +290,7 @@ class Quantiles(Folding):
                 high=np.array([row[2] for row in rows]),
                 level=self.level,
                 covers=COVERS if self.interval else _NONE,
+                dates=column.date_rows(len(rows)),
             )
         )
 

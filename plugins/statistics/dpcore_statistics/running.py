@@ -54,7 +54,8 @@ class Running(ByFirstCell):
     Total: as every statistic.
 
     Args:
-        column: Of dates, or a range.
+        column: Of dates, or a range. A moment with an offset counts in UTC, where the first hours
+            of a day or month may be those of the one before, or in the zone that the column states.
         every: Length of a period: `day`, `week`, `month` or `year`, from the first date on.
         edges: In place of `every`: of the periods, increasing; the last one is closed.
         amount: A column to sum; None counts records.

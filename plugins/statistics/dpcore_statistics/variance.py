@@ -173,6 +173,7 @@ class Variance(Averaged):
                 covers="noise only: mean and variance of the values themselves, each clipped to "
                 "its declared range and missing ones left out. It does not include sampling error",
                 population=bars,
+                dates=column.date_rows(1),
             )
         )
 

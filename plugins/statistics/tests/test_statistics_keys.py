@@ -143,7 +143,7 @@ def test_texts_come_back_as_they_were():
     column = Texts(13)
     values = ["Ärger", "a", "", None, "Köln-Nippes", "much too long a text", 12, 3.5, True]
     rows = column.encode(values)
-    told = ["Ärger", "a", "", "", "Köln-Nippes", "much too long", "12", "3.5", "True"]
+    told = ["Ärger", "a", "", "", "Köln-Nippes", "much too long", "12", "3.5", "true"]
     assert [column.decoded(row) for row in rows] == told
     assert (np.linalg.norm(rows, axis=1) <= 1).all()
     assert column.misfits(values).tolist() == [False] * 5 + [True] + [False] * 3

@@ -123,9 +123,8 @@ def defined_row(record):
     epoch = dt.datetime(1970, 1, 1)
     days = {at: (at - epoch) / dt.timedelta(days=1) for at in (came, gone) if at}
     inside = came is not None and dt.datetime(2024, 1, 15) <= came < dt.datetime(2025, 1, 1)
-    # A time on the last day lies behind its first moment, where the range ends.
-    inside = inside and came <= dt.datetime(2024, 12, 31)
-    in_year = came is not None and dt.datetime(2024, 1, 1) <= came <= dt.datetime(2024, 12, 31)
+    # The last day holds all its moments.
+    in_year = came is not None and dt.datetime(2024, 1, 1) <= came < dt.datetime(2025, 1, 1)
     weeks = [dt.date(2024, 1, 1) + dt.timedelta(7 * i) for i in range(53)]
     week = sum(came.date() >= start for start in weeks) - 1 if in_year else None
     bins = [0 <= age < 18, 18 <= age < 65, 65 <= age <= 110, math.isnan(age)]

@@ -21,7 +21,7 @@ from sqlglot import exp
 
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.columns import Dates, Range, reading
 from dpcore.domain.domain import Domain
 from dpcore.errors import RequestError, need
 from dpcore.learning.learners.tallies import Cut
@@ -174,7 +174,13 @@ class Columns:
         if isinstance(numbers, Range):
             allowed = (Kind.DATES,) if isinstance(numbers, Dates) else _NUMBERS
         else:
-            allowed = (*_NUMBERS, Kind.TEXTS)
+            allowed = (Kind.TEXTS, Kind.CELLS) if rule.as_text else (*_NUMBERS, Kind.TEXTS)
+        need(
+            getattr(numbers, "zone", None) is getattr(numbers, "offsets", None) is None,
+            RequestError,
+            f"column {name!r} declares a zone, or offsets: SQL does not read moments by dpcore's "
+            f"rules of zones; use the local engine",
+        )
         if kind is None or kind not in allowed:
             wanted = " or ".join(k.name.lower() for k in allowed if k is not Kind.CELLS)
             raise RequestError(
@@ -212,7 +218,7 @@ class Columns:
         """The code of a cell's category; null where it is none."""
         kind = self._kind(name, rule)
         if isinstance(rule, Classes):
-            rule = Categories(rule.values, rule.default, rule.spellings)
+            rule = rule.categories()
         unknown = int(rule.codes([None])[0])
         rest = exp.Null() if unknown < 0 else integer(unknown)
         if isinstance(rule, Binned):
@@ -222,7 +228,7 @@ class Columns:
             cell = _below(number, rule.edges[1:-1], 0)
             return chosen((inside, cell), (absent, rest))
         listed = [*rule.values, *(cell for cell, _ in rule.spellings)]
-        keys = [key(value) for value in listed]
+        keys = [reading(rule)(value) for value in listed]
         is_counted = kind is Kind.CELLS and all(isinstance(k, float) for k in keys)
         if kind in (Kind.TEXTS, Kind.CELLS) and not is_counted:
             is_plain = all(isinstance(text, str) and "\0" not in text for text in keys)

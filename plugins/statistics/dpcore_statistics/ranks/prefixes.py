@@ -208,6 +208,7 @@ class RankPrefixes(Grouped):
                 joint=True,
                 covers=COVERS,
                 population=bars,
+                dates=column.date_rows(low.size),
             )
         )
 
