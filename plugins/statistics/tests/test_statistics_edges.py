@@ -6,9 +6,22 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from dpcore import Categories, Dates, Domain, Public, PublicCoins, Range, Records
+from dpcore import (
+    ADD_REMOVE,
+    Categories,
+    Dates,
+    Domain,
+    Exact,
+    Public,
+    PublicCoins,
+    Range,
+    Records,
+)
 from dpcore.domain.classes import Classes
 from dpcore.errors import ParameterError
+from dpcore_attacks.attacks.setting import Case
+from dpcore_attacks.laws.bounds.sums import CELLS_AT_EDGES, sum_verdicts
+from dpcore_attacks.laws.law import Outcome
 from dpcore_statistics.columns import Cells, conditions, selected
 from dpcore_statistics.count import Count, Share
 from dpcore_statistics.distinct import Distinct
@@ -18,6 +31,7 @@ from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.marginals.learner import Marginals
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.running import Running
+from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.tables import Table
 from dpcore_statistics.workload import Workload
 
@@ -259,3 +273,30 @@ def test_marginals_count_in_the_same_cells():
     assert tally.cuts[0].edges == tuple(nearest(0, 10, 10))
     same = learner.from_tallies(query, counts, known)
     assert learner.total_of(query, projected(domain, numbers), known) == same
+
+
+class ByPositions(Histogram):
+    """Cuts what is encoded into equal parts, as a plugin may."""
+
+    def partial(self, query, block, public):
+        return Exact.of(self.rows(query, block, public).sum(axis=0), 0)
+
+    def rows(self, query, block, public):
+        places = np.searchsorted(np.linspace(-1, 1, 11), block.features[:, 0], side="right") - 1
+        return np.eye(10)[np.clip(places, 0, 9)]
+
+
+@pytest.mark.parametrize(
+    ("learner", "outcome"),
+    [
+        (Histogram(column="a", bins=10), Outcome.PASSED),
+        (ByPositions(column="a", bins=10), Outcome.FAILED),
+        (Histogram(column="g"), Outcome.NOT_APPLICABLE),
+        # What is told with all its digits may lie beside a simple fraction.
+        (Histogram(column="a", edges=(0.0, 0.1 + 0.2, 10.0)), Outcome.PASSED),
+    ],
+)
+def test_a_law_of_the_kit_finds_cells_that_begin_beside_their_edges(learner, outcome):
+    case = Case(learner=learner, bound=StatisticBound(), domain=facts(0, 10), adjacency=ADD_REMOVE)
+    verdicts = {verdict.law: verdict.outcome for verdict in sum_verdicts(case)}
+    assert verdicts[CELLS_AT_EDGES] is outcome
