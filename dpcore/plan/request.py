@@ -12,6 +12,7 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
 from dpcore.checks import instance_of, positive_integer, probability, weight
+from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
 from dpcore.events.relation_text import relation_of
@@ -168,3 +169,11 @@ class Request:
         if learner is not None:
             releases = (Release(learner=learner, mechanism=mechanism, bound=bound),)
         return cls(releases=releases, **fields)
+
+    @property
+    def cut_columns(self) -> tuple[str, ...]:
+        """Ranges that a learner cuts into cells, of records and not of predictions."""
+        learners = [release.learner for release in self.releases if release.of is None]
+        cuts = {name for learner in learners for name in learner.cut_columns(self.domain)}
+        rules = self.domain.rules.items()
+        return tuple(name for name, rule in rules if name in cuts and isinstance(rule, Range))

@@ -225,7 +225,8 @@ def _spooled(request: Request) -> Resources:
     records, columns = domain.at_most or 0, len(domain.columns) + len(domain.groups) + 1
     holdout_records = math.ceil(records * request.holdout)
     memory = _table(_limit_records(domain)).memory + _ids(domain)
-    encoded = (2 if holdout_records else 1) * _NUMBER * records * (domain.width + 1)
+    row = _NUMBER * (domain.width + 1 + len(request.cut_columns))
+    encoded = (2 if holdout_records else 1) * records * row
     # The hold-out is read by itself afterwards, and the others are written once more.
     readings = 2 if holdout_records else 1
     spool = encoded + _CELL * holdout_records * columns

@@ -5,7 +5,6 @@ the split is a `Selection` by the same secret words, so that the same records ar
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -162,7 +161,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = domain.project(parsed, cut_columns(request))
+    records = domain.project(parsed, request.cut_columns)
     # Where no person is the unit, every row is one of its own.
     used = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
     if domain.people is not None:
@@ -360,17 +359,11 @@ def _require_columns(domain: Domain, table: Columns) -> Table:
     return columns
 
 
-def cut_columns(request: Request) -> tuple[str, ...]:
-    """Ranges that some learner of the run cuts into cells, of records and not of predictions."""
-    learners = (release.learner for release in request.releases if release.of is None)
-    return tuple({*chain.from_iterable(one.cut_columns(request.domain) for one in learners)})
-
-
 def _encoding(request: Request) -> Encoding:
     return Encoding(
         domain=request.domain,
         refuse=request.on_invalid == "refuse",
-        numbers=cut_columns(request),
+        numbers=request.cut_columns,
     )
 
 

@@ -6,7 +6,7 @@ from dpcore.learning.learners.summing import SummingLearner, SumPart
 from dpcore.query import SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
-from dpcore.running.opening import Encoding, cut_columns
+from dpcore.running.opening import Encoding
 from dpcore.running.schedule import Schedule
 
 
@@ -27,7 +27,7 @@ def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins 
     return Workload(
         source=records,
         domain=request.domain,
-        encode=Encoding(domain=request.domain, refuse=False, numbers=cut_columns(request)),
+        encode=Encoding(domain=request.domain, refuse=False, numbers=request.cut_columns),
         refuse=request.on_invalid == "refuse",
         holdout=request.holdout,
         sums=tuple(sums),

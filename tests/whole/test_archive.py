@@ -25,6 +25,8 @@ QUICK = (
     "statistics.basics.format-3",
     "statistics.persons",
     "best-of.format-3",
+    "explainable_boosting.cells",
+    "synthetic.cells",
 )
 LEDGERS = sorted(path.stem for path in (ARCHIVE / "ledgers").glob("*.ledger"))
 HELP = sorted(path.stem for path in (ARCHIVE / "help").iterdir())

@@ -2,7 +2,11 @@
 
 import itertools
 import math
+from bisect import bisect_right
+from fractions import Fraction
+from pathlib import Path
 
+import attrs
 import numpy as np
 import pytest
 import scipy.stats
@@ -22,8 +26,9 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
 from dpcore_explainable_boosting import dpcore_examples
-from dpcore_explainable_boosting.bins import bins_of_categories, bins_of_number
+from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number
 from dpcore_explainable_boosting.boosting import Cyclic
+from dpcore_explainable_boosting.model import BoostedModel
 from dpcore_explainable_boosting.printed import Printed, PrintedBound
 from dpcore_explainable_boosting.statements import STATEMENTS
 
@@ -361,3 +366,60 @@ def test_statements_compute_what_is_charged_and_what_it_costs():
 def test_every_sound_example_is_priced_as_proved(name):
     guarantee = load_spec(EXAMPLES[name], Registry.default()).price().guarantee
     assert guarantee.status is dpcore.Status.PROVED
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins"), [(0, 10, 5), (0.1, 0.7, 3), (-5, 995, 7), (1900, 2000, 50)]
+)
+def test_fits_and_predictions_find_a_number_on_an_edge_in_the_cell_that_begins_there(
+    low, high, bins
+):
+    first, last = (Fraction(str(end)) for end in (low, high))
+    edges = [float(first + i * (last - first) / (2 * bins)) for i in range(2 * bins + 1)]
+    numbers = [
+        x
+        for edge in edges
+        for x in (math.nextafter(edge, -math.inf), edge, math.nextafter(edge, math.inf))
+        if edges[0] <= x <= edges[-1]
+    ]
+    expected = [min(bisect_right(edges, x), 2 * bins) - 1 for x in numbers]
+    domain = Domain(
+        columns={"a": Range(low, high), "c": Categories((1, 2))}, target="t", labels=Range(0, 1000)
+    )
+    learner, cells = Cyclic(bins=bins), Cells.of(domain, bins)
+    table = {"a": numbers, "c": [1] * len(numbers)}
+    assert cells.places(domain.project({**table, "t": [1] * len(numbers)}))[0].tolist() == expected
+    # A model that says the cell: of whole tables, and of rows alone.
+    scores = np.append(np.arange(2.0 * bins), [0, 0]) / 1000
+    model = BoostedModel(domain=domain, cells=learner.cells(domain), cell_scores=scores)
+    said = np.rint(model.predict(table) - 500).tolist()
+    assert said == expected
+    alone = [model.predict({"a": [x], "c": [1]})[0] for x in numbers]
+    assert np.rint(np.array(alone) - 500).tolist() == expected
+    ends, _ = model.step_function("a")
+    assert ends.tolist() == edges
+    # Of encoded rows an edge is in its own cell as well.
+    on_edges = domain.encode({"a": edges, "c": [1] * len(edges)})
+    scored = np.rint(model.score(on_edges)).astype(int).tolist()
+    assert scored == [*range(2 * bins), 2 * bins - 1]
+
+
+OLD = Path(__file__).parents[3] / "tests/published/archive/runs/explainable_boosting.cells"
+
+
+def test_a_model_that_was_published_before_keeps_its_cells():
+    model = dpcore.load_run(OLD).model
+    table = {"a": [0.0, 1.0, 3.0, 10.0], "b": [0.3] * 4, "day": ["2020-03-01"] * 4}
+    records = model.domain.project({**table, "y": [0.0] * 4})
+    # 1 of [0, 10] encodes to less than -0.8, where its cell would begin: 1 - 0.8 is below 0.2.
+    assert model.cells.places(records)[0].tolist() == [0, 0, 3, 9]
+    # Published by the version that wrote the run.
+    expected = [1.0977397285114265, 1.0977397285114265]
+    table = {
+        "a": [0.0, math.nextafter(0, -1)],
+        "b": [0.0, 0.1],
+        "day": ["2020-01-01", "2020-01-12"],
+    }
+    assert model.predict(table).tolist() == expected
+    new = attrs.evolve(model.domain, cells="nearest_double")
+    assert Cells.of(new, 5).places(records)[0].tolist() == [0, 1, 3, 9]

@@ -125,6 +125,58 @@ def test_an_export_predicts_what_the_model_predicts(name):
         same(portable.predictions(read, module.score, part), model.predict(part))
 
 
+BINNED = {
+    "whole": {"range": [0, 10], "bins": [0, 3, 7, 10]},
+    "tenths": {"range": [0.1, 0.7], "bins": [0.1, 0.3, 0.5, 0.7], "missing": True},
+    "month": {"dates": [date(2020, 1, 1), date(2020, 12, 31)], "bins": "month"},
+    "code": {"categories": ["I10", "E11", "01"], "map": {"i10": "I10", "E11.9": "E11"}},
+    "smokes": {"categories": ["true", "false"], "map": {"yes": "true", "no": "false"}},
+    "plain": [0, 1000],
+    "seen": {"dates": [date(2020, 1, 1), date(2020, 12, 31)]},
+}
+
+
+def edge_rows(rng, n, target=None):
+    """Edges and the doubles beside them, codes in every spelling, days and last moments."""
+
+    def beside(edges):
+        pairs = [(np.nextafter(e, -9e9), e, np.nextafter(e, 9e9)) for e in edges]
+        return rng.choice(np.array(pairs, dtype=np.float64).ravel(), n)
+
+    days = np.datetime64("2019-12-28") + rng.integers(0, 375, n)
+    found = {
+        "whole": beside([0, 3, 7, 10, 5]),
+        "tenths": beside([0.1, 0.3, 0.5, 0.7, 0.2]),
+        "month": days,
+        "code": rng.choice(["I10", "i10", "E11", "E11.9", "01", "1", " I10 ", "?"], n).tolist(),
+        "smokes": rng.choice(["true", "TRUE", "yes", "no", "False", "1", "?"], n).tolist(),
+        "plain": beside([0, 3, 250, 1000]),
+        "seen": days,
+    }
+    if target is not None:
+        return found | {"y": np.clip(found["whole"] / 10 + rng.normal(0, 0.1, n), 0, 1)}
+    # Predictions take cells as they come: a bin may go by its name.
+    whole = found["whole"].tolist()
+    return found | {
+        "whole": ["[3, 7)" if k % 50 == 0 else x for k, x in enumerate(whole)],
+        "month": rng.choice([*map(str, days), "", "2020-02-31", "x"], n).tolist(),
+        "seen": rng.choice([f"{day}{t}" for day in days for t in ("", "T23:59:59.999999")], n),
+    }
+
+
+@pytest.mark.parametrize("name", ["affine", pytest.param("shapes", marks=pytest.mark.slow)])
+def test_an_export_predicts_alike_at_edges_codes_and_dates(name):
+    rng = np.random.default_rng(1)
+    spec = yaml.safe_dump(spec_of(name, columns=BINNED))
+    model = spec_of_text(spec, "a.yaml").price().run(edge_rows(rng, 4000, name)).model
+    module, data = describe(model)
+    text = json.loads(exports.msgspec.json.encode(data, enc_hook=exports._plain))
+    rows = edge_rows(rng, 10_000)
+    expected = model.predict(rows)
+    assert len({*expected.tolist()}) > 100
+    same(portable.predictions(text, module.score, rows), expected)
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exported")

@@ -197,7 +197,8 @@ class Cutting(AnyLearner):
         """The columns of these fields, by name; its own one where they are of that alone."""
         fields = ("where", "meets", "edges", "bins", "every")
         cuts = [cut for name in fields if (cut := getattr(self, name, None)) is not None]
-        names = [[*cut] if isinstance(cut, Mapping) else [self.column] for cut in cuts]  # type: ignore[attr-defined]
+        column = getattr(self, "column", "")
+        names = [[*cut] if isinstance(cut, Mapping) else [column] for cut in cuts]
         return tuple(itertools.chain(*names))
 
 

@@ -7,6 +7,8 @@ import math
 import os
 import subprocess
 import sys
+from bisect import bisect_right
+from fractions import Fraction
 from pathlib import Path
 
 import attrs
@@ -29,6 +31,7 @@ from dpcore.domain.people import People
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore_statistics.columns import Cells
 from dpcore_statistics.marginals.display import Display
 from dpcore_statistics.marginals.learner import CHOICE
 from dpcore_statistics.marginals.one_way_weight import CHOICES
@@ -36,6 +39,7 @@ from dpcore_synthetic.descent import Descent, descend
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.learner import Rows, RowsBound
 from dpcore_synthetic.network import first_rows, plan_steps
+from dpcore_synthetic.values import NumberGrid, values_of
 from dpcore_synthetic.whole_numbers import apportion, draw_below
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
@@ -442,3 +446,37 @@ def test_rows_are_the_same_on_an_older_processor():
     }  # fmt: skip
     assert len(digests) == 1
     assert len(digests.pop()) == 64
+
+
+def nearest(low, high, count):
+    """Edges of equal cells, by fractions."""
+    first, last = (Fraction(str(end)) for end in (low, high))
+    return [float(first + i * (last - first) / count) for i in range(count + 1)]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "bins", "decimals"),
+    [
+        (0, 10, 10, 0),
+        (0, 10, 5, 0),
+        (0, 110, 11, 0),
+        (-5, 5, 10, 0),
+        (0.1, 0.7, 6, 1),
+        (0, 1, 3, 2),
+    ],
+)
+def test_whole_numbers_are_drawn_in_the_cell_that_counts_them(low, high, bins, decimals):
+    domain = Domain(columns={"x": Range(low, high)})
+    cells, edges = Cells.of(domain, "x", None, bins), nearest(low, high, bins)
+    grid = NumberGrid.of(cells, decimals)
+    units = range(round(low * 10**decimals), round(high * 10**decimals) + 1)
+    expected = [[] for _ in range(bins)]
+    for unit in units:
+        number = unit / 10**decimals
+        expected[min(bisect_right(edges, number), bins) - 1].append(unit)
+    assert grid.first.tolist() == [cell[0] for cell in expected]
+    assert grid.last.tolist() == [cell[-1] for cell in expected]
+    # Rows that are drawn are counted in the cells that they were drawn for.
+    codes = np.repeat(np.arange(bins), 20)
+    numbers = values_of(cells, codes, decimals, PublicCoins(1).stream("x"))
+    assert cells.index(domain.project({"x": numbers})).tolist() == codes.tolist()

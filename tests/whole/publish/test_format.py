@@ -220,3 +220,23 @@ def test_what_is_no_lock_is_damaged(made):
             dpcore.replay(made.folder)
     with pytest.raises(msgspec.DecodeError):
         decoded(b'{"format": 2}')
+
+
+def test_a_lock_says_where_equal_cells_begin(made):
+    lock = decoded((made.kept / "spec.lock.json").read_bytes())
+    assert lock.plan["cells"] == "nearest_double"
+    assert dpcore.load_run(made.folder).spec.request.domain.cells == "nearest_double"
+
+
+def test_a_lock_without_that_word_keeps_the_cells_of_its_time(made):
+    edit(made, lambda said: said["plan"].pop("cells"))
+    old = dpcore.load_run(made.folder)
+    assert old.spec.request.domain.cells == "positions"
+    assert "cells" not in old.lock.plan
+
+
+@pytest.mark.parametrize("word", ["positions", "", None, 3, ["nearest_double"]])
+def test_another_word_for_cells_does_not_follow_from_the_spec(made, word):
+    edit(made, lambda said: said["plan"].update(cells=word))
+    with pytest.raises(ReplayError, match="plan"):
+        dpcore.load_run(made.folder)

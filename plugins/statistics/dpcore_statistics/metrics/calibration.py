@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcore.checks import positive_integer
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.domain.edges import cells_between, equal_edges
 from dpcore.learning.metrics.base import Curve, Held
 from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.rounding import up
@@ -83,5 +84,4 @@ class CalibrationError(PricedMetric):
         )
 
     def _bins(self, scores: NDArray[np.float64]) -> NDArray[np.intp]:
-        # A probability of 1 belongs to the last bin.
-        return np.minimum((scores * self.bins).astype(np.intp), self.bins - 1)
+        return cells_between(equal_edges(0, 1, self.bins), scores)
