@@ -52,7 +52,7 @@ class Texts:
     def encode(self, values: Any) -> NDArray[np.float64]:
         """Shape (n, width), every row at most 1 long; zeros where there is no text."""
         places: dict[bytes, int] = {}
-        texts = read_cells(cells(values).tolist(), self._bytes)
+        texts = read_cells(list(cells(values)), self._bytes)
         codes = [places.setdefault(text, len(places)) for text in texts]
         # Texts hold no zero byte, so that padding with them is undone without doubt.
         padded = (text.ljust(_BYTES * self.width, b"\0") for text in places)
@@ -82,7 +82,7 @@ class Texts:
         return read_once(self, values, self._lengths) > self.longest
 
     def _lengths(self, values: Any) -> NDArray[np.intp]:
-        texts = read_cells(cells(values).tolist(), _utf8)
+        texts = read_cells(list(cells(values)), _utf8)
         lengths = [LONGEST + 1 if text is None else len(text) for text in texts]
         return np.where(empty(values), 0, lengths).astype(np.intp)
 

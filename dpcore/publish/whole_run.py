@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,10 +21,7 @@ from dpcore.domain.domain import Table
 from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice, Local
 from dpcore.errors import (
-    DpcoreError,
     NotPublishedError,
-    OperatorFileError,
-    ReleaseError,
     SpecError,
     below,
     need,
@@ -33,6 +30,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.plan.cost_statement import require_disk
+from dpcore.publish.endings import after_publication, after_reservation, told_where
 from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
 from dpcore.publish.folder import (
     PUBLIC,
@@ -134,6 +132,8 @@ def run(
     book = ledger_of(spec, ledger)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
+        channel = PUBLIC if rehearsal is None else REHEARSAL
+        stack.enter_context(told_where(folder / channel))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
@@ -155,17 +155,16 @@ def run(
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
         # The only step that sees records, and all that is published of them.
-        with _after_reservation(reservation, sealed):
+        with after_reservation(reservation, sealed):
             # Of a sealed run one sentence is told: how full the disk is now may follow records.
             outcome = run_silenced(partial(work.open, reservation), sealed)
-            channel = PUBLIC if rehearsal is None else REHEARSAL
             result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
         notes = (locked_spec.note, outcome.note, live_engine.note, warning)
         result = attrs.evolve(result, note="; ".join(filter(None, notes)))
         # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
             return result
-        with _after_publication(result):
+        with after_publication(result):
             return attrs.evolve(result, operator=_operator(spec, plan, outcome, folder, start))
 
 
@@ -323,41 +322,6 @@ def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:
             (folder / channel).parent.rmdir()  # if it is empty: the run's, or `operator`
         why = f"{folder}: cannot be written ({error.strerror})"
         raise NotPublishedError(f"the records were answered, not published: {why}") from None
-
-
-@contextlib.contextmanager
-def _after_reservation(reservation: Reservation | None, sealed: bool) -> Iterator[None]:
-    """From the reservation to the published folder: whoever stops here has spent it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if reservation is None:
-            raise
-        raise KeyboardInterrupt("spent, not published") from None
-    # Whatever stops a run from here on, its message must say that the budget is gone; a sealed run
-    # has said its one sentence.
-    except Exception as error:
-        if reservation is None or (sealed and isinstance(error, ReleaseError)):
-            raise
-        why = getattr(error, "message", f"internal error: {type(error).__name__}")
-        why = "it needs more memory than it may use" if isinstance(error, MemoryError) else why
-        raise NotPublishedError(f"spent, not published: {why}") from None
-
-
-@contextlib.contextmanager
-def _after_publication(result: Run) -> Iterator[None]:
-    """After the release is published: nothing that fails here takes it back."""
-    message = f"published in {result.kept}; the operator's file is missing"
-    try:
-        yield
-    except OSError as error:
-        raise OperatorFileError(f"{message}: it cannot be written ({error.strerror})") from None
-    except DpcoreError as error:
-        raise OperatorFileError(f"{message}: {error.message}") from None
-    except MemoryError:
-        raise OperatorFileError(f"{message}: the evaluation needs more memory") from None
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(message) from None
 
 
 def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:

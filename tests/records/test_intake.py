@@ -30,7 +30,8 @@ PLAIN = {  # what each declaration accepts as an array, and as a list
     ],
     Holds.DATES: [
         np.array(["2020-01-31"], "datetime64[D]"), np.array(["2020-01-31T10"], "datetime64[ns]"),
-        [DAY, None, datetime(2020, 1, 31), np.datetime64("2020"), math.nan, np.datetime64("NaT", "s")],
+        [DAY, None, datetime(2020, 1, 31), np.datetime64("2020"), math.nan],
+        [np.datetime64("NaT", "s")],
     ],
     Holds.IDENTIFIERS: [
         np.array([1]), np.array(["a", "017"]), np.array([b"a"]), [1, np.int64(2), None],
@@ -69,11 +70,12 @@ def test_columns_of_another_type_are_refused_without_a_cell(holds, column):
     assert "2020" not in str(refusal.value)
 
 
-@pytest.mark.parametrize("kind", ["m8[s]", "complex128", "V3"])
-def test_a_type_none_of_whose_cells_is_a_category_is_refused_by_name(kind):
-    with pytest.raises(SourceError, match=r"declares categories .* make them texts") as refusal:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("m8[s]", "timedelta64"), ("c16", "complex128"), ("V3", "void24")]
+)
+def test_a_type_none_of_whose_cells_is_a_category_is_refused_by_name(kind, name):
+    with pytest.raises(SourceError, match=f"declares categories and arrives as {name}, .* texts"):
         require_type("v", np.zeros(2, kind), Holds.CATEGORIES)
-    assert np.dtype(kind).name.rstrip("0123456789") in str(refusal.value)
 
 
 def test_arrow_types_are_known_by_what_they_hold():

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import signal
 import tempfile
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, final
 
@@ -67,7 +69,7 @@ class DaskCluster(EngineChoice):
         from distributed import LocalCluster
 
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir=spool, prefix="workers-"))
-        with dask.config.set(_NO_PAGES):  # workers get it along
+        with dask.config.set(_NO_PAGES), _unheard_by_workers():  # workers get both along
             cluster = LocalCluster(
                 n_workers=self.workers,
                 threads_per_worker=1,
@@ -80,7 +82,26 @@ class DaskCluster(EngineChoice):
                 security=True,
                 protocol="tls://",
             )
-        return stack.enter_context(cluster)
+            return stack.enter_context(cluster)
+
+
+@contextlib.contextmanager
+def _unheard_by_workers() -> Iterator[None]:
+    """Processes and threads that start meanwhile leave an interrupt to this thread.
+
+    At a terminal every process of a command gets it; a worker would print where it was. One that
+    comes meanwhile is heard at the end.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # not on every system
+        yield
+        return
+    # Its own start would have this signal heard again; it starts once.
+    resource_tracker.ensure_running()
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
 def _require_extra() -> None:
