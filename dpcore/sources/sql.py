@@ -67,6 +67,11 @@ WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
         SELECT FROM pg_catalog.pg_type AS t WHERE t.oid = p.proargtypes[0]
         AND t.typtype IN ('c', 'p', 'd'))))
 """
+# The driver hands over moments in microseconds since 1970, which those far ahead leave backwards.
+_MOMENT = (
+    "CASE WHEN {cell} BETWEEN '0001-01-01 00:00Z' AND '9999-12-31 23:59:59.999999Z' "
+    "THEN {cell} END AS {name}"
+)
 _OPERATORS = "= <> < <= > >= ~ ~* ~~ ~~* !~~ !~~* -"  # behind words: IN, BETWEEN, LIKE, NULLIF
 
 SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
@@ -217,19 +222,10 @@ class PostgresqlPart(Part):
     reading: Reading
     readable_again: ClassVar[bool] = False
 
-    @property
-    def relation(self) -> str:
-        """The declared columns of the query, which stands where only a query can."""
-        names = ", ".join(f"records.{_quoted(name)}" for name in self.reading.names)
-        return f"SELECT {names} FROM {self._query}"
-
-    @property
-    def _query(self) -> str:
-        return f"(\n{query_text(self.query.sql, POSTGRESQL)[0]}\n) AS records"
-
     @contextlib.contextmanager
-    def opened(self) -> Iterator[tuple[Any, pyarrow.Schema]]:
-        """A connection in one snapshot that cannot write, with the types of the declared columns.
+    def opened(self) -> Iterator[tuple[Any, str, pyarrow.Schema]]:
+        """A connection in one snapshot that cannot write, a SELECT of the declared columns, and
+        their types.
 
         Raises:
             SpecError: the text is no query of listed functions.
@@ -260,23 +256,26 @@ class PostgresqlPart(Part):
             added = sorted(str(row[0]) for row in cursor.fetchall())
             message = f"{name}: somebody added a function {added[:1]} that the query may mean"
             need(not added, SourceError, f"{message}: {WAY}")
-            cursor.execute(f"SELECT * FROM {self._query} LIMIT 0")
-            schema = cursor.fetch_record_batch().schema
+            query = f"(\n{sql}\n) AS records"
+            schema = cursor.adbc_execute_schema(f"SELECT * FROM {query}")
             single = [name for name in self.reading.names if schema.names.count(name) == 1]
+            cells = {name: f"records.{_quoted(name)}" for name in single}
             # A column's base type, of a row that is not the query's.
-            kinds = [f"pg_catalog.pg_typeof(COALESCE(records.{_quoted(n)}, NULL))" for n in single]
-            asked = ", ".join(f"{kind}::pg_catalog.text" for kind in ("0", *kinds))
-            one = "(VALUES (0)) AS one"
-            cursor.execute(f"SELECT {asked} FROM {one} LEFT JOIN {self._query} ON false")
+            kinds = [f", pg_catalog.pg_typeof(COALESCE({cell}, NULL))" for cell in cells.values()]
+            asked = "::pg_catalog.text".join(("SELECT 0", *kinds, ""))
+            cursor.execute(f"{asked} FROM (VALUES (0)) AS one LEFT JOIN {query} ON false")
             types = dict(zip(single, cursor.fetchall()[0][1:], strict=True))
             require_faithful(name, types, _FAITHFUL)
             require_types(name, schema, self.reading)
-            yield handle, schema
+            for column, cell in cells.items():
+                if types[column].startswith("timestamp"):
+                    cells[column] = _MOMENT.format(cell=cell, name=_quoted(column))
+            yield handle, f"SELECT {', '.join(cells.values())} FROM {query}", schema
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
-        with self.opened() as (handle, _), handle.cursor() as cursor:
-            cursor.execute(self.relation)
+        with self.opened() as (handle, relation, _), handle.cursor() as cursor:
+            cursor.execute(relation)
             for batch in cursor.fetch_record_batch():
                 yield from columns_of(batch, self.reading)
 
