@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from dpcore.errors import DpcoreError, SourceError, below, need
+from dpcore.errors import DpcoreError, SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
@@ -42,7 +42,7 @@ _FAITHFUL = (  # PostgreSQL's names of the types whose cells the driver hands ov
     "timestamp with time zone",
 )  # fmt: skip
 _TABLES = "SELECT name FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
-_CASTS = {"money": "numeric", "oid": "bigint", "UHUGEINT": "DOUBLE", "BIGNUM": "DOUBLE"}
+_CASTS = {"money": "numeric", "oid": "bigint", "uhugeint": "DOUBLE", "bignum": "DOUBLE"}
 _RICH = """
 SELECT count(*) FROM pg_catalog.pg_roles AS r
 WHERE r.rolname IN (current_user, session_user)
@@ -74,18 +74,13 @@ _MOMENT = (
 )
 _OPERATORS = "= <> < <= > >= ~ ~* ~~ ~~* !~~ !~~* -"  # behind words: IN, BETWEEN, LIKE, NULLIF
 
-SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 PLAIN = """
 SELECT pg_catalog.set_config('standard_conforming_strings', 'on', false),
   pg_catalog.set_config('client_encoding', CASE pg_catalog.current_setting('server_encoding')
     WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, false)
 """
 """By which a text means the same to every PostgreSQL, and comes in UTF-8."""
-
-
-def _require_query(query: SqlQuery, field: attrs.Attribute[str], sql: str) -> None:
-    with below(field.name):
-        require_query(sql)
 
 
 @attrs.frozen(kw_only=True)
@@ -97,7 +92,7 @@ class SqlQuery(Location):
         connection: The name of a database in the operator's `connections.yaml`.
     """
 
-    sql: str = attrs.field(validator=_require_query)
+    sql: str = attrs.field(validator=lambda query, field, sql: require_query(sql))
     connection: str
 
     @property
@@ -240,7 +235,7 @@ class PostgresqlPart(Part):
             dbapi.connect(self.database.postgresql) as handle,
             handle.cursor() as cursor,
         ):
-            cursor.execute(SNAPSHOT)
+            cursor.execute(_SNAPSHOT)
             cursor.execute(PLAIN)
             cursor.execute(_RICH)
             is_poor = self.reading.rich_role or not cursor.fetchall()[0][0]
