@@ -33,6 +33,7 @@ test-hosts: $(HOSTS)/.installed
 	  plugins/engines/tests/test_sql.py plugins/engines/tests/test_sql_csv.py \
 	  plugins/engines/tests/test_duckdb_file.py plugins/engines/tests/test_spark.py \
 	  plugins/engines/tests/test_sql_captured.py plugins/engines/tests/test_sql_postgresql.py \
+	  plugins/engines/tests/test_column_types_sql.py \
 	  plugins/training/tests/test_jax_network.py \
 	  --ignore=plugins/bridges/tests/test_sklearn.py
 

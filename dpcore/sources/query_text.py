@@ -74,7 +74,7 @@ _CHANGES = re.compile(
     r"| (?:for|key) (?:update|share) "
 )
 _BODY = re.compile(r"as (?:(?:not )?materialized )?\( (?:select|with|table|values \() ")
-_HIGH = r"\x80-\U0010ffff"
+_HIGH = r"\x80-\ud7ff\ue000-\U0010ffff"
 _SHARED = "|".join(
     (
         # A lone carriage return ends a comment on one server, and comments nest there.
@@ -83,11 +83,10 @@ _SHARED = "|".join(
         r'(?P<quoted>"(?:[^"]|"")*")',
         rf"(?P<word>[A-Za-z_{_HIGH}][A-Za-z0-9_${_HIGH}]*)",
         r"(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)",
-        r"(?P<operator>(?:(?!--|/\*)[-+*/<>=~!@#%^&|?:`$])+)",
+        r"(?P<operator>(?:(?!--|/\*)[-+*/<>=~!@#%^&|?:`])+)",
         r"(?P<mark>[(),.;\[\]])",
     )
 )
-
 
 # Names that are written with escapes match nothing: they could be any name.
 POSTGRESQL = re.compile(
@@ -125,6 +124,7 @@ def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[s
         SpecError,
         "needs one query (SELECT, WITH ... SELECT or VALUES), which changes, locks and stores "
         f"nothing: nothing else is sent to a server; {WAY}",
+        "sql",
     )
     called, members = set[str](), set[str]()
     for place, (kind, name, _) in enumerate(tokens[:end]):
@@ -132,14 +132,14 @@ def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[s
         is_name = kind in ("word", "quoted")
         is_own = is_name and dialect is POSTGRESQL and name.startswith("pg_")
         message = f"names {name!r}, which is the server's own: {WAY}"
-        need(not is_own or (name, behind) == ("pg_catalog", "."), SpecError, message)
+        need(not is_own or (name, behind) == ("pg_catalog", "."), SpecError, message, "sql")
         is_called = is_name and behind == "(" and not _is_table(names, place, partners)
         is_listed = name in FUNCTIONS and (before != "." or names[place - 2] == "pg_catalog")
         message = (
             f"calls {name!r}, which is not among the functions that a query is sent with, as they "
             f"only compute; {WAY} (or write AS before the name, if it is a table's)"
         )
-        need(is_listed or not is_called, SpecError, message)
+        need(is_listed or not is_called, SpecError, message, "sql")
         called |= {name} if is_called else set()
         members |= {name} if is_name and before == "." else set()
     return sql, called, members
@@ -165,7 +165,7 @@ def _tokens(sql: str, dialect: re.Pattern[str]) -> list[tuple[str, str, int]]:
         kind = None if match is None else match.lastgroup
         # What continues a text with escapes has escapes, too.
         if match is None or kind is None or (kind, tokens[-1][0]) == ("text", "escaped"):
-            raise SpecError("has quotes, comments or characters that may mean two things")
+            raise SpecError("has quotes, comments or characters that may mean two things", "sql")
         name = match.group()
         if kind == "quoted":
             name = name[1:-1].replace('""', '"')

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from dpcore.errors import DpcoreError, SourceError, below, need
+from dpcore.errors import DpcoreError, SourceError, need
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
@@ -42,7 +42,7 @@ _FAITHFUL = (  # PostgreSQL's names of the types whose cells the driver hands ov
     "timestamp with time zone",
 )  # fmt: skip
 _TABLES = "SELECT name FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
-_CASTS = {"money": "numeric", "oid": "bigint", "UHUGEINT": "DOUBLE", "BIGNUM": "DOUBLE"}
+_CASTS = {"money": "numeric", "oid": "bigint", "uhugeint": "DOUBLE", "bignum": "DOUBLE"}
 _RICH = """
 SELECT count(*) FROM pg_catalog.pg_roles AS r
 WHERE r.rolname IN (current_user, session_user)
@@ -67,20 +67,20 @@ WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
         SELECT FROM pg_catalog.pg_type AS t WHERE t.oid = p.proargtypes[0]
         AND t.typtype IN ('c', 'p', 'd'))))
 """
+# The driver hands over moments in microseconds since 1970, which those far ahead leave backwards.
+_MOMENT = (
+    "CASE WHEN {cell} BETWEEN '0001-01-01 00:00Z' AND '9999-12-31 23:59:59.999999Z' "
+    "THEN {cell} END AS {name}"
+)
 _OPERATORS = "= <> < <= > >= ~ ~* ~~ ~~* !~~ !~~* -"  # behind words: IN, BETWEEN, LIKE, NULLIF
 
-SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
+_SNAPSHOT = "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY"
 PLAIN = """
 SELECT pg_catalog.set_config('standard_conforming_strings', 'on', false),
   pg_catalog.set_config('client_encoding', CASE pg_catalog.current_setting('server_encoding')
     WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, false)
 """
 """By which a text means the same to every PostgreSQL, and comes in UTF-8."""
-
-
-def _require_query(query: SqlQuery, field: attrs.Attribute[str], sql: str) -> None:
-    with below(field.name):
-        require_query(sql)
 
 
 @attrs.frozen(kw_only=True)
@@ -92,7 +92,7 @@ class SqlQuery(Location):
         connection: The name of a database in the operator's `connections.yaml`.
     """
 
-    sql: str = attrs.field(validator=_require_query)
+    sql: str = attrs.field(validator=lambda query, field, sql: require_query(sql))
     connection: str
 
     @property
@@ -217,19 +217,10 @@ class PostgresqlPart(Part):
     reading: Reading
     readable_again: ClassVar[bool] = False
 
-    @property
-    def relation(self) -> str:
-        """The declared columns of the query, which stands where only a query can."""
-        names = ", ".join(f"records.{_quoted(name)}" for name in self.reading.names)
-        return f"SELECT {names} FROM {self._query}"
-
-    @property
-    def _query(self) -> str:
-        return f"(\n{query_text(self.query.sql, POSTGRESQL)[0]}\n) AS records"
-
     @contextlib.contextmanager
-    def opened(self) -> Iterator[tuple[Any, pyarrow.Schema]]:
-        """A connection in one snapshot that cannot write, with the types of the declared columns.
+    def opened(self) -> Iterator[tuple[Any, str, pyarrow.Schema]]:
+        """A connection in one snapshot that cannot write, a SELECT of the declared columns, and
+        their types.
 
         Raises:
             SpecError: the text is no query of listed functions.
@@ -244,7 +235,7 @@ class PostgresqlPart(Part):
             dbapi.connect(self.database.postgresql) as handle,
             handle.cursor() as cursor,
         ):
-            cursor.execute(SNAPSHOT)
+            cursor.execute(_SNAPSHOT)
             cursor.execute(PLAIN)
             cursor.execute(_RICH)
             is_poor = self.reading.rich_role or not cursor.fetchall()[0][0]
@@ -260,23 +251,26 @@ class PostgresqlPart(Part):
             added = sorted(str(row[0]) for row in cursor.fetchall())
             message = f"{name}: somebody added a function {added[:1]} that the query may mean"
             need(not added, SourceError, f"{message}: {WAY}")
-            cursor.execute(f"SELECT * FROM {self._query} LIMIT 0")
-            schema = cursor.fetch_record_batch().schema
+            query = f"(\n{sql}\n) AS records"
+            schema = cursor.adbc_execute_schema(f"SELECT * FROM {query}")
             single = [name for name in self.reading.names if schema.names.count(name) == 1]
+            cells = {name: f"records.{_quoted(name)}" for name in single}
             # A column's base type, of a row that is not the query's.
-            kinds = [f"pg_catalog.pg_typeof(COALESCE(records.{_quoted(n)}, NULL))" for n in single]
-            asked = ", ".join(f"{kind}::pg_catalog.text" for kind in ("0", *kinds))
-            one = "(VALUES (0)) AS one"
-            cursor.execute(f"SELECT {asked} FROM {one} LEFT JOIN {self._query} ON false")
+            kinds = [f", pg_catalog.pg_typeof(COALESCE({cell}, NULL))" for cell in cells.values()]
+            asked = "::pg_catalog.text".join(("SELECT 0", *kinds, ""))
+            cursor.execute(f"{asked} FROM (VALUES (0)) AS one LEFT JOIN {query} ON false")
             types = dict(zip(single, cursor.fetchall()[0][1:], strict=True))
             require_faithful(name, types, _FAITHFUL)
             require_types(name, schema, self.reading)
-            yield handle, schema
+            for column, cell in cells.items():
+                if types[column].startswith("timestamp"):
+                    cells[column] = _MOMENT.format(cell=cell, name=_quoted(column))
+            yield handle, f"SELECT {', '.join(cells.values())} FROM {query}", schema
 
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows of the query as the server returns them, in Arrow batches."""
-        with self.opened() as (handle, _), handle.cursor() as cursor:
-            cursor.execute(self.relation)
+        with self.opened() as (handle, relation, _), handle.cursor() as cursor:
+            cursor.execute(relation)
             for batch in cursor.fetch_record_batch():
                 yield from columns_of(batch, self.reading)
 

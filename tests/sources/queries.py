@@ -19,7 +19,7 @@ select age, paid from people ; ;
 select column1 as age, column2 as paid from (values (1, 2), (3, 4)) as x
 with adults as (select * from people where age > 17) select age, paid from adults
 with adults (a, p) as (select age, paid from people) select a as age, p as paid from adults
-with recursive n (i) as (values (1) union all select i + 1 from n where i < 5) select i age, 1 paid from n
+with recursive n(i) as (values(1) union all select i+1 from n where i<5) select i age, 1 paid from n
 with a as (select 1 as age), b as (select 2 as paid) select age, paid from a, b
 select age, paid from (select age, paid from people) as inside
 select p.age, q.paid from people as p join people as q on p.place = q.place
@@ -247,7 +247,6 @@ create sequence s
 create type t as enum ('a')
 deallocate s
 delete from people
-describe people
 detach people
 drop table people
 execute s
@@ -264,7 +263,6 @@ reset memory_limit
 rollback
 set memory_limit = '1GB'
 set variable x = 1
-summarize people
 truncate people
 update people set age = 1
 use memory

@@ -5,14 +5,12 @@ import sqlite3
 
 import pytest
 
-from dpcore.errors import DpcoreError, SourceError, SpecError
-from dpcore.publish.whole_run import run
+from dpcore.errors import SourceError
 from dpcore.records.location import Holds, Reading
 from dpcore.sources import sql as module
 from dpcore.sources.connections import Sqlite
 from dpcore.sources.sql import SqlitePart, SqlQuery
 
-from sources.people import configure
 from sources.queries import BOTH, NO_QUERIES, SQLITE
 
 READING = Reading(columns={"age": Holds.NUMBERS, "paid": Holds.NUMBERS})
@@ -117,39 +115,3 @@ def test_functions_and_tables_of_sqlites_own_are_denied(folder, monkeypatch, sql
     unread(monkeypatch)
     with pytest.raises(SourceError, match=f"uses '{named}'.*owner of the database"):
         rows_of(folder, sql)
-
-
-SPEC = """
-dpcore: 1
-data:
-  source: {{sql: {sql!r}, connection: here}}
-  domain: {{records: {{at_most: 9}}, columns: {{age: [0, 120], paid: [0, 9]}}}}
-on_invalid: project
-sealed: {sealed}
-adjacency: add_remove
-budget: {{epsilon: 1, delta: 1e-6}}
-ledger: ledger.jsonl
-release: {{learner: statistics.count, mechanism: discrete_gaussian}}
-"""
-
-
-@pytest.mark.parametrize("sealed", ["true", "false"])
-@pytest.mark.parametrize(
-    "sql", ["vacuum into '{out}'", "select load_extension('x') as age, 1 as paid"]
-)
-def test_a_run_ends_before_it_charges_whichever_guard_refuses(
-    folder, monkeypatch, tmp_path_factory, sql, sealed
-):
-    away = tmp_path_factory.mktemp("away")
-    configure(monkeypatch, away, f"here: {{sqlite: {folder / 'people.db'}}}\n")
-    spec = away / "spec.yaml"
-    spec.write_text(SPEC.format(sql=sql.format(out=away / "copy"), sealed=sealed))
-    before = state(folder)
-    for guarded in (True, False):
-        if not guarded:
-            unread(monkeypatch)
-        with pytest.raises(DpcoreError) as caught:
-            run(spec, runs=away / "runs", ledger=None)
-        assert caught.value.exit_code == SpecError.exit_code if guarded else 5
-    assert state(folder) == before
-    assert not (away / "copy").exists()

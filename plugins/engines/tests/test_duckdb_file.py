@@ -1,9 +1,13 @@
 """Tables in DuckDB files: read as other sources are, and added by the sql engine where they lie."""
 
+import contextlib
+
 import attrs
 import numpy as np
+import pyarrow
 import pytest
 from hostile_rows import hostile_domain, hostile_table, learners, part_of
+from pyarrow import parquet
 
 from dpcore import Exact
 from dpcore.engines.base import Workload
@@ -16,15 +20,18 @@ from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.choices import choice_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.sources.sources import source_verdicts
+from dpcore_engines import duckdb_file
 from dpcore_engines.duckdb_file import DuckDbFile
 from dpcore_statistics.count import Count
+
+from sources.queries import NO_QUERIES
 
 duckdb = pytest.importorskip("duckdb")
 pytest.importorskip("sqlglot")
 
 from dpcore_engines.sql import duckdb as duckdb_module  # noqa: E402
 from dpcore_engines.sql.choice import SqlChoice  # noqa: E402
-from dpcore_engines.sql.engine import Sql  # noqa: E402
+from dpcore_engines.sql.engine import Sql, server_of  # noqa: E402
 from dpcore_engines.sql.number import Number  # noqa: E402
 
 RECORDS = 20_000
@@ -183,3 +190,66 @@ def test_the_laws_of_engines_find_a_server_that_clips_nothing(monkeypatch):
     monkeypatch.setattr(Number, "clip", lambda self, low, high: self)
     verdicts = choice_verdicts(SqlChoice, "sql", kinds=[DuckDbFile])
     assert {v.law.id for v in verdicts if v.failed} == {"engine.same-bits"}
+
+
+@pytest.mark.parametrize("statement", NO_QUERIES["duckdb"])
+def test_duckdb_is_sent_one_select_and_nothing_else(path, tmp_path, statement):
+    """Each guard alone: what the name of a table may hold, what is sent, and what DuckDB may do."""
+    text, before = statement.replace("{out}", str(tmp_path / "copy")), path.read_bytes()
+    domain = only(hostile_domain(), "age")
+    for table in (text, f'victim"; {text}; --', f"victim; {text}"):
+        workload = workload_of(path, table, domain, {"one": part_of(Count(), domain)})
+        with pytest.raises(SourceError):
+            workload.source.require_schema()
+        with pytest.raises(SourceError):
+            list(workload.source.parts()[0].batches())
+        with Sql() as engine, pytest.raises(SourceError):
+            engine.accept(lambda workload=workload: workload)
+    with duckdb_file.connect(path) as opened:
+        for sent in (text, f"select 1; {text}", f"{text}; select 1"):
+            with pytest.raises((SourceError, duckdb.Error)):
+                duckdb_file.one_select(opened, sent)
+        with contextlib.suppress(duckdb.Error):
+            opened.execute(text)
+    assert not [*tmp_path.iterdir()]
+    assert path.read_bytes() == before
+
+
+def test_settings_are_locked_and_files_of_others_are_closed(path, tmp_path):
+    (tmp_path / "other.csv").write_text("age\n1\n")
+    parquet.write_table(pyarrow.table({"age": [1.0]}), tmp_path / "rows.parquet")
+    with duckdb_file.connect(path) as opened:
+        in_file = [
+            opened.execute("SELECT count(*) FROM victim").fetchall(),
+            *denied(opened, tmp_path),
+        ]
+    (tmp_path / "rows.csv").write_text("age\n1\n")
+    domain = only(hostile_domain(), "age")
+    found = []
+    for name in ("rows.parquet", "rows.csv"):
+        source = open_source(str(tmp_path / name), None, Csv(), domain)
+        server = server_of(source, 2**29, None)
+        found += [server.execute(f"SELECT count(*) FROM ({server.relation})")]
+        found += denied(server.connection, tmp_path)
+        server.close()
+    assert in_file == [[(1,)]]
+    assert found == [[(1,)]] * 2
+
+
+def denied(connection, folder):
+    """What a connection may do beyond its own files: nothing."""
+    allowed = []
+    for text in (
+        f"SELECT * FROM read_csv('{folder / 'other.csv'}')",
+        f"SELECT * FROM glob('{folder}/*')",
+        f"COPY (SELECT 1) TO '{folder / 'copy'}'",
+        f"ATTACH '{folder / 'copy'}'",
+        "SET enable_external_access = true",
+        "SET lock_configuration = false",
+        "SET allowed_paths = ['/']",
+        "RESET allowed_paths",
+        "LOAD httpfs",
+    ):
+        with contextlib.suppress(duckdb.Error):
+            allowed.append(connection.execute(text).fetchall())
+    return allowed

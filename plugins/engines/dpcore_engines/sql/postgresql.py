@@ -34,6 +34,7 @@ class PostgreSql(Server):
     session: contextlib.ExitStack
     connection: Any
     version: str
+    relation: str
     schema: pyarrow.Schema
 
     @classmethod
@@ -44,25 +45,21 @@ class PostgreSql(Server):
             SpecError, SourceError: as `PostgresqlPart.opened`.
         """
         with contextlib.ExitStack() as stack:
-            connection, schema = stack.enter_context(part.opened())
+            connection, relation, schema = stack.enter_context(part.opened())
             with connection.cursor() as cursor:
                 cursor.execute("SELECT pg_catalog.current_setting('server_version')")
                 version = str(cursor.fetchall()[0][0]).split()[0]
             columns = pyarrow.schema([schema.field(name) for name in part.reading.names])
             session = stack.pop_all()
         return cls(
-            part=part, session=session, connection=connection, version=version, schema=columns
-        )
+            part=part, session=session, connection=connection, version=version,
+            relation=relation, schema=columns,
+        )  # fmt: skip
 
     @property
     def name(self) -> str:
         """PostgreSQL, and which version of it."""
         return f"PostgreSQL {self.version}"
-
-    @property
-    def relation(self) -> str:
-        """The declared columns of the spec's query."""
-        return self.part.relation
 
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows, of the snapshot that was taken when the server was opened."""

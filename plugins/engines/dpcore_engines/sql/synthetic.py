@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -143,8 +143,9 @@ def _fitting(cell: Any, kind: pyarrow.DataType) -> Any:
     from pyarrow import types
 
     if types.is_decimal(kind) and cell is not None:
-        with_scale = cell.quantize(Decimal(1).scaleb(-kind.scale)) if abs(cell) < 10**20 else None
-        cell = with_scale
+        # More digits than a decimal of Arrow has, before the point and behind it.
+        unit, room = Decimal(1).scaleb(-kind.scale), Context(prec=100)
+        cell = cell.quantize(unit, context=room) if abs(cell) < 10**20 else None
     try:
         return pyarrow.scalar(cell, kind).as_py()
     except (pyarrow.ArrowInvalid, OverflowError):
