@@ -46,9 +46,10 @@ def days_of_moment(moment: Any, zone: tzinfo | None = None, offsets: str | None 
 
 
 def in_utc(cell: Any) -> datetime | None:
-    """An instant as a moment with an offset; missing where Python's calendar does not have it."""
-    with contextlib.suppress(OverflowError):  # what is not a time lies beyond the calendar, too
-        return datetime(1970, 1, 1, tzinfo=UTC) + timedelta(0, 0, _microseconds(cell))
+    """An instant as a moment with an offset; None where it is none, or not in Python's calendar."""
+    with contextlib.suppress(OverflowError):
+        elapsed = timedelta(0, 0, _microseconds(cell))
+        return None if np.isnat(cell) else datetime(1970, 1, 1, tzinfo=UTC) + elapsed
     return None
 
 

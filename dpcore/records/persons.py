@@ -69,9 +69,9 @@ def letters(cell: object) -> str | None:
     if issubclass(kind := type(cell), bool | np.bool_):
         return "true" if cell else "false"
     if issubclass(kind, Decimal) and Decimal.is_finite(cell):  # type: ignore[arg-type]
-        return Decimal.__str__(cell)  # type: ignore[arg-type]  # a decimal by its type
+        return Decimal.__str__(cell)
     if issubclass(kind, float | np.floating):
-        value = float(cell)
+        value = float(cell)  # type: ignore[arg-type]  # a float by its type
         return repr(value) if math.isfinite(value) and value % 1 else person(value)
     return person(cell)
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import attrs
 import numpy as np
 import pytest
 
@@ -10,6 +11,7 @@ from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates
 from dpcore.domain.derived import MISSING, Derived
+from dpcore.domain.texts import Texts
 from dpcore.learning.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER
 from dpcore_attacks.attacks.rows import Rows
@@ -43,6 +45,17 @@ DOMAINS = {
         labels=Classes(("x", "y"), spellings={"true": "y"}),
     ),
     "classes": Domain(columns=MIXED.columns, target="kind", labels=Classes(("x", "y", "z"))),
+    "letters": Domain(
+        columns={
+            "code": Texts(12),
+            "town": Categories(("01234", "1234", "1e3"), spellings={"X": "1e3"}, as_text=True),
+            "seen": attrs.evolve(MIXED.columns["seen"], zone="Europe/Berlin"),
+            "gone": attrs.evolve(MIXED.columns["seen"], offsets="required", missing=True),
+            "day": Binned.by_week(attrs.evolve(MIXED.columns["seen"], offsets="none")),
+        },
+        target="kind",
+        labels=Classes(("01", "1"), as_text=True),
+    ),
 }
 
 

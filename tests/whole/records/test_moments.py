@@ -18,7 +18,7 @@ from dpcore.domain.derived import MONTH, WEEKDAY, Derived
 from dpcore.errors import ParameterError
 from dpcore.publish.lock import locked
 from dpcore.records import moments
-from dpcore.records.cells import cells, days
+from dpcore.records.cells import cells, days, empty
 from dpcore.records.moments import zone_rules
 from dpcore.specs.spec import spec_of_text
 
@@ -121,6 +121,15 @@ def test_no_moment_near_the_ends_of_the_calendar_raises():
         assert rule.encode(ends).shape == (8, 1)
     far = arrow.array([2**60, -(2**60), None], arrow.timestamp("s", "UTC"))
     assert np.isnan(BERLIN.numbers(far)).all()
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+def test_an_empty_moment_is_no_date_in_any_unit(unit):
+    arrow = pytest.importorskip("pyarrow")
+    for zone in (None, "UTC"):
+        column = arrow.array([None, 0, -1], arrow.timestamp(unit, zone))
+        assert np.isnan(days(column)).tolist() == [True, False, False]
+        assert empty(column).tolist() == [True, False, False]
 
 
 @pytest.mark.parametrize("declared", [{}, {"zone": "Europe/Berlin"}, {"offsets": "required"}])
