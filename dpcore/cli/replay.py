@@ -50,6 +50,7 @@ def replay(
                     "guarantee": result.guarantee.to_dict(),
                     "replayed": equal,
                     "rounding": rounding,
+                    **({"note": result.note} if result.note else {}),
                 }
             )
             return
@@ -69,6 +70,8 @@ def replay(
             )
         else:
             console.print(f"{len(equal)} files replay to identical bytes.")
+        if result.note:
+            console.print(f"{result.note}.")
         console.print(
             "The model follows from the published answers. This does not prove who published them.",
         )

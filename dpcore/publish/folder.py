@@ -30,6 +30,7 @@ from dpcore.learning.models.description import (
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
+from dpcore.pricing.effort import require_quick
 from dpcore.publish.bounded_reading import (
     folder_inside,
     names_in,
@@ -47,6 +48,7 @@ from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
+from dpcore.running.privacy_curve import require_covered
 from dpcore.specs.spec import Spec, spec_of_plain
 
 if TYPE_CHECKING:
@@ -218,8 +220,8 @@ class Run(Shown):
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
-        note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
-            clean process; or empty.
+        note: Why the lock could not be kept beside the spec, the answers not be replayed in a
+            clean process, or the stated epsilon not be confirmed; or empty.
         rounding: Files in which `replay` found floats rounded otherwise, each with the largest
             difference in an array of the run, by the largest magnitude in that array.
     """
@@ -326,17 +328,19 @@ def load_run(
 ) -> Run:
     """Take the locked plan and rebuild the models from `answers.npz`.
 
-    Nothing private is needed: anyone with the public folder and the same plugins can do it. Nothing
-    is priced again: sensitivities, noise and epsilon are the lock's, and `dpcore check` on the spec
-    tells whether they are right. What a run says of its ledger is taken as it stands;
-    `dpcore ledger verify --run` asks the ledger.
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. The
+    cost of the locked sensitivities and noise is composed, and must be the epsilon that the lock
+    states; where other versions wrote it and it is not, `note` says that it is not priced here.
+    Sensitivities are the lock's: `dpcore check` on the spec tells whether they are right. What a
+    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
 
     Args:
         public: The public records that the run started from, by name, or paths of their files: the
             folder has their digests alone, and no path that its lock names is opened.
 
     Raises:
-        ReplayError: the folder is incomplete, or was changed.
+        ReplayError: the folder is incomplete, or was changed, or states less than its noise costs.
+        ResourceError: its plan needs more than `memory` and `work` allow.
         SpecError: its lock holds no valid spec.
     """
     is_path = isinstance(folder, Path | str)
@@ -371,6 +375,11 @@ def load_run(
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
     plan = spec.relock(terms, coins, reproduce=channel == REPRODUCTION)
     require_same(lock, relocked(lock, spec, plan), spec)
+    # The cost of composing is a stranger's choice: it is counted first.
+    releases = enumerate(plan.schedule.releases)
+    asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
+    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]])
+    note = require_covered(plan.schedule, plan.guarantee, lock.versions)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most
@@ -401,6 +410,7 @@ def load_run(
         answers=values,
         evaluation=paid_metrics,
         files=_files(lock, arrays, paid_metrics, models, model_arrays, tables, guarantee),
+        note=note,
         descriptions=descriptions,
     )
 
