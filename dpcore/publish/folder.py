@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -40,7 +39,7 @@ from dpcore.publish.bounded_reading import (
     read_json,
     require_answers,
 )
-from dpcore.publish.formats import format_of
+from dpcore.publish.formats import format_of, write_csv
 from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.published_statement import PublishedStatement
@@ -117,7 +116,7 @@ def _files(
     }
     evaluation = {EVALUATION: _json(paid_metrics)} if paid_metrics else {}
     predictions = {
-        f"{name}.{PREDICTIONS}": _write_csv(
+        f"{name}.{PREDICTIONS}": write_csv(
             [model.domain.target], [(value,) for value in model.values.tolist()]
         )
         for name, model in models.items()
@@ -147,7 +146,7 @@ def model_files(
         tables: As `tables_of` gives them.
     """
     figures = {
-        f"{name}.csv": _write_csv(list(table), table.rows())
+        f"{name}.csv": write_csv(list(table), table.rows(), empty=lock.leaves_empty)
         for name, table in by_name(tables).items()
     }
     statistics = {
@@ -191,16 +190,6 @@ def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     }
 
 
-def _write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """A CSV file, whose numbers are read back as they are."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    # `repr` of a double is the shortest text that reads back as the same double.
-    writer.writerows([v if isinstance(v, str) else repr(v) for v in row] for row in rows)
-    return text.getvalue().encode()
-
-
 def _json(data: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
 
@@ -239,6 +228,7 @@ class Run(Shown):
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
     rounding: Mapping[str, float] = attrs.field(factory=dict, repr=False)
+    __str__ = Shown.text
 
     @property
     def kept(self) -> Path:

@@ -294,9 +294,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             return self.covers
         # Where no number has an interval, no level holds.
         if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
-            # Numbers of a kind of their own, such as a p value, have no interval and say why.
-            clause = "" if self.kind == NOISE else f"; {self.covers}"
-            return f"intervals are {NOT_STATED}{clause}"
+            # Numbers without an interval say why.
+            return f"intervals are {NOT_STATED}; {self.covers}"
         is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
         cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
         if self.capped.any():
