@@ -25,6 +25,12 @@ expected_option = click.option(
     type=click.IntRange(min=1),
     help="A public estimate of a private number of records, for memory and disk alone.",
 )
+public_option = click.option(
+    "--public",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="The public records that the run started from: a file for each name of its lock.",
+)
 useless_option = click.option(
     "--even-if-useless",
     "useless",

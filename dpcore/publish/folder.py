@@ -47,7 +47,6 @@ from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore.running.privacy_curve import require_covered
 from dpcore.specs.spec import Spec, spec_of_plain
 
 if TYPE_CHECKING:
@@ -333,6 +332,9 @@ def load_run(
         ResourceError: its plan needs more than `memory` and `work` allow.
         SpecError: its lock holds no valid spec.
     """
+    # A run compares nothing, and imports none of it.
+    from dpcore.running.privacy_curve import require_covered
+
     is_path = isinstance(folder, Path | str)
     need(is_path, "load_run or replay", "the path of a run folder", "folder", describe_type(folder))
     folder = Path(folder)

@@ -246,9 +246,8 @@ class Schedule:
             SpecError: what is accepted is no release.
         """
         names, accepted = [item.name for item in self.releases], self.request.accept_useless
-        for number, name in enumerate(accepted):
-            path = ("accept_useless", str(number))
-            need(name in names, SpecError, unknown("release", name, names), path)
+        for name in accepted:
+            need(name in names, SpecError, unknown("release", name, names), "accept_useless")
         useless = {
             number: (least, most)
             for number, scheduled in enumerate(self.releases)

@@ -71,6 +71,10 @@ In the same way the largest possible number has a * where its estimate is larger
 """
 
 
+def _in_floats(numbers: Any) -> NDArray[np.float64]:
+    return np.asarray(numbers, dtype=np.float64)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """One published table: a mapping of its columns, each a tuple with one entry a row.
@@ -92,9 +96,10 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """
 
     about: Mapping[str, tuple[Any, ...]]
-    estimate: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    # A declared end may be an integer, and a number that is cut there would be one, too.
+    estimate: NDArray[np.float64] = attrs.field(converter=_in_floats)
+    low: NDArray[np.float64] = attrs.field(converter=_in_floats)
+    high: NDArray[np.float64] = attrs.field(converter=_in_floats)
     level: float
     joint: bool = False
     covers: str = NOISE_ONLY
