@@ -233,3 +233,37 @@ def test_a_name_that_is_no_release_is_refused_in_python(home):
     path = spec(home, OLS, accept_useless=["other"])
     with pytest.raises(SpecError, match="no release is called 'other'"):
         dpcore.run(path, table=table())
+
+
+POPULATION = {"name": "statistics.mean", "column": "x", "interval": "both"}
+
+
+@pytest.mark.parametrize("sampled", [None, "independent"])
+def test_a_number_that_is_cut_at_an_integer_end_replays(home, sampled):
+    """A declared end is an integer in a lock; a mean far outside is cut to it, or to the other."""
+    learner = POPULATION if sampled else {"name": "statistics.mean", "column": "x"}
+    path = spec(home, learner, epsilon=1e-3, accept_useless=["answer"])
+    text = yaml.safe_load(path.read_text())
+    text["data"]["domain"] |= {"sampled": sampled} if sampled else {}
+    path.write_text(yaml.safe_dump(text))
+    folder = dpcore.run(path, table=table()).folder
+    assert dpcore.replay(folder, exact=True).rounding == {}
+
+
+def test_intervals_of_a_population_are_rounded_like_all_numbers():
+    from dpcore.learning.models.figures import PopulationBars
+    from dpcore.publish.rounding import _with_columns
+
+    ends = {"low": np.array([0.0]), "high": np.array([2.0])}
+    figures = dpcore.Figures(
+        about={"x": ("a",)},
+        estimate=np.array([1.0]),
+        **ends,
+        level=0.95,
+        population=PopulationBars(**ends, level=0.95, covers="all"),
+    )
+    moved = {"population_low": 0.5, "population_high": 3.0, "high": 2.5}
+    tables = _with_columns(
+        {"": figures}, lambda key, name, cells: np.array([moved.get(name, cells[0])])
+    )
+    assert tables[""].rows() == [("a", 1.0, 0.0, 2.5, 0.5, 3.0)]
