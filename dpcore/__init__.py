@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpcore.domain.people import People as People
     from dpcore.domain.texts import Texts as Texts
     from dpcore.engines.base import Engine as Engine
-    from dpcore.errors import DpcoreError as DpcoreError
+    from dpcore.errors import DpcoreError as DpcoreError, UselessRelease as UselessRelease
     from dpcore.events.base import Direction as Direction, Event as Event
     from dpcore.exact import Exact as Exact
     from dpcore.functions.interactive import Interactive as Interactive, Oracle as Oracle
@@ -218,6 +218,7 @@ _HOME = {
     "Texts": "domain.texts",
     "Transformer": "learner",
     "Unopened": "sources.opening",
+    "UselessRelease": "errors",
     "SummingLearner": "learning.learners.summing",
     "WithoutReplacement": "sampling.schemes",
     "WorstCase": "sensitivity",

@@ -200,6 +200,23 @@ class ResourceError(SpecError):
     """A run needs more of the machine than it may use; nothing was opened or spent."""
 
 
+class UselessRelease(SpecError):  # noqa: N818  # what it is, as its callers name it
+    """Public facts show that a release would say nothing; nothing was opened or spent.
+
+    Args:
+        release: Its name. records: Below about so many it says nothing. at_most: There are no more.
+    """
+
+    def __init__(self, release: str, records: float, at_most: int) -> None:
+        super().__init__(
+            f"public facts show that {shown(release)} would say nothing: at this budget it takes "
+            f"about {records:,.0f} records, and there are {at_most:,} at most. Give it a larger "
+            f"budget, or accept that: accept_useless: [{release}] in a spec, --even-if-useless, or "
+            f"accept_useless=True in Python"
+        )
+        self.release, self.records, self.at_most = release, records, at_most
+
+
 class RegistryError(SpecError):
     """A component or plugin is unknown, not admitted, broken or clashes with another."""
 

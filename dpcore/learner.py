@@ -199,6 +199,20 @@ class AnyLearner(ABC):
         """
         return 0.0
 
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """Below about how many records what it publishes says nothing, by public facts alone.
+
+        Where there are surely fewer, a run is refused before anything is charged, unless that is
+        accepted. No claim rests on it.
+
+        Args:
+            spreads: As for `forecast`.
+
+        Returns:
+            0 where public facts do not tell.
+        """
+        return 0.0
+
     @abstractmethod
     def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.

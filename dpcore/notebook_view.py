@@ -20,17 +20,24 @@ LONGEST_CELL = 400  # characters of one cell
 LONGEST_PARAGRAPH = 20_000
 MOST_ROWS = 60  # of one table that are shown
 
+NO_NUMBER = "-"
+"""What stands in place of a number where none is known."""
+
 
 def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
     """A number as text with so many significant digits, and without them all only below 10^6.
+
+    What is no number is a dash, and who prints it says why; what is infinite has no end.
 
     Args:
         direction: 0 for the nearest text, 1 for one that is never below the number, such as an
             epsilon that is claimed, -1 for one that is never above it, such as a budget that is
             left.
     """
+    if not math.isfinite(value):
+        return NO_NUMBER if math.isnan(value) else "no end"
     text = f"{value:.{digits}g}"
-    if math.isfinite(value) and direction * (float(text) - value) < 0:
+    if direction * (float(text) - value) < 0:
         # Rounding lost at most half a unit of the last digit: one unit is enough.
         unit = 10.0 ** (int(f"{value:e}".split("e")[1]) - digits + 1)
         text = f"{value + direction * unit:.{digits}g}"

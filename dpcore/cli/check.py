@@ -6,7 +6,13 @@ import click
 
 from dpcore.cli.console import guarded, note, out, show_json
 from dpcore.cli.engine_options import engine_option, rich_role_option, statements_of
-from dpcore.cli.limit_options import expected_option, limited, memory_option, work_option
+from dpcore.cli.limit_options import (
+    expected_option,
+    limited,
+    memory_option,
+    useless_option,
+    work_option,
+)
 from dpcore.cli.parameters import command, explain_option, spec_argument
 from dpcore.cli.progress import SlowProgress
 from dpcore.specs.spec import load_spec
@@ -17,6 +23,7 @@ from dpcore.specs.spec import load_spec
 @memory_option
 @work_option
 @expected_option
+@useless_option
 @explain_option
 @engine_option
 @rich_role_option
@@ -29,6 +36,7 @@ def check(
     memory: str | None,
     work: str | None,
     expected: int | None,
+    useless: bool,
     explain: bool,
     engine: str | None,
     rich_role: bool,
@@ -37,7 +45,7 @@ def check(
 ) -> None:
     """State the guarantee of a spec, and lock the public coins. --data alone opens the data."""
     with guarded():
-        loaded = limited(load_spec(spec), memory, work, expected)
+        loaded = limited(load_spec(spec), memory, work, expected, useless=useless)
 
         import attrs  # what follows is imported for a spec that is right
 

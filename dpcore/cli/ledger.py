@@ -1,6 +1,7 @@
 """`dpcore ledger`: budgets that several runs on the same records share."""
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -9,6 +10,7 @@ import click
 import msgspec
 
 from dpcore.cli.console import columns, guarded, out, show_json, show_list
+from dpcore.cli.limit_options import public_option
 from dpcore.cli.named_commands import NamedCommands, options
 from dpcore.cli.parameters import PATH, argument, json_option
 from dpcore.cli.progress import SlowProgress, slow_progress
@@ -21,7 +23,8 @@ from dpcore.ledger.locations import ledger_names, place_of
 from dpcore.ledger.remaining_budget import ON_DISK, shown_down
 from dpcore.ledger.total import Notion
 from dpcore.publish.bounded_reading import folder_inside, read_json
-from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC
+from dpcore.publish.folder import GUARANTEE_JSON, PUBLIC, load_run
+from dpcore.publish.paid_metrics import plan_of
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import parse
@@ -218,8 +221,9 @@ def export(name: str) -> None:
 @click.option(
     "--run", multiple=True, type=PATH, help="Also find this run folder's guarantee in it."
 )
+@public_option
 @json_option
-def verify(name: str, run: tuple[Path, ...], json: bool) -> None:
+def verify(name: str, run: tuple[Path, ...], public: tuple[str, ...], json: bool) -> None:
     """Check the file, its chain and its sums: exit code 4 if anything is wrong."""
     with guarded():
         book = Ledger.open(place_of(name))
@@ -233,7 +237,7 @@ def verify(name: str, run: tuple[Path, ...], json: bool) -> None:
             f"the ledger {name!r} is damaged: {'; '.join(verdict.faults)}",
         )
         for folder in run:
-            _verify_run(book, folder)
+            _verify_run(book, folder, dict(pair.partition("=")[::2] for pair in public))
         if json:
             runs = [str(folder) for folder in run]
             show_json({"ledger": name, "rows": verdict.rows, "end": verdict.end, "runs": runs})
@@ -243,8 +247,9 @@ def verify(name: str, run: tuple[Path, ...], json: bool) -> None:
         )
 
 
-def _verify_run(book: Ledger, folder: Path) -> None:
-    """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word."""
+def _verify_run(book: Ledger, folder: Path, public: Mapping[str, str]) -> None:
+    """Raise `LedgerError` unless the run's guarantee is in the ledger, word for word, and the row
+    that paid for it has the events of the run's lock."""
     path = folder / PUBLIC / GUARANTEE_JSON
     try:
         path = folder_inside(folder, PUBLIC) / GUARANTEE_JSON
@@ -260,6 +265,17 @@ def _verify_run(book: Ledger, folder: Path) -> None:
         LedgerError,
         f"{path}: it is not in the ledger {book.name!r} as it stands: the run belongs to "
         f"another ledger, was changed, or an older copy of the ledger was put back",
+    )
+    try:
+        charge = plan_of(load_run(folder, public=public)).charge()
+    except ReplayError as error:
+        raise LedgerError(f"{folder}: its lock shows no events: {error.message}") from None
+    row = next(row.body for row in book.iterate_rows() if row.digest == digest)
+    events = msgspec.to_builtins(charge.written(book.events)["events"])
+    need(
+        row.get("stands_for", row["events"]) == events,
+        LedgerError,
+        f"{folder}: its lock has other events than the ledger {book.name!r} was charged for",
     )
 
 

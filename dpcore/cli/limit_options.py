@@ -1,4 +1,4 @@
-"""The options --memory, --work and --expected-records: what a run may need of the machine."""
+"""Options of what a run may need of the machine, and whether it may say nothing."""
 
 import contextlib
 
@@ -24,6 +24,18 @@ expected_option = click.option(
     metavar="N",
     type=click.IntRange(min=1),
     help="A public estimate of a private number of records, for memory and disk alone.",
+)
+public_option = click.option(
+    "--public",
+    multiple=True,
+    metavar="NAME=PATH",
+    help="The public records that the run started from: a file for each name of its lock.",
+)
+useless_option = click.option(
+    "--even-if-useless",
+    "useless",
+    is_flag=True,
+    help="Accept releases that say nothing, as public facts show.",
 )
 
 _THREAD = 48_000_000  # bytes that a thread's stack and its buffer of BLAS reserve
@@ -51,10 +63,17 @@ def in_number(given: str | None) -> int | None:
     return None if given is None else read_work(given)
 
 
-def limited(spec: Spec, memory: str | None, work: str | None, expected: int | None = None) -> Spec:
-    """The spec with the limits of the command line on what a run may need."""
+def limited(
+    spec: Spec, memory: str | None, work: str | None, expected: int | None, *, useless: bool
+) -> Spec:
+    """The spec with the limits of the command line on what a run may need, and must say."""
+    names = [release.name for release in spec.request.releases]
     request = attrs.evolve(
-        spec.request, memory=in_bytes(memory), work=in_number(work), expected=expected
+        spec.request,
+        memory=in_bytes(memory),
+        work=in_number(work),
+        expected=expected,
+        accept_useless=names if useless else spec.request.accept_useless,
     )
     return attrs.evolve(spec, request=request)
 

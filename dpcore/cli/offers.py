@@ -24,8 +24,8 @@ class Offer(NamedTuple):
 
     @property
     def is_installed(self) -> bool:
-        """Whether the plugin's module can be found."""
-        return find_spec(self.module) is not None
+        """Whether the plugin's package can be found; to look for a module in it would import it."""
+        return find_spec(self.module.partition(".")[0]) is not None
 
 
 def offers() -> dict[str, Offer]:
@@ -48,7 +48,7 @@ def _packaged() -> Mapping[str, Any]:
 
 def _entries(path: Path) -> Mapping[str, Any]:
     """What a file holds; nothing where it is malformed, which the registry tells in its turn."""
-    if not path.exists():
+    if not path.is_file():  # nothing, or what would be waited for
         return {}
 
     import yaml

@@ -141,23 +141,23 @@ def _components(provides: Names) -> None:
     help="For development: its code may change, and guarantees that rest on it say so.",
 )
 def enable(name: str, yes: bool, editable: bool) -> None:
-    """Show an installed plugin, import it in a process without data, ask, and admit it."""
+    """Show an installed plugin, ask, import it in a process without data, and admit it."""
     with guarded():
         plugin = candidate(name)
+        # From metadata alone: none of its code runs before it is admitted.
         _metadata(plugin)
-        # Imported in a process without data, so the user sees what it provides before it may run
-        # here.
-        with SlowProgress(None, "importing it apart"):
-            provides = inspect(plugin)
-        _components(provides)
         need(
             yes
             or click.confirm(
-                "Its code will run in the process that reads your records. Admit this version?"
+                "Its code will run, also in the process that reads your records. Admit this "
+                "version?"
             ),
             RegistryError,
             f"plugin {name} stays as it was",
         )
+        with SlowProgress(None, "importing it apart"):
+            provides = inspect(plugin)
+        _components(provides)
         admit(plugin, provides, editable=editable)
         out().print(f"{canonicalize_name(plugin.distribution)} {plugin.version} is admitted.")
 

@@ -5,7 +5,13 @@ from pathlib import Path
 import click
 
 from dpcore.cli.console import guarded, out, show_json
-from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.cli.limit_options import (
+    in_bytes,
+    in_number,
+    memory_option,
+    public_option,
+    work_option,
+)
 from dpcore.cli.parameters import PATH, argument, command, json_option
 from dpcore.cli.progress import SlowProgress
 from dpcore.publish.folder import GUARANTEE_TEXT
@@ -18,12 +24,7 @@ from dpcore.publish.whole_run import replay as rebuilt
 @memory_option
 @work_option
 @click.option("--exact", is_flag=True, help="Refuse rounding as well.")
-@click.option(
-    "--public",
-    multiple=True,
-    metavar="NAME=PATH",
-    help="The public records that the run started from: a file for each name of its lock.",
-)
+@public_option
 @json_option
 def replay(
     run: Path,
@@ -50,6 +51,7 @@ def replay(
                     "guarantee": result.guarantee.to_dict(),
                     "replayed": equal,
                     "rounding": rounding,
+                    **({"note": result.note} if result.note else {}),
                 }
             )
             return
@@ -69,6 +71,8 @@ def replay(
             )
         else:
             console.print(f"{len(equal)} files replay to identical bytes.")
+        if result.note:
+            console.print(f"{result.note}.")
         console.print(
             "The model follows from the published answers. This does not prove who published them.",
         )

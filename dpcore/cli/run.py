@@ -22,6 +22,7 @@ from dpcore.cli.limit_options import (
     limit_process,
     limited,
     memory_option,
+    useless_option,
     work_option,
 )
 from dpcore.cli.parameters import PATH, command, explain_option, json_option, spec_argument
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 @memory_option
 @work_option
 @expected_option
+@useless_option
 @click.option(
     "--rehearsal",
     type=int,
@@ -66,13 +68,14 @@ def run(
     memory: str | None,
     work: str | None,
     expected: int | None,
+    useless: bool,
     rehearsal: int | None,
     explain: bool,
     json: bool,
 ) -> None:
     """Open the data, publish the release in a new run folder, and state its guarantee."""
     with guarded():
-        loaded = limited(load_spec(spec), memory, work, expected)
+        loaded = limited(load_spec(spec), memory, work, expected, useless=useless)
         bytes_allowed = loaded.request.memory
         # A wrong option ends here, before any budget is reserved.
         choice = engine_choice(engine, scheduler, local_cluster, bytes_allowed)

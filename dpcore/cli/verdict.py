@@ -23,7 +23,7 @@ from dpcore.learning.models.error_bars import NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
-from dpcore.notebook_view import in_digits
+from dpcore.notebook_view import NO_NUMBER, in_digits
 from dpcore.plan.cost_statement import in_bytes
 from dpcore.publish.folder import tables_of
 from dpcore.publish.lock import Lock
@@ -88,7 +88,8 @@ def run_lines(run: Run, *, is_rehearsal: bool) -> list[str]:
         tables={_brief(name): table for name, table in run.tables.items()},
         pictures={_brief(name): entry.pictures for name, entry in run.descriptions.items()},
     )
-    groups, objects = tables_of(run.models, run.descriptions), _describe_objects(run, plan)
+    groups = tables_of(run.models, run.descriptions)
+    objects = _describe_objects(run, plan, groups)
     if len(groups) == 1:
         ((name, group),) = groups.items()
         # What is no table is said first: its tables describe it.
@@ -185,7 +186,9 @@ def _describe_kind(scheduled: Scheduled) -> str:
     return "an object of its own kind"
 
 
-def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
+def _describe_objects(
+    run: Run, plan: Plan, groups: Mapping[str, Mapping[str, Figures]]
+) -> dict[str, list[str]]:
     """Of each release that is more than tables: what it is, and how it scored where that is known.
 
     An evaluation by the operator is told to whoever ran it, and said to be covered by nothing.
@@ -208,6 +211,8 @@ def _describe_objects(run: Run, plan: Plan) -> dict[str, list[str]]:
         parts = scores.get(name, [])
         if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
             parts = [*parts, f"{model.bars.describe()} (95 %, noise only)"]
+        elif isinstance(model, LinearModel) and groups[name]:
+            parts = [*parts, model.bars.describe()]
         pictures = run.descriptions[name].pictures if name in run.descriptions else ()
         # A model's score says more of it than its pictures' titles do.
         parts = parts or [", ".join(picture.title for picture in pictures)]
@@ -246,6 +251,7 @@ def _rows(group: Mapping[str, Figures]) -> list[str]:
                     *(
                         text if isinstance(cells[0], str) else f"{column} {text}"
                         for (column, cells), text in zip(table.about.items(), row, strict=False)
+                        if text != NO_NUMBER
                     ),
                 ]
             )

@@ -50,8 +50,8 @@ def worthless_noise(facts: PublicFacts) -> str:
     name = max(shares, key=lambda name: shares[name])
     more = f" (and {len(shares) - 1} more)" if len(shares) > 1 else ""
     return (
-        f"worthless: bars of {name}{more} are {in_digits(shares[name], 2)} times as wide as "
-        f"its range"
+        f"worthless: the noise of {name}{more} is {in_digits(shares[name], 2)} times too large to "
+        f"tell anything"
     )
 
 

@@ -1,9 +1,9 @@
 """Counter: how far a ledger has come, in a small file beside it, so that an older copy is noticed.
 
 The file `.NAME.ledger.seen` holds the number and the digest of the latest row. It is written
-after every transaction, and nobody waits for the disk; so after a crash it is behind or empty,
-which is no fault. A ledger that is behind its counter, or has another row at that place, was
-replaced by an older or another copy.
+after every transaction, and is on disk before it has its name; so after a crash it may be behind,
+which is no fault, and is never empty. A ledger that is behind its counter, or has another row at
+that place, was replaced by an older or another copy.
 
 What it is not: whoever restores or changes both files, or removes the counter, is not noticed. The
 digests in published guarantees are the stronger witness (`dpcore ledger verify --run`).
@@ -16,6 +16,10 @@ from pathlib import Path
 
 import attrs
 import msgspec
+
+from dpcore.strict_yaml.located import open_regular
+
+_LARGEST = 1000  # bytes, far more than a counter has
 
 
 class Mark(msgspec.Struct, forbid_unknown_fields=True):
@@ -43,11 +47,13 @@ class Counter:
             digest_of: The digest of the row of a number; None where there is no such row.
 
         Raises:
-            OSError: the file cannot be read.
+            PermissionError: the file may not be read.
         """
         try:
             mark = self._load()
-        except (msgspec.DecodeError, UnicodeError):
+        except PermissionError:
+            raise
+        except (msgspec.DecodeError, UnicodeError, OSError):  # an empty one, or no file, too
             return (
                 f"its counter {self.path} is damaged: remove it once `dpcore ledger verify --run` "
                 f"finds the runs that were published"
@@ -65,10 +71,10 @@ class Counter:
     def _load(self) -> Mark | None:
         """What the file holds; None without one."""
         try:
-            content = self.path.read_bytes()
+            with open_regular(self.path) as file:
+                return msgspec.json.decode(file.read(_LARGEST), type=Mark)
         except FileNotFoundError:
             return None
-        return msgspec.json.decode(content, type=Mark) if content else None
 
     def advance(self, number: int, digest: str, mode: int) -> None:
         """Note the latest row, unless a later one is noted.
@@ -80,7 +86,7 @@ class Counter:
             OSError: it cannot be written.
         """
         # Row 1 is a new ledger's, whatever counter an older file of that name left behind.
-        if (mark := self._load()) is not None and mark.number >= number > 1:
+        if number > 1 and (mark := self._load()) is not None and mark.number >= number:
             return  # another process came in between
         # Written beside and renamed, so that nobody reads half a counter.
         temporary = self.path.with_name(f"{self.path.name}.{secrets.token_hex(8)}")
@@ -88,6 +94,8 @@ class Counter:
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(msgspec.json.encode(Mark(number=number, digest=digest)))
+                file.flush()
+                os.fsync(file.fileno())
             os.chmod(temporary, mode)
             os.replace(temporary, self.path)
         except BaseException:

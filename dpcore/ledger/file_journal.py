@@ -20,6 +20,7 @@ from dpcore.ledger.counter import Counter
 from dpcore.ledger.disk import put_on_disk
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
+from dpcore.strict_yaml.located import require_regular
 
 APPLICATION = 0x64706C67  # "dplg" in the file's header
 STEPS: tuple[tuple[str, ...], ...] = (
@@ -182,6 +183,13 @@ class FileJournal(Journal):
 
     @contextlib.contextmanager
     def _connected(self, *, new: bool = False) -> Iterator[sqlite3.Connection]:
+        try:
+            # SQLite would wait for a pipe in the place of its own files.
+            for suffix in ("", "-journal", "-wal", "-shm"):
+                require_regular(self.path.with_name(f"{self.path.name}{suffix}"))
+        except OSError as error:
+            text = f"{error.filename}: cannot be used ({error.strerror})"
+            raise LedgerError(f"{text}{missing_access(self.path)}") from None
         try:
             uri = f"{self.path.absolute().as_uri()}?mode=rw"
             connection = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)

@@ -102,6 +102,7 @@ class Request:
         on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
+        accept_useless: Names of releases that may say nothing, as public facts show.
         premises: What the operator takes for granted besides, word by word for the guarantee.
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
@@ -135,6 +136,7 @@ class Request:
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    accept_useless: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
     registry: Registry | None = None

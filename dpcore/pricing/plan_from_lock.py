@@ -1,9 +1,9 @@
-"""Relocking: a plan as its lock states it. Nothing is priced again.
+"""Relocking: a plan as its lock states it. No bound is asked again, and no noise is sought.
 
 Sensitivities, noise and epsilon are the lock's. What costs nothing is derived anew: the queries,
 the mechanisms' other fields, the shares and every sentence of the guarantee. So a lock that another
-version would price differently is still the plan that its run kept; whether its price is right is
-what pricing the spec tells.
+version would price differently is still the plan that its run kept; `load_run` composes what the
+locked terms cost, and whether they are right is what pricing the spec tells.
 """
 
 from collections.abc import Mapping, Sequence

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import itertools
+import json
 import math
 import os
 import stat
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ReplayError, near, need
+from dpcore.strict_yaml.located import open_regular
 
 LARGEST_TEXT = 1 << 24  # bytes of a lock or a guarantee
 MOST_VALUES = 1 << 20  # in its lists and objects: what is decoded takes far more than its text
@@ -46,13 +48,10 @@ def read_bytes(path: Path, most: int = LARGEST_TEXT) -> bytes:
     """
     mode = path.lstat().st_mode
     need(not stat.S_ISLNK(mode), ReplayError, f"{path.name}: a link is not followed")
-    # To open a device may already do something, and a pipe would be waited for.
+    # To open a device may already do something.
     need(stat.S_ISREG(mode), ReplayError, f"{path.name}: not a regular file")
-    # Both flags for what has been put in its place meanwhile; not every system has them.
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
+    with open_regular(path, getattr(os, "O_NOFOLLOW", 0)) as file:
         status = os.fstat(file.fileno())
-        need(stat.S_ISREG(status.st_mode), ReplayError, f"{path.name}: not a regular file")
         # One byte more is asked for, so that a file that grows meanwhile is noticed.
         content = b"" if status.st_size > most else file.read(most + 1)
         need(
@@ -67,14 +66,26 @@ def read_json(path: Path) -> bytes:
     """The text of a JSON file whose lists and objects hold a bounded number of values.
 
     Raises:
-        ReplayError: it is no regular file, too long, or holds more.
+        ReplayError: it is no regular file, too long, holds more, or a key twice.
         OSError: it cannot be read.
     """
     content = read_bytes(path)
     # Each value but the first stands behind one of these; those inside texts count as well.
     values = sum(map(content.count, (b",", b"[", b"{")))
     need(values < MOST_VALUES, ReplayError, f"{path.name}: more than {MOST_VALUES} values")
+    try:
+        # Of two values under one key readers differ in which they take. Numbers stay texts here.
+        json.loads(
+            content, object_pairs_hook=_distinct, parse_int=str, parse_float=str, parse_constant=str
+        )
+    except ValueError as error:
+        raise ReplayError(f"{path.name}: damaged ({type(error).__name__})") from None
     return content
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    need(len({*names}) == len(names), ReplayError, "damaged (a key stands twice)")
 
 
 def read_arrays(path: Path, numbers: int, arrays: int) -> dict[str, NDArray[Any]]:

@@ -45,7 +45,8 @@ def locked_folder(parent: Path, stem: str) -> Iterator[Path]:
     It is removed again where the run fails before it wrote anything.
 
     A folder whose lock is free belongs to no run that lives. It is removed if it holds nothing, or
-    nothing but what its run had not published yet. Where folders cannot be locked none is.
+    nothing but what its run had not published yet, and partial files are removed from it. Where
+    folders cannot be locked none is.
 
     Raises:
         DpcoreError: it cannot be made.
@@ -101,6 +102,9 @@ def _remove_dead(parent: Path, stem: str) -> None:
             try:
                 if all(_UNPUBLISHED.fullmatch(entry.name) for entry in folder.iterdir()):
                     shutil.rmtree(folder)
+                # What was published stays; what its run was killed over goes.
+                for rest in (*folder.glob(".*.partial"), *folder.glob("operator/.*.partial*")):
+                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
             finally:
                 os.close(handle)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
 
@@ -30,6 +29,7 @@ from dpcore.learning.models.description import (
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
+from dpcore.pricing.effort import require_quick
 from dpcore.publish.bounded_reading import (
     folder_inside,
     names_in,
@@ -39,7 +39,7 @@ from dpcore.publish.bounded_reading import (
     read_json,
     require_answers,
 )
-from dpcore.publish.formats import format_of
+from dpcore.publish.formats import format_of, write_csv
 from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
 from dpcore.publish.locked_terms import terms_of
 from dpcore.publish.published_statement import PublishedStatement
@@ -115,7 +115,7 @@ def _files(
     }
     evaluation = {EVALUATION: _json(paid_metrics)} if paid_metrics else {}
     predictions = {
-        f"{name}.{PREDICTIONS}": _write_csv(
+        f"{name}.{PREDICTIONS}": write_csv(
             [model.domain.target], [(value,) for value in model.values.tolist()]
         )
         for name, model in models.items()
@@ -145,7 +145,7 @@ def model_files(
         tables: As `tables_of` gives them.
     """
     figures = {
-        f"{name}.csv": _write_csv(list(table), table.rows())
+        f"{name}.csv": write_csv(list(table), table.rows(), empty=lock.leaves_empty)
         for name, table in by_name(tables).items()
     }
     statistics = {
@@ -189,16 +189,6 @@ def by_name(tables: Mapping[str, Mapping[str, Figures]]) -> dict[str, Figures]:
     }
 
 
-def _write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> bytes:
-    """A CSV file, whose numbers are read back as they are."""
-    text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    # `repr` of a double is the shortest text that reads back as the same double.
-    writer.writerows([v if isinstance(v, str) else repr(v) for v in row] for row in rows)
-    return text.getvalue().encode()
-
-
 def _json(data: Any) -> bytes:
     return msgspec.json.format(msgspec.json.encode(data), indent=2) + b"\n"
 
@@ -218,8 +208,8 @@ class Run(Shown):
         files: What its channel must hold, byte for byte.
         operator: NOT covered by the guarantee: what the one who ran it saw besides, such as
             `evaluation` and `seconds`. Empty in a sealed run, and in one that was loaded.
-        note: Why the lock could not be kept beside the spec, or the answers not be replayed in a
-            clean process; or empty.
+        note: Why the lock could not be kept beside the spec, the answers not be replayed in a
+            clean process, or the stated epsilon not be confirmed; or empty.
         rounding: Files in which `replay` found floats rounded otherwise, each with the largest
             difference in an array of the run, by the largest magnitude in that array.
     """
@@ -237,6 +227,7 @@ class Run(Shown):
     note: str = ""
     descriptions: Mapping[str, Description] = attrs.field(factory=dict, repr=False)
     rounding: Mapping[str, float] = attrs.field(factory=dict, repr=False)
+    __str__ = Shown.text
 
     @property
     def kept(self) -> Path:
@@ -326,19 +317,24 @@ def load_run(
 ) -> Run:
     """Take the locked plan and rebuild the models from `answers.npz`.
 
-    Nothing private is needed: anyone with the public folder and the same plugins can do it. Nothing
-    is priced again: sensitivities, noise and epsilon are the lock's, and `dpcore check` on the spec
-    tells whether they are right. What a run says of its ledger is taken as it stands;
-    `dpcore ledger verify --run` asks the ledger.
+    Nothing private is needed: anyone with the public folder and the same plugins can do it. The
+    cost of the locked sensitivities and noise is composed, and must be the epsilon that the lock
+    states; where other versions wrote it and it is not, `note` says that it is not priced here.
+    Sensitivities are the lock's: `dpcore check` on the spec tells whether they are right. What a
+    run says of its ledger is taken as it stands; `dpcore ledger verify --run` asks the ledger.
 
     Args:
         public: The public records that the run started from, by name, or paths of their files: the
             folder has their digests alone, and no path that its lock names is opened.
 
     Raises:
-        ReplayError: the folder is incomplete, or was changed.
+        ReplayError: the folder is incomplete, or was changed, or states less than its noise costs.
+        ResourceError: its plan needs more than `memory` and `work` allow.
         SpecError: its lock holds no valid spec.
     """
+    # A run compares nothing, and imports none of it.
+    from dpcore.running.privacy_curve import require_covered
+
     is_path = isinstance(folder, Path | str)
     need(is_path, "load_run or replay", "the path of a run folder", "folder", describe_type(folder))
     folder = Path(folder)
@@ -372,6 +368,11 @@ def load_run(
     terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
     plan = spec.relock(terms, coins, reproduce=channel == REPRODUCTION)
     require_same(lock, relocked(lock, spec, plan), spec)
+    # The cost of composing is a stranger's choice: it is counted first.
+    releases = enumerate(plan.schedule.releases)
+    asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
+    require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]])
+    note = require_covered(plan.schedule, plan.guarantee, lock.versions)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most
@@ -402,6 +403,7 @@ def load_run(
         answers=values,
         evaluation=paid_metrics,
         files=_files(lock, arrays, paid_metrics, models, model_arrays, tables, guarantee),
+        note=note,
         descriptions=descriptions,
     )
 

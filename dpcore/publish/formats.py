@@ -4,7 +4,10 @@ What was published in format 2 replays byte for byte as long as it is read, so n
 a newer wording. Its plan is derived anew like any other; only how it is written is its own.
 """
 
-from collections.abc import Callable
+import csv
+import io
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import attrs
@@ -122,3 +125,23 @@ def format_of(number: int) -> Format:
         f"run its spec again",
     )
     return _FORMATS[number]
+
+
+def write_csv(header: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: bool = True) -> bytes:
+    """A CSV file, whose numbers are read back as they are, and are empty where none is known."""
+    text = io.StringIO(newline="")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(header)
+    # `repr` of a double is the shortest text that reads back as the same double.
+    writer.writerows(
+        [
+            v
+            if isinstance(v, str)
+            else ""
+            if empty and isinstance(v, float) and not math.isfinite(v)
+            else repr(v)
+            for v in row
+        ]
+        for row in rows
+    )
+    return text.getvalue().encode()

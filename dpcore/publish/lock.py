@@ -22,6 +22,8 @@ from dpcore.running.plan import Plan
 from dpcore.sources.opening import Unopened, location
 from dpcore.specs.spec import Spec
 
+_EMPTY = {"unknown": "empty"}
+
 
 class _Marked(msgspec.Struct, frozen=True):
     """What every lock says first."""
@@ -48,6 +50,12 @@ class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan: dict[str, Any]
     format: int = FORMAT
     digest: str = ""
+
+    @property
+    def leaves_empty(self) -> bool:
+        """Whether cells of CSV files are empty where no number is known; earlier runs have `nan`
+        and `inf` there, and replay as they were published."""
+        return self.plan.get("unknown") == "empty"
 
     def coins(self) -> PublicCoins | None:
         """The public coins at the locked key; None while every run draws its own."""
@@ -92,7 +100,8 @@ def versions(spec: Spec) -> dict[str, str]:
 
 def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
     """The lock of a priced spec at `coins`, in the present format and by what is installed here."""
-    return _lock(spec, plan, coins, {**plan.guarantee.distributions, **versions(spec)}, FORMAT)
+    names = {**plan.guarantee.distributions, **versions(spec)}
+    return _lock(spec, plan, coins, names, FORMAT, empty=True)
 
 
 def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
@@ -100,17 +109,24 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
-    return _lock(spec, plan, lock.coins(), lock.versions, lock.format)
+    empty = lock.leaves_empty
+    return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=empty)
 
 
 def _lock(
-    spec: Spec, plan: Plan, coins: PublicCoins | None, versions: dict[str, str], number: int
+    spec: Spec,
+    plan: Plan,
+    coins: PublicCoins | None,
+    versions: dict[str, str],
+    number: int,
+    *,
+    empty: bool,
 ) -> Lock:
     return Lock(
         spec=_normalise(spec.text),
         versions=versions,
         key=None if coins is None else coins.key,
-        plan=_normalise(describe(plan, format_of(number))),
+        plan=_normalise(describe(plan, format_of(number)) | (_EMPTY if empty else {})),
         format=number,
     ).digested()
 
@@ -242,15 +258,16 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
 
     Raises:
         SpecError: they are others.
+        UselessRelease: public facts show that a release says nothing, and that is not accepted.
     """
     path = None if spec.path is None else lock_path(spec.path)
     old_lock = None if path is None else _read_lock(path)
     if old_lock is not None and old_lock.same_request(spec):
-        plan = spec.price(old_lock.coins())
+        plan = _price_useful(spec, old_lock.coins())
         # The old key is kept only where pricing at it gives the same lock, to the last byte.
         if lock_of(spec, plan, plan.coins).encode() == old_lock.encode():
             return Locked(plan, old_lock)
-    plan = spec.price()
+    plan = _price_useful(spec)
     locked_digests = {} if old_lock is None or renew else old_lock.plan.get("public_records", {})
     for name, digest in plan.schedule.public_digests.items():
         need(
@@ -266,6 +283,13 @@ def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
     except OSError as error:
         return Locked(plan, lock, f"{path} cannot be written ({error.strerror})")
     return Locked(plan, lock)
+
+
+def _price_useful(spec: Spec, coins: PublicCoins | None = None) -> Plan:
+    plan = spec.price(coins)
+    with spec.locate_errors():
+        plan.schedule.require_useful(plan.coins)
+    return plan
 
 
 def _read_lock(path: Path) -> Lock | None:

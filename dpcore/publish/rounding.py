@@ -85,6 +85,9 @@ def _with_columns(
             if {*map(type, cells)} == {float}
         }
         about = {name: tuple(columns.pop(name, cells)) for name, cells in figures.about.items()}
+        if bars := figures.population:
+            ends = {end: columns.pop(f"population_{end}") for end in ("low", "high")}
+            columns["population"] = attrs.evolve(bars, **ends)
         rounded[key] = attrs.evolve(figures, about=about, **columns)
     return rounded
 

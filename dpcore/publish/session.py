@@ -120,6 +120,7 @@ class Session(SingleUse, Shown):
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
             None; `HERE` starts none. The guarantee of every release says where.
+        accept_useless: Whether to release what says nothing, as public facts show.
 
     Raises:
         ParameterError: one of them is something else.
@@ -139,6 +140,7 @@ class Session(SingleUse, Shown):
         expected: int | None = None,
         public: Mapping[str, Table | Unopened] | None = None,
         replaying: Replayer | None = None,
+        accept_useless: bool = False,
     ) -> None:
         super().__init__()
         forbid_core_dumps()
@@ -154,7 +156,7 @@ class Session(SingleUse, Shown):
         self._starts = _starts(budget, self.adjacency)
         self._sums, self._delta = self._starts[0], self._starts[0].total.delta
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
-        self._registry, self._expected = registry, expected
+        self._registry, self._expected, self._accepts = registry, expected, accept_useless
         self._replayer = CleanProcess() if replaying is None else replaying
         self._inputs = {n: read_public(domain, n, item) for n, item in (public or {}).items()}
         self._releases: list[PaidRelease] = []
@@ -321,6 +323,7 @@ class Session(SingleUse, Shown):
         Raises:
             SpecError: there is no such input.
             NoClaimError: no guarantee can be stated.
+            UselessRelease: public facts show that it says nothing; nothing is spent.
             BudgetExceededError: it costs more than is left; nothing is spent, nothing read.
             SourceError: the table does not fit the domain; what was charged stays spent.
         """
@@ -345,7 +348,9 @@ class Session(SingleUse, Shown):
             on_invalid=self._on_invalid,
             registry=self._registry,
             expected=self._expected,
+            accept_useless=[release.name for release in releases] if self._accepts else (),
         )
+        plan.schedule.require_useful(plan.coins)
         require_apart(plan.schedule, self._records)
         return plan
 

@@ -207,8 +207,9 @@ def replay(
     """Rebuild a run's files from its answers alone, and compare every byte.
 
     The folder may be a stranger's: what is read is bounded by the plan that its lock states. Equal
-    bytes show that answers and models agree with the locked plan: not who made them, nor that the
-    plan is priced rightly, which `dpcore check` on the spec tells.
+    bytes show that answers and models agree with the locked plan, and that its noise costs what it
+    states (`load_run`): not who made them, nor that its sensitivities are right, which `dpcore
+    check` on the spec tells.
 
     Another processor or NumPy may round floats of models and tables otherwise. Files in which they
     differ by at most 1e-9 of the largest magnitude in an array stand in `rounding` of the run.

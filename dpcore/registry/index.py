@@ -8,13 +8,13 @@ import attrs
 import msgspec
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from dpcore.errors import ParameterError, SpecError, map_below, need
+from dpcore.errors import ParameterError, RegistryError, SpecError, map_below, need
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
 from dpcore.strict_yaml.conversion import convert
 from dpcore.strict_yaml.error_positions import locate_errors
-from dpcore.strict_yaml.located import Node, parse, read
+from dpcore.strict_yaml.located import Node, parse, read, require_regular
 
 DISABLED = "disabled"
 
@@ -91,6 +91,10 @@ class Index:
     def user(cls) -> "Index":
         """The index in the user's file; empty if there is no file, or nothing in it."""
         path = user_file()
+        try:
+            require_regular(path)
+        except OSError as error:
+            raise RegistryError(f"{path}: cannot be read ({error.strerror})") from None
         has_text = path.exists() and path.read_text("utf-8").strip()
         return cls.of(read(path)) if has_text else cls({}, frozenset())
 

@@ -1,5 +1,6 @@
 """Schedule: everything a run will do, fixed before any record is opened."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from dpcore.bound import SensitivityBound
 from dpcore.domain.domain import Domain, Table
+from dpcore.errors import SpecError, UselessRelease, below, need, unknown
 from dpcore.guarantee import ReleaseKind
 from dpcore.interval import NoiseLaw
 from dpcore.isolate.isolated_copies import Before, settled
@@ -141,7 +143,12 @@ class Scheduled(ABC):
 
     def bar_share(self, coins: PublicCoins) -> float:
         """Its widest bar as a share of its number's range; 0 where public facts do not tell."""
-        return self.learner.bar_share(self.public(coins), self._spreads())
+        shortage = self.least_records(coins) / (self.part.at_most or math.inf)
+        return max(shortage, self.learner.bar_share(self.public(coins), self._spreads()))
+
+    def least_records(self, coins: PublicCoins) -> float:
+        """Below about how many records of its part it says nothing; 0 where nothing tells."""
+        return self.learner.least_records(self.public(coins), self._spreads())
 
     def _spreads(self) -> dict[str, NoiseLaw]:
         # A query with `args` follows earlier answers, so nothing can be forecast of it.
@@ -225,6 +232,36 @@ class Schedule:
             for name, item in sorted(self.releases[0].inputs.items())
             if item.digest
         }
+
+    def require_useful(self, coins: PublicCoins | None) -> None:
+        """Refuse a release of which public facts show that it says nothing, unless it is accepted.
+
+        Of a sweep one point that says something is enough.
+
+        Args:
+            coins: The plan's; any serve where every run draws its own.
+
+        Raises:
+            UselessRelease: it says nothing.
+            SpecError: what is accepted is no release.
+        """
+        names, accepted = [item.name for item in self.releases], self.request.accept_useless
+        for name in accepted:
+            need(name in names, SpecError, unknown("release", name, names), "accept_useless")
+        useless = {
+            number: (least, most)
+            for number, scheduled in enumerate(self.releases)
+            if (most := scheduled.part.at_most)
+            and (least := scheduled.least_records(coins or PublicCoins(0))) > most
+        }
+        if self.request.separate > 1 and len(useless) < len(names):
+            return
+        for number, (least, most) in useless.items():
+            if names[number] not in accepted:
+                # A hold-out of as large a share is kept from more records, too.
+                at_most = self.request.domain.at_most or most
+                with below("releases", number):
+                    raise UselessRelease(names[number], math.ceil(least * at_most / most), at_most)
 
     @property
     def asks(self) -> tuple[Ask, ...]:

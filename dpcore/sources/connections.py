@@ -15,7 +15,7 @@ import msgspec
 
 from dpcore.errors import SourceError, SpecError, nearest, need
 from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.located import read
+from dpcore.strict_yaml.located import read, require_regular
 
 
 class Sqlite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,9 +57,11 @@ def connection(name: str) -> Connection:
     try:
         # The file may hold passwords: nothing is read while others could read it too.
         foreign_permissions = stat.S_IMODE(path.stat().st_mode) & 0o077
-    except OSError:
+        require_regular(path)
+    except OSError as error:
+        reason = "" if isinstance(error, FileNotFoundError) else f" ({error.strerror})"
         raise SourceError(
-            f"connection {name!r} is not configured: write {name}: {{sqlite: PATH}} or "
+            f"connection {name!r} is not configured{reason}: write {name}: {{sqlite: PATH}} or "
             f"{name}: {{postgresql: ADDRESS}} into {path}"
         ) from None
     need(not foreign_permissions, SourceError, f"{path}: others may read it: chmod 600 {path}")

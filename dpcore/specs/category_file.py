@@ -8,7 +8,7 @@ from pathlib import Path
 import attrs
 
 from dpcore.errors import SpecError, below, map_below, need, shown
-from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node
+from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node, open_regular
 
 _KEY = "categories_from"
 
@@ -79,9 +79,7 @@ def _lines(path: Path, name: str) -> list[str]:
         SpecError: it is no regular file of UTF-8 text, or too large.
     """
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for
-            raise SpecError(f"{shown(name)}: not a regular file", _KEY)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             # One byte more than allowed tells a file that is too large without reading all of it.
             raw = file.read(LARGEST_FILE + 1)
         texts = [line.strip(" \t") for line in raw.decode("utf-8-sig").splitlines()]

@@ -306,6 +306,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
         on_invalid: A record that does not fit stops the run (refuse), or is mapped into the domain
             (project).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
+        accept_useless: Names of releases that may say nothing, as public facts show.
         sweep: A release for every combination of listed values.
         premises: What the operator takes for granted besides; it stands in the guarantee.
         ledger: Name of the budget that this and other runs on the same records share, the path of
@@ -324,6 +325,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     sealed: bool = False
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
+    accept_useless: list[Text] = []
     sweep: SweepText | None = None
     premises: list[Premise] = []
     ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | ServerLedger | None = None

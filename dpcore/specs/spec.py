@@ -84,7 +84,7 @@ class Spec:
             return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
 
     def relock(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
-        """The plan at what a lock says, at the lock's coins: nothing is priced again.
+        """The plan at what a lock says, at the lock's coins: no bound is asked again.
 
         Raises:
             ReplayError: the lock does not fit the spec.

@@ -7,11 +7,14 @@ documents, NaN and infinities. PyYAML scans; resolving scalars and refusing is d
 Size, depth and number of values are bounded, so that any text is read in a few seconds.
 """
 
+import errno
 import math
+import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import attrs
 import yaml
@@ -74,6 +77,28 @@ class Node:
         if isinstance(self.value, dict):
             return {key: node.plain() for key, node in self.value.items()}
         return [node.plain() for node in self.value] if isinstance(self.value, list) else self.value
+
+
+def open_regular(path: Path, flags: int = 0) -> BinaryIO:
+    """Open a regular file to read it; no pipe is waited for.
+
+    Args:
+        flags: Further ones of `os.open`.
+
+    Raises:
+        OSError: it cannot be read, or is something else.
+    """
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | flags)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
+    return os.fdopen(handle, "rb")
+
+
+def require_regular(path: Path) -> None:
+    """Raise `OSError` where something stands at a path that is no regular file."""
+    if os.path.lexists(path):
+        open_regular(path).close()
 
 
 def read(path: Path, way: str = "") -> Node:

@@ -72,6 +72,10 @@ In the same way the largest possible number has a * where its estimate is larger
 """
 
 
+def _in_floats(numbers: Any) -> NDArray[np.float64]:
+    return np.asarray(numbers, dtype=np.float64)
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """One published table: a mapping of its columns, each a tuple with one entry a row.
@@ -94,9 +98,10 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
     """
 
     about: Mapping[str, tuple[Any, ...]]
-    estimate: NDArray[np.float64]
-    low: NDArray[np.float64]
-    high: NDArray[np.float64]
+    # A declared end may be an integer, and a number that is cut there would be one, too.
+    estimate: NDArray[np.float64] = attrs.field(converter=_in_floats)
+    low: NDArray[np.float64] = attrs.field(converter=_in_floats)
+    high: NDArray[np.float64] = attrs.field(converter=_in_floats)
     level: float
     joint: bool = False
     covers: str = NOISE_ONLY
@@ -300,9 +305,8 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
             return self.covers
         # Where no number has an interval, no level holds.
         if self.estimate.size and np.isneginf(self.low).all() and np.isposinf(self.high).all():
-            # Numbers of a kind of their own, such as a p value, have no interval and say why.
-            clause = "" if self.kind == NOISE else f"; {self.covers}"
-            return f"intervals are {NOT_STATED}{clause}"
+            # Numbers without an interval say why.
+            return f"intervals are {NOT_STATED}; {self.covers}"
         is_cut = self.unbiased is not None and bool((self.unbiased < 0).any())
         cut = f"; {CUT}: its unbiased estimate is below 0" if is_cut else ""
         if self.capped.any():

@@ -18,7 +18,6 @@ eigenvalue of the last Hessian is below :math:`2(s/c)\sqrt{2p}`.
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import attrs
@@ -39,7 +38,6 @@ from dpcore import (
 from dpcore.checks import fraction, one_of
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
-from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import NOISE
 from dpcore.rounding import down, up
@@ -51,9 +49,9 @@ from dpcore_linear.design import (
     settle_interval,
 )
 from dpcore_linear.regression import (
+    CoefficientTable,
     Covariances,
     Regression,
-    few_records,
     matrix_noise,
     noise_bars,
     positive_part,
@@ -98,7 +96,7 @@ class LogisticModel(Regression):
 
 
 @attrs.frozen(kw_only=True)
-class LogisticTable(SummingLearner, Conversation):
+class LogisticTable(CoefficientTable, SummingLearner, Conversation):
     """Logistic regression with standard errors, intervals and p values for the population.
 
     The covariates are all declared columns, and a constant; the target is two classes. No number of
@@ -210,10 +208,6 @@ class LogisticTable(SummingLearner, Conversation):
             interval=interval,
             clipped="of values clipped to their declared ranges",
         )
-
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
-        """From about how many records on the table says something."""
-        return few_records(public, _DESIGN.width(public.domain))
 
 
 def _width(state: Transcript) -> int:

@@ -21,7 +21,6 @@ The table says nothing where the least eigenvalue of :math:`\tilde G` is below
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import attrs
@@ -48,7 +47,6 @@ from dpcore import (
 )
 from dpcore.checks import fraction, one_of
 from dpcore.errors import NoClaimError, UnfitTargetError, need
-from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import NOISE
@@ -62,9 +60,9 @@ from dpcore_linear.design import (
 )
 from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_linear.regression import (
+    CoefficientTable,
     Covariances,
     Regression,
-    few_records,
     matrix_noise,
     noise_bars,
     positive_part,
@@ -99,7 +97,7 @@ class _Solution(NamedTuple):
 
 
 @attrs.frozen(kw_only=True)
-class OrdinaryLeastSquares(SummingLearner, Conversation):
+class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
     """Coefficients with standard errors, intervals and p values for the population.
 
     The covariates are all declared columns, and a constant. No number of records is read.
@@ -250,10 +248,6 @@ class OrdinaryLeastSquares(SummingLearner, Conversation):
             clipped=f"of values clipped to their declared ranges ({domain.target} to "
             f"[{low:g}, {high:g}])",
         )
-
-    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
-        """From about how many records on the table says something."""
-        return few_records(public, _DESIGN.width(public.domain))
 
 
 @attrs.frozen(kw_only=True)

@@ -11,6 +11,7 @@ a function of answers and public facts.
 """
 
 import math
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import Any
 
@@ -18,7 +19,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Described, Description, Domain, Figures, Public
+from dpcore import Described, Description, Domain, Figures, Learner, Public
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
@@ -45,13 +46,20 @@ def silence(spread: NoiseLaw | None, is_hidden: bool) -> str:
     return TOO_FEW if is_hidden else ""
 
 
-def few_records(public: Public, width: int) -> tuple[str, ...]:
-    """Below about how many records a table of so many coefficients says nothing."""
-    # Measured for columns that fill their ranges; the rule itself is one of answers.
-    if not public.mu:
-        return ()
-    count = float(f"{_LIKELY * width**1.5 / public.mu:.2g}")
-    return (f"below about {count:.0f} records the table of {width} coefficients says nothing",)
+class CoefficientTable(Learner):
+    """A learner of a `Regression`, of whose table public facts tell when it says nothing."""
+
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """n from which on most tables say something; 0 for a pure budget."""
+        # Measured for columns that fill their ranges; the rule itself is one of answers.
+        width = Design().width(public.domain)
+        return float(f"{_LIKELY * width**1.5 / public.mu:.2g}") if public.mu else 0.0
+
+    def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
+        """From about how many records on the table says something."""
+        width, count = Design().width(public.domain), self.least_records(public, spreads)
+        line = f"below about {count:.0f} records the table of {width} coefficients says nothing"
+        return (line,) if count else ()
 
 
 @attrs.frozen(kw_only=True, eq=False)

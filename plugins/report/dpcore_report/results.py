@@ -78,7 +78,7 @@ def readable(text: str) -> str:
         return _name_day(text)
     if re.fullmatch(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d+)?(Z|\+00:00)", text):
         return f"{_name_day(text[:10])}, {text[11:16]} UTC"
-    return {"inf": "no end", "-inf": "no end"}.get(text, text)
+    return text
 
 
 def _name_day(text: str) -> str:
@@ -112,21 +112,31 @@ def pictures_of(name: str, figures: Figures) -> list[Picture]:
     """
     about = {key: [*column] for key, column in figures.about.items()}
     statistics = about.get(_STATISTIC, [])
+    # A number that may be any other is left out, where intervals are stated.
+    is_told = np.isfinite(figures.low) | np.isfinite(figures.high)
+    is_told |= not figures.stated or figures.kind == "test"
+    groups = {name: is_told}
     if len({*statistics}) > 1:
         # Counts and means have units of their own: none shares an axis with another.
-        kinds, texts = [*dict.fromkeys(statistics)], np.array(statistics, dtype=object)
-        return [
-            _picture(str(kind), about, figures, np.flatnonzero(texts == kind)) for kind in kinds
-        ]
-    return [_picture(name, about, figures, np.arange(figures.estimate.size))]
+        texts = np.array(statistics, dtype=object)
+        groups = {str(kind): is_told & (texts == kind) for kind in dict.fromkeys(statistics)}
+    return [
+        _picture(title, about, figures, np.flatnonzero(rows))
+        for title, rows in groups.items()
+        if rows.any()
+    ]
 
 
 def _picture(
     title: str, about: dict[str, list[Any]], figures: Figures, rows: np.ndarray[Any, Any]
 ) -> Picture:
     keys = {key: [column[row] for row in rows] for key, column in about.items()}
-    # A key with one value alone says nothing in a picture.
-    varying = {key: column for key, column in keys.items() if len({*column}) > 1}
+    # A key with one value alone says nothing in a picture, and so does no number.
+    varying = {
+        key: column
+        for key, column in keys.items()
+        if len({*column}) > 1 and all(cell == cell for cell in column)
+    }
     values = [np.asarray(column)[rows] for column in (figures.estimate, figures.low, figures.high)]
     # Two keys whose pairs are all different are the sides of a map, or lines over months.
     for across, sides in _sides(varying):

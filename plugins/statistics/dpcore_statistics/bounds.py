@@ -321,11 +321,15 @@ class BoundedMean(Folding):
             f"the bound more of the budget (share)"
         )
 
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The half-width of a sum in bounds: of so many records a mean's is a bound."""
+        miss = apart(1 - self.level, self.groups(public).size)
+        return spreads[MEAN].within(miss) if MEAN in spreads else 0.0
+
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """In units of the bound that will be found."""
-        if MEAN not in spreads:
+        if (half := self.least_records(public, spreads)) == 0:
             return ()
-        half = spreads[MEAN].within(apart(1 - self.level, self.groups(public).size))
         groups = " of each group, all together" if self.by else ""
         return (
             f"mean of {self.column} about +- {half:.4g} bounds / n for n values{groups} "

@@ -150,12 +150,16 @@ class Distinct(Folding):
             )
         )
 
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The half-width: fewer records cannot have as many distinct values."""
+        miss = apart(1 - self.level, self.groups(public).size)
+        return spreads["distinct"].within(miss) if "distinct" in spreads else 0.0
+
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """The half-width, the same whatever the records."""
-        if "distinct" not in spreads:
-            return ()
         count = self.groups(public).size
-        half = spreads["distinct"].within(apart(1 - self.level, count))
+        if (half := self.least_records(public, spreads)) == 0:
+            return ()
         groups = f", in each of {count} groups, all together" if self.by else ""
         line = f"distinct values of {' x '.join(self.of)} +- {half:.4g}{groups}"
         return (f"{line} ({100 * self.level:g} %)",)

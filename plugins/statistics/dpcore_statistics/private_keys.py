@@ -136,11 +136,14 @@ class PrivateKeys(Conversation, Cutting):
             "published counts just above the threshold are too large on average",
         )
 
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The half-width of a count, which no value of fewer records exceeds."""
+        return spreads["keys"].within(1 - self.level) if "keys" in spreads else 0.0
+
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """The half-width of every count."""
-        if "keys" not in spreads:
+        if (half := self.least_records(public, spreads)) == 0:
             return ()
-        half = spreads["keys"].within(1 - self.level)
         return (f"each published count of {self.column} +- {half:.4g} ({100 * self.level:g} %)",)
 
 

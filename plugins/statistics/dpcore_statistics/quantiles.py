@@ -320,16 +320,26 @@ class Quantiles(Folding):
         """How many ranks an end of an interval may lie away."""
         if (prefixes := self.prefixes(public)) is not None:
             return prefixes.forecast(public, spreads)
-        lines = []
-        for q in self.quantiles:
-            if _name(q) in spreads and self.interval:
-                # Twice: the end is shifted by r, and its choice may miss its rank by r again.
-                ranks = spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
-                lines.append(
-                    f"quantile {q:g} of {self.column}: within {2 * ranks:.4g} ranks on either side "
-                    f"({100 * self.level:g} %)"
-                )
-        return tuple(lines)
+        return tuple(
+            f"quantile {q:g} of {self.column}: within {ranks:.4g} ranks on either side "
+            f"({100 * self.level:g} %)"
+            for q, ranks in self._reach(spreads).items()
+        )
+
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """So many ranks: an interval of fewer records holds all of them."""
+        if (prefixes := self.prefixes(public)) is not None:
+            return prefixes.least_records(public, spreads)
+        return max(self._reach(spreads).values(), default=0.0)
+
+    def _reach(self, spreads: Mapping[str, NoiseLaw]) -> dict[float, float]:
+        """By quantile, how many ranks an end of its interval lies away at most."""
+        # Twice: the end is shifted by r, and its choice may miss its rank by r again.
+        return {
+            q: 2 * spreads[_name(q)].within((1 - self.level) / 2) / _ratio(q).denominator
+            for q in self.quantiles
+            if _name(q) in spreads and self.interval
+        }
 
 
 @attrs.frozen

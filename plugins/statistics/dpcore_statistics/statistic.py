@@ -312,16 +312,11 @@ class Statistic(SummingLearner, Conversation, Cutting):
             level = f"of {self.counted_unit} {level}"
         return tuple(f"{line} {level}" for line in self.widths(public, spreads[query.name]))
 
-    def bar_share(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
-        """The half-width of a count, at the most records that there can be, as a share of these.
-
-        A count's bar is then as wide as its range at 1/2 already, and a mean's at 1.
-        """
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """The half-width of a count: of so many records a mean's bar is as wide as its range, and
+        a count's is twice as wide."""
         *_, query = self.queries(public)
-        at_most = public.domain.at_most
-        if not at_most or query.name not in spreads:
-            return 0.0
-        return spreads[query.name].within(self.miss) / at_most
+        return spreads[query.name].within(self.miss) if query.name in spreads else 0.0
 
     def planned(self, public: Public) -> SumQuery:
         """The query that is asked: `query`, or all groups' where there are some."""

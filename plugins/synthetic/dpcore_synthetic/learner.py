@@ -217,6 +217,10 @@ class Rows(SummingLearner, Conversation):
         """PRIVATE: the same sum, by counting."""
         return self._asked(query, public).partial(query, block, public)
 
+    def least_records(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> float:
+        """Below about how many records the tables say nothing."""
+        return self.measuring(public).least_records(public, spreads)
+
     def forecast(self, public: Public, spreads: Mapping[str, NoiseLaw]) -> tuple[str, ...]:
         """How wide the bars of tables will be, and that rows have none."""
         lines = self.measuring(public).forecast(public, spreads)

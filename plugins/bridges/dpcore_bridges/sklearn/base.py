@@ -67,6 +67,7 @@ class PrivateEstimator(BaseEstimator):
         rehearsal: Seed of known noise, for tests: fits can be repeated, nothing is charged, and
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
+        accept_useless: Whether to fit what says nothing, as public facts show.
         registry: Where components are looked up; the default one if None.
         replay: Where a model is rebuilt from its released answers before `fit` returns: `clean`, a
             process of each fit's own, or `here`, which costs less and finds less. `guarantee_`
@@ -83,6 +84,7 @@ class PrivateEstimator(BaseEstimator):
     public_key: int | None = None
     rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
+    accept_useless: bool = False
     registry: Registry | None = None
     replay: Literal["clean", "here"] = "clean"
 
@@ -205,7 +207,7 @@ class PrivateEstimator(BaseEstimator):
         learner = self._fitting(self._learner(registry))
         # a rehearsal draws the same features again, too
         key = self.rehearsal if self.public_key is None else self.public_key
-        return price(
+        plan = price(
             domain=domain,
             adjacency=adjacency,
             budget=budget,
@@ -215,8 +217,11 @@ class PrivateEstimator(BaseEstimator):
             coins=None if key is None else PublicCoins(key),
             on_invalid=self.on_invalid,
             accept_assumptions=self.accept_assumptions,
+            accept_useless=("release",) if self.accept_useless else (),
             registry=registry,
         )
+        plan.schedule.require_useful(plan.coins)
+        return plan
 
     def _warn(self) -> None:
         name = type(self).__name__
