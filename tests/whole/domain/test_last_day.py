@@ -166,6 +166,10 @@ def test_a_mean_of_dates_is_printed_as_a_date_with_its_interval():
     assert mean.printed_rows()[1][1] == f"{mean['estimate'][1]:.4g}"
     rough = session().mean("came", epsilon=0.5)
     assert {len(text) for text in rough.printed_rows()[0][1:]} == {len("2020-12-19")}
+
+
+def test_every_table_prints_its_dates_as_dates():
+    asked = session()
     for printed in (
         asked.quantiles("came", (0.25, 0.5), epsilon=100).printed_rows(),
         asked.mean("came", by=("month",), epsilon=100).printed_rows()[::2],

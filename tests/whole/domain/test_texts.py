@@ -157,7 +157,9 @@ releases:
 COUNTS = {"01234": 500, "1234": 300, "1e3": 200, "1000": 400, "X": 100}
 
 
-@pytest.mark.parametrize("only", ["", '\n    only: {t: ["01234", "1e3"]}'])
+@pytest.mark.parametrize(
+    "only", ["", pytest.param('\n    only: {t: ["01234", "1e3"]}', marks=pytest.mark.slow)]
+)
 def test_categories_may_be_compared_letter_by_letter(only, tmp_path):
     text = SPEC.replace("\nadjacency", f"{only}\nadjacency", 1)
     (tmp_path / "spec.yaml").write_text(text)
