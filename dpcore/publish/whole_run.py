@@ -89,8 +89,7 @@ def run(
         rehearsal: Seed of known secret coins: repeatable, and not private at all.
         expected: A public estimate of a private number of records, for the room that they need.
         limit: Told the plan before anything is made or spent, to limit this process or to refuse.
-        rich_role: Whether the spec's query may reach a server as a role of many rights, for which
-            the operator alone answers.
+        rich_role: Whether the operator lets a query reach a server as a role of many rights.
 
     Raises:
         ResourceError: the run needs more memory, work or disk than there is.
@@ -279,19 +278,13 @@ class _Work:
         )  # fmt: skip
         _publish(folder, channel, files)
         return Run(
-            folder=folder,
-            channel=channel,
-            spec=self.spec,
-            lock=lock,
-            guarantee=guarantee,
+            folder=folder, channel=channel, spec=self.spec, lock=lock, guarantee=guarantee,
             models=outcome.models,
             answers={
                 name: tuple(a.value for a in series) for name, series in outcome.answers.items()
             },
-            evaluation=paid_metrics,
-            files=files,
-            descriptions=outcome.descriptions,
-        )
+            evaluation=paid_metrics, files=files, descriptions=outcome.descriptions,
+        )  # fmt: skip
 
     def records(self) -> Table | Source:
         """A table that was handed over, or a source, which is opened later."""
@@ -301,10 +294,8 @@ class _Work:
         refuse = spec.request.on_invalid == "refuse"
         place, folder = (spec.source, spec.folder) if self.source is None else (self.source, Path())
         with spec.locate_errors() if self.source is None else contextlib.nullcontext():
-            return open_source(
-                place, folder, spec.csv, domain, refuse=refuse, total=not refuse,
-                rich_role=self.rich_role,
-            )  # fmt: skip
+            ways = {"refuse": refuse, "total": not refuse, "rich_role": self.rich_role}
+            return open_source(place, folder, spec.csv, domain, **ways)
 
 
 def _publish(folder: Path, channel: str, files: dict[str, bytes]) -> None:

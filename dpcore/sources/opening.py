@@ -80,9 +80,9 @@ def open_source(
     Raises:
         SourceError: it cannot be opened here: an extra is missing, or a connection.
     """
-    return location(source).open(
-        reading(domain, folder, layout, refuse=refuse, total=total, rich_role=rich_role)
-    )
+    # The location alone decides what it is read with: nothing is opened here.
+    facts = reading(domain, folder, layout, refuse=refuse, total=total, rich_role=rich_role)
+    return location(source).open(facts)
 
 
 @attrs.frozen(kw_only=True)

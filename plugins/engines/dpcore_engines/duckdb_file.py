@@ -19,6 +19,13 @@ from dpcore.sources.sql import require_faithful
 if TYPE_CHECKING:
     import pyarrow
 
+CLOSED: Mapping[str, str] = {
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "enable_external_access": "false",
+}
+"""Settings by which DuckDB reads no other file and loads nothing."""
+
 _FAITHFUL = (  # what DuckDB calls the types whose cells it hands over as they are
     "boolean", "tinyint", "smallint", "integer", "bigint", "hugeint", "utinyint", "usmallint",
     "uinteger", "ubigint", "float", "double", "decimal", "varchar", "uuid", "enum", "date",
@@ -141,8 +148,7 @@ def connect(path: Path, settings: Mapping[str, str] | None = None) -> Any:
     """
     import duckdb
 
-    config = {"enable_external_access": "false"}
-    connection = duckdb.connect(str(path), read_only=True, config=config)
+    connection = duckdb.connect(str(path), read_only=True, config=dict(CLOSED))
     # Connections to one file share their settings, which the first one locks.
     if not connection.execute("SELECT current_setting('lock_configuration')").fetchall()[0][0]:
         lock(connection, settings or {})
@@ -150,13 +156,8 @@ def connect(path: Path, settings: Mapping[str, str] | None = None) -> Any:
 
 
 def lock(connection: Any, settings: Mapping[str, str]) -> None:
-    """Change settings for the last time; no extension is loaded."""
-    closed = {
-        "autoinstall_known_extensions": "false",
-        "autoload_known_extensions": "false",
-        "lock_configuration": "true",
-    }
-    for name, value in {**settings, **closed}.items():
+    """Change settings for the last time."""
+    for name, value in {**settings, "lock_configuration": "true"}.items():
         connection.execute(f"SET {name} = '{value}'")
 
 

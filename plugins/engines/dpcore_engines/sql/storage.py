@@ -18,7 +18,7 @@ from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetPart, ParquetSource
-from dpcore_engines.duckdb_file import DuckDbSource, connect, lock
+from dpcore_engines.duckdb_file import CLOSED, DuckDbSource, connect, lock
 from dpcore_engines.sql.servers import CELLS
 
 _CHUNK = 8 << 20  # bytes
@@ -50,7 +50,7 @@ class Storage(ABC):
 
         connection = duckdb.connect(":memory:")
         connection.execute(f"SET allowed_paths = [{', '.join(map(_literal, files))}]")
-        lock(connection, {"enable_external_access": "false", **settings})
+        lock(connection, {**CLOSED, **settings})
         return connection
 
     @abstractmethod
