@@ -30,8 +30,15 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.plan.cost_statement import require_disk
-from dpcore.publish.endings import after_publication, after_reservation, told_where
-from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
+from dpcore.publish.files import (
+    after_publication,
+    after_reservation,
+    locked_folder,
+    private_folder,
+    replace_file,
+    told_where,
+    write_files,
+)
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -160,7 +167,7 @@ def run(
         # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
             return result
-        with after_publication(result):
+        with after_publication(result.kept):
             return attrs.evolve(result, operator=_operator(spec, plan, outcome, folder, start))
 
 

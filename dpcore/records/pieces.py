@@ -165,9 +165,10 @@ def _decimals(column: Any) -> NDArray[np.float64]:
 
 def _quotient(numerator: int, denominator: int) -> float:
     try:
-        return numerator / denominator  # rounded once: Python's own law of integers
+        # Rounded once, by Python's own law of integers; what is too small is 0, and not -0.
+        return numerator / denominator + 0.0
     except OverflowError:
-        return math.copysign(math.inf, numerator)
+        return math.inf if numerator > 0 else -math.inf
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpcore.publish.endings import told_where
+from dpcore.publish.files import told_where
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no timers of signals")
 
@@ -92,7 +92,8 @@ files = [dpcore.read_parquet("people.parquet")]
 if len(CONTENT) > 2**20:
     open("people.csv", "wb").write(CONTENT)
     open("comma.csv", "wb").write(CONTENT.replace(b",", b";").replace(b".", b","))
-    files += [dpcore.read_csv("people.csv"), dpcore.read_csv("comma.csv", delimiter=";", decimal=",")]
+    files.append(dpcore.read_csv("people.csv"))
+    files.append(dpcore.read_csv("comma.csv", delimiter=";", decimal=","))
 for records in (*files, table):
     session = dpcore.Session(budget, domain, records, on_invalid="project", replaying=HERE)
     for name in ("age", "paid", "when", "day", "cost"):
