@@ -177,29 +177,23 @@ def _write(path: Path, content: bytes, mode: int) -> None:
 
 
 @contextlib.contextmanager
-def told_where(place: Path) -> Iterator[None]:
-    """An interrupt from the rename of what is published on says that it is there."""
+def telling(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
+    """Until a run is over: whoever stops is told what is spent, and what is published in `place`.
+
+    It yields a list for the run's reservation, once there is one.
+    """
+    spent: list[Reservation] = []
     try:
-        yield
+        yield spent
     except KeyboardInterrupt as interrupt:
-        if not place.exists() or str(interrupt).startswith("published"):
+        if interrupt.args or not (spent or place.exists()):
             raise
-        raise KeyboardInterrupt(f"published in {place}") from None
-
-
-@contextlib.contextmanager
-def after_reservation(reservation: Reservation | None, sealed: bool) -> Iterator[None]:
-    """From the reservation to the published folder: whoever stops here has spent it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if reservation is None:
-            raise
-        raise KeyboardInterrupt("spent, not published") from None
-    # Whatever stops a run from here on, its message must say that the budget is gone; a sealed run
-    # has said its one sentence.
+        message = f"published in {place}" if place.exists() else "spent, not published"
+        raise KeyboardInterrupt(message) from None
+    # Whatever stops a run that is charged, its message must say so; a sealed one has said its one
+    # sentence.
     except Exception as error:
-        if reservation is None or (sealed and isinstance(error, ReleaseError)):
+        if not spent or place.exists() or (sealed and isinstance(error, ReleaseError)):
             raise
         why = getattr(error, "message", f"internal error: {type(error).__name__}")
         why = "it needs more memory than it may use" if isinstance(error, MemoryError) else why
