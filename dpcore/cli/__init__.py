@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType
+    from typing import Any
 
 
 def main() -> None:
@@ -13,15 +13,12 @@ def main() -> None:
     import sys
 
     code: object
-    # Both end a run in the same way; what a shell has its background jobs ignore stays ignored.
-    for which in _signals():
-        if signal.getsignal(which) is not signal.SIG_IGN:
-            signal.signal(which, interrupt)
+    _handle_signals(interrupt)
     try:
         code = _code_of_command()
-        _ignore_signals()  # the command is done: its code stands
+        _handle_signals(signal.SIG_IGN)  # the command is done: its code stands
     except KeyboardInterrupt:
-        _ignore_signals()
+        _handle_signals(signal.SIG_IGN)
         code = 130
     if code == 130:  # an interrupted command's
         print("interrupted", file=sys.stderr)
@@ -53,7 +50,7 @@ def _code_of_command() -> object:
     return 0
 
 
-def interrupt(number: int, frame: FrameType | None) -> None:
+def interrupt(number: int, frame: Any) -> None:
     """A handler of signals that ends what runs; of what would drop its exception, after that.
 
     Python drops whatever is raised in a callback of a weak reference, which every import makes, or
@@ -62,27 +59,20 @@ def interrupt(number: int, frame: FrameType | None) -> None:
     """
     import signal
 
-    place = frame
+    place, dropping = frame, ("<frozen importlib._bootstrap>", "weakref.py")
     while place is not None and hasattr(signal, "setitimer"):  # not on every system
         code, place = place.f_code, place.f_back
-        if code.co_name == "__del__" or code.co_filename.endswith(_DROPPING):
+        if code.co_name == "__del__" or code.co_filename.endswith(dropping):
             signal.setitimer(signal.ITIMER_REAL, 0.01)
             return
     raise KeyboardInterrupt
 
 
-_DROPPING = ("<frozen importlib._bootstrap>", "weakref.py")
-
-
-def _signals() -> tuple[int, ...]:
+def _handle_signals(handler: Any) -> None:
+    """Have these end a run, in one way; the last is a timer's, of a signal that had to wait."""
     import signal
 
-    # The last is a timer's: of a signal that came where it would be dropped.
-    return signal.SIGINT, signal.SIGTERM, *filter(None, [getattr(signal, "SIGALRM", None)])
-
-
-def _ignore_signals() -> None:
-    import signal
-
-    for which in _signals():
-        signal.signal(which, signal.SIG_IGN)
+    for name in ("SIGINT", "SIGTERM", "SIGALRM"):
+        # A shell has its background jobs ignore interrupts, and a system may lack the last.
+        if signal.getsignal(which := getattr(signal, name, signal.SIGTERM)) is not signal.SIG_IGN:
+            signal.signal(which, handler)

@@ -241,7 +241,6 @@ def _fold_block(task: Task, records: Records, stop: threading.Event) -> Folded:
     try:
         return task.part(records)
     except UNREADABLE:
-        stop.set()
         raise
     except Exception as error:
         # The error itself stops here: its text or its frames may hold a record.

@@ -1,8 +1,11 @@
-"""Files of a run on disk: all of a folder or none of it, and what is private closed to others.
+"""Files of a run on disk: all of a folder or none of it, and what is private closed to others;
+and what a run that stops says of its budget, and of what is there already.
 
 A folder is written beside its place, put on disk, and renamed, so that a crash at any moment leaves
 the whole folder or none. What is private is open to its owner alone, whatever the umask.
 """
+
+from __future__ import annotations
 
 import contextlib
 import itertools
@@ -11,9 +14,13 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, NotPublishedError, OperatorFileError, ReleaseError
 from dpcore.ledger.disk import put_on_disk
+
+if TYPE_CHECKING:
+    from dpcore.ledger.book import Reservation
 
 _UNPUBLISHED = re.compile(r"\..+\.partial|workers-.+")  # of files on their way, and of engines
 _PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
@@ -171,3 +178,43 @@ def _write(path: Path, content: bytes, mode: int) -> None:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def telling(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
+    """Until a run is over: whoever stops is told what is spent, and what is published in `place`.
+
+    It yields a list for the run's reservation, once there is one.
+    """
+    spent: list[Reservation] = []
+    try:
+        yield spent
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args or not (spent or place.exists()):
+            raise
+        message = f"published in {place}" if place.exists() else "spent, not published"
+        raise KeyboardInterrupt(message) from None
+    # Whatever stops a run that is charged, its message must say so; a sealed one has said its one
+    # sentence.
+    except Exception as error:
+        if not spent or place.exists() or (sealed and isinstance(error, ReleaseError)):
+            raise
+        why = getattr(error, "message", f"internal error: {type(error).__name__}")
+        why = "it needs more memory than it may use" if isinstance(error, MemoryError) else why
+        raise NotPublishedError(f"spent, not published: {why}") from None
+
+
+@contextlib.contextmanager
+def after_publication(place: Path) -> Iterator[None]:
+    """After the release is published: nothing that fails here takes it back."""
+    message = f"published in {place}; the operator's file is missing"
+    try:
+        yield
+    except OSError as error:
+        raise OperatorFileError(f"{message}: it cannot be written ({error.strerror})") from None
+    except DpcoreError as error:
+        raise OperatorFileError(f"{message}: {error.message}") from None
+    except MemoryError:
+        raise OperatorFileError(f"{message}: the evaluation needs more memory") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(message) from None

@@ -30,8 +30,14 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.plan.cost_statement import require_disk
-from dpcore.publish.endings import after_publication, after_reservation, told_where
-from dpcore.publish.files import locked_folder, private_folder, replace_file, write_files
+from dpcore.publish.files import (
+    after_publication,
+    locked_folder,
+    private_folder,
+    replace_file,
+    telling,
+    write_files,
+)
 from dpcore.publish.folder import (
     PUBLIC,
     REHEARSAL,
@@ -132,7 +138,7 @@ def run(
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))
         channel = PUBLIC if rehearsal is None else REHEARSAL
-        stack.enter_context(told_where(folder / channel))
+        spent = stack.enter_context(telling(folder / channel, sealed))
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
@@ -150,20 +156,20 @@ def run(
             # Looks at the records beside the release, for the operator and not paid for.
             looks = (f"hold-out {', '.join(spec.metrics)}",) if spec.metrics else ()
             reservation = plan.reserve(book, folder.name, looks)
+            spent.append(reservation)
             warning = reservation.warning
         elif book is not None:
             book.note(f"{folder.name}: a rehearsal with known coins")
-        # The only step that sees records, and all that is published of them.
-        with after_reservation(reservation, sealed):
-            # Of a sealed run one sentence is told: how full the disk is now may follow records.
-            outcome = run_silenced(partial(work.open, reservation), sealed)
-            result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
+        # The only step that sees records, and all that is published of them. Of a sealed run one
+        # sentence is told: how full the disk is now may follow records.
+        outcome = run_silenced(partial(work.open, reservation), sealed)
+        result = run_silenced(partial(work.write, outcome, folder, channel), sealed)
         notes = (locked_spec.note, outcome.note, live_engine.note, warning)
         result = attrs.evolve(result, note="; ".join(filter(None, notes)))
         # An evaluation by the operator would tell more than the guarantee covers.
         if sealed:
             return result
-        with after_publication(result):
+        with after_publication(result.kept):
             return attrs.evolve(result, operator=_operator(spec, plan, outcome, folder, start))
 
 

@@ -33,7 +33,14 @@ from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, need
 from dpcore.records.moments import EPOCH, days_of_moment, days_of_ticks, in_utc
-from dpcore.records.pieces import columns_of_stream, distinct, fixed_width, numbers_of, pieces_of
+from dpcore.records.pieces import (
+    columns_of_stream,
+    distinct,
+    fixed_width,
+    nearest,
+    numbers_of,
+    pieces_of,
+)
 
 Value = TypeVar("Value")
 Number = TypeVar("Number", bound=np.generic)
@@ -254,23 +261,16 @@ def number(cell: object) -> float:
     if issubclass(kind, bytes):
         return number(_decode(cell))
     if issubclass(kind, int):
-        return _nearest(int.__add__(cell, 0))  # type: ignore[operator]  # an int by its type
+        return nearest(int.__add__(cell, 0))  # type: ignore[operator]  # an int by its type
     if issubclass(kind, float):
         value: float = float.__add__(cell, 0.0)  # type: ignore[operator]  # a float by its type
         return value
     if issubclass(kind, np.bool_ | np.integer | np.floating | Decimal | Fraction):
         try:
-            return _nearest(cell)
+            return nearest(cell)
         except Exception:  # a signalling NaN, or a type that somebody derived from these
             return math.nan
     return math.nan
-
-
-def _nearest(counted: Any) -> float:
-    try:
-        return float(counted) + 0.0
-    except OverflowError:
-        return math.inf if counted > 0 else -math.inf
 
 
 def _decode(cell: object) -> object:

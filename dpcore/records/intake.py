@@ -51,6 +51,7 @@ _DECLARED = {
     Holds.NUMBERS: "numbers",
     Holds.DATES: "dates",
     Holds.IDENTIFIERS: "identifiers of people, whole numbers or texts,",
+    Holds.CATEGORIES: "categories, which are numbers, booleans, dates or texts,",
 }
 
 
@@ -70,15 +71,9 @@ def require_type(name: str, column: Any, holds: Holds) -> None:
     # A list has no type of its own: each cell's shows what it is.
     fits = _TYPES[holds].fullmatch(type_name) if type_name else _cells_fit(column, holds)
     need(
-        fits or holds is not Holds.CATEGORIES,
-        SourceError,
-        f"column {name!r} declares categories and arrives as {type_name}, whose cells are no "
-        f"numbers, truths, dates or texts: make them texts",
-    )
-    need(
         fits,
         SourceError,
-        f"column {name!r} declares {_DECLARED.get(holds)} and arrives as "
+        f"column {name!r} declares {_DECLARED[holds]} and arrives as "
         f"{type_name or 'a list with other cells'}: whoever read it may have chosen that by one "
         f"record's cell. Declare its type to your reader (dtype=, a schema, the format of dates), "
         f"or hand over dpcore.read_csv(PATH)",

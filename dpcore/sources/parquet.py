@@ -62,8 +62,7 @@ class ParquetSource(Source):
 
     def require_schema(self) -> None:
         """Refuse files without the declared columns, or with types that are not read."""
-        for path in self._files():
-            self._cuts(path)
+        self.parts()
 
     def parts(self) -> Sequence[Part]:
         """PRIVATE: the row groups of every file, in order; a part begins where one has enough.

@@ -74,7 +74,7 @@ def test_columns_of_another_type_are_refused_without_a_cell(holds, column):
     ("kind", "name"), [("m8[s]", "timedelta64"), ("c16", "complex128"), ("V3", "void24")]
 )
 def test_a_type_none_of_whose_cells_is_a_category_is_refused_by_name(kind, name):
-    with pytest.raises(SourceError, match=f"declares categories and arrives as {name}, .* texts"):
+    with pytest.raises(SourceError, match=f"declares categories, .* arrives as {name}: "):
         require_type("v", np.zeros(2, kind), Holds.CATEGORIES)
 
 

@@ -16,10 +16,10 @@ A learner says whether it does (`turns_persons`); where it says no, `of_persons`
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, final
+from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, TypeVar, final
 
 import attrs
 import numpy as np
@@ -36,6 +36,8 @@ from dpcore.records.records import Records
 if TYPE_CHECKING:
     from dpcore.learning.learners.clipping import IntegerRows, Integers
     from dpcore.learning.learners.tallies import Tally
+
+Value = TypeVar("Value")
 
 
 @attrs.frozen(kw_only=True)
@@ -176,22 +178,14 @@ class SummingLearner(Learner):
 
     def _own(self, query: SumQuery, public: Public, block: Records) -> "Integers":
         """Every record's integers, shape (rows, size); zeros of those that fail alone."""
-        if not self.isolate:
-            try:
-                return self._clipped(query, block, public)
-            except UNREADABLE:
-                raise
-            except (Exception, SystemExit):
-                pass  # one by one
+        whole = None if self.isolate else _attempt(partial(self._clipped, query, block, public))
+        if whole is not None:
+            return whole
         # A record that fails alone adds zeros, which depends on that record alone.
         integers: Integers = np.zeros((len(block), query.real_size), dtype=np.int64)
         for place, record in enumerate(block.alone()):
-            try:
-                integers[place] = self._clipped(query, record, public)[0]
-            except UNREADABLE:
-                raise
-            except (Exception, SystemExit):
-                continue
+            row = _attempt(partial(self._clipped, query, record, public))
+            integers[place] = 0 if row is None else row[0]
         return integers
 
     def _persons(
@@ -221,14 +215,13 @@ class SummingLearner(Learner):
 
     def _tried(self, query: SumQuery, block: Records, public: Public) -> Exact | None:
         """The author's sum of a block; None if the call fails or returns another shape or unit."""
-        try:
+
+        def fitting() -> Exact | None:
             block_sum = self.partial(query, block, public)
             fits = block_sum.shape == query.shape and block_sum.exponent == query.sum.unit
-        except UNREADABLE:
-            raise
-        except (Exception, SystemExit):
-            return None
-        return block_sum if fits else None
+            return block_sum if fits else None
+
+        return _attempt(fitting)
 
     def statistic(
         self, query: Query, records: Records, public: Public, secret: LearnerCoins
@@ -248,6 +241,16 @@ class SumPart:
     def __call__(self, block: Records) -> tuple[Exact]:
         """PRIVATE: the sum over the block."""
         return self.learner._part(self.query, self.public, block)
+
+
+def _attempt(call: Callable[[], Value]) -> Value | None:
+    """What an author's call returns; None where it fails, but for records that cannot be read."""
+    try:
+        return call()
+    except UNREADABLE:
+        raise
+    except (Exception, SystemExit):
+        return None
 
 
 def require_sum(query: Query, learner: object) -> SumQuery:

@@ -55,8 +55,11 @@ class Failure(NamedTuple):
 
     def error(self) -> ReleaseError:
         """What the process of the run raises in the place of a total."""
-        why = f"a worker failed after records were opened ({self.told})"
-        return BlockError(self.told) if self.of_part else EngineError(why)
+        return (
+            BlockError(self.told)
+            if self.of_part
+            else EngineError(f"a worker failed after records were opened ({self.told})")
+        )
 
 
 class Contents(NamedTuple):

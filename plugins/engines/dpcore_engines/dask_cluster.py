@@ -92,16 +92,14 @@ def _unheard_by_workers() -> Iterator[None]:
     At a terminal every process of a command gets it; a worker would print where it was. One that
     comes meanwhile is heard at the end.
     """
-    if not hasattr(signal, "pthread_sigmask"):  # not on every system
-        yield
-        return
     # Its own start would have this signal heard again; it starts once.
     resource_tracker.ensure_running()
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    block = getattr(signal, "pthread_sigmask", lambda *given: ())  # not on every system
+    mask = block(getattr(signal, "SIG_BLOCK", 0), [signal.SIGINT])
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        block(getattr(signal, "SIG_SETMASK", 0), mask)
 
 
 def _require_extra() -> None:

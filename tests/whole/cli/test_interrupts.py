@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpcore.publish.endings import told_where
+from dpcore.publish.files import telling
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no timers of signals")
 
@@ -56,9 +56,17 @@ def test_an_interrupt_where_python_drops_it_is_heard_afterwards(tmp_path, where)
 
 
 def test_an_interrupt_once_the_folder_is_there_says_so(tmp_path):
-    for place, said in ((tmp_path, f"published in {tmp_path}"), (tmp_path / "none", "spent")):
-        with pytest.raises(KeyboardInterrupt, match=said), told_where(place):
-            raise KeyboardInterrupt("spent, not published")
+    none = tmp_path / "none"
+    for place, charges, said in (
+        (tmp_path, ["one"], f"published in {tmp_path}"),
+        (tmp_path, [], f"published in {tmp_path}"),
+        (none, ["one"], "spent, not published"),
+        (none, [], ""),
+    ):
+        with pytest.raises(KeyboardInterrupt) as told, telling(place, sealed=False) as spent:
+            spent.extend(charges)
+            raise KeyboardInterrupt
+        assert str(told.value) == said
 
 
 NO_PANDAS = """
@@ -92,7 +100,8 @@ files = [dpcore.read_parquet("people.parquet")]
 if len(CONTENT) > 2**20:
     open("people.csv", "wb").write(CONTENT)
     open("comma.csv", "wb").write(CONTENT.replace(b",", b";").replace(b".", b","))
-    files += [dpcore.read_csv("people.csv"), dpcore.read_csv("comma.csv", delimiter=";", decimal=",")]
+    files.append(dpcore.read_csv("people.csv"))
+    files.append(dpcore.read_csv("comma.csv", delimiter=";", decimal=","))
 for records in (*files, table):
     session = dpcore.Session(budget, domain, records, on_invalid="project", replaying=HERE)
     for name in ("age", "paid", "when", "day", "cost"):
