@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import instance_of, positive_integer, probability, weight
+from dpcore.checks import instance_of, positive_integer, probability, tupled, weight
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
 from dpcore.events.relation_text import relation_of
@@ -64,7 +64,7 @@ class Release:
             public records of the request.
     """
 
-    learner: AnyLearner = attrs.field(validator=instance_of(AnyLearner))
+    learner: AnyLearner = attrs.field(converter=tupled, validator=instance_of(AnyLearner))
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = attrs.field(
         default=None, validator=attrs.validators.optional(instance_of(AnyMechanism, Mapping))
     )

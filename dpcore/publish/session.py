@@ -45,7 +45,6 @@ from dpcore.publish.session_arguments import (
     require_learner,
 )
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.plan import Plan
@@ -156,6 +155,7 @@ class Session(SingleUse, Shown):
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
         self._registry, self._expected = registry, expected
         self._replayer = CleanProcess() if replaying is None else replaying
+        require_apart(domain, table, public or {})
         self._inputs = {n: read_public(domain, n, item) for n, item in (public or {}).items()}
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
@@ -284,7 +284,7 @@ class Session(SingleUse, Shown):
             SpecError: it has no such field, or lacks one.
         """
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry.component(LEARNER, name), fields or {})
+        return made(name, registry, fields or {})
 
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
@@ -336,7 +336,7 @@ class Session(SingleUse, Shown):
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
-        plan = price(
+        return price(
             domain=self._domain,
             adjacency=self.adjacency,
             budget=PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta),
@@ -346,8 +346,6 @@ class Session(SingleUse, Shown):
             registry=self._registry,
             expected=self._expected,
         )
-        require_apart(plan.schedule, self._records)
-        return plan
 
     def _pay(self, plan: Plan, names: Sequence[str]) -> tuple[Published, ...]:
         """What a plan's releases publish, entered by these names; empty ones are completed."""
