@@ -101,6 +101,8 @@ class Request:
         on_invalid: `refuse` stops a run at a record that does not fit; `project` maps it in, as
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
+        accept_delta: Whether a delta of 0.5 or more is meant: a record may then be published as it
+            is more often than not.
         premises: What the operator takes for granted besides, word by word for the guarantee.
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
@@ -134,6 +136,7 @@ class Request:
         default=attrs.Factory(lambda self: "project" if self.sealed else "refuse", takes_self=True)
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    accept_delta: bool = False
     premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
     registry: Registry | None = None

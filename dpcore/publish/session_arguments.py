@@ -16,6 +16,7 @@ from dpcore.errors import ParameterError, SourceError, SpecError, below, need
 from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.registry.kinds import LEARNER
@@ -29,6 +30,16 @@ _OWNER = "Session"
 
 Question = AnyLearner | tuple[str, Mapping[str, Any]]
 """A learner; or the name of one, and its fields."""
+
+
+class Left(str):
+    """What a session has left, in words and as a number."""
+
+    budget: RemainingBudget
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon, at this delta, of the largest further release; rounded down."""
+        return self.budget.of_one_release(delta)
 
 
 def admitted(

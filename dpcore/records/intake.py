@@ -64,9 +64,7 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
     type_name = _type_name(column)
     # A list has no type of its own: each cell's shows what it is.
     fits = (
-        _TYPES[holds].fullmatch(type_name)
-        if type_name
-        else not refuse or _cells_fit(column, holds)
+        _TYPES[holds].fullmatch(type_name) if type_name else not refuse or _cells_fit(column, holds)
     )
     need(
         fits,

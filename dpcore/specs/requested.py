@@ -66,6 +66,7 @@ def requested(
         sealed=text.sealed,
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
+        accept_delta=text.accept_delta,
         premises=text.premises,
         public={
             name: Unopened(

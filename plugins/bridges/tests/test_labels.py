@@ -50,9 +50,10 @@ def projected(monkeypatch):
     monkeypatch.setattr(Plan, "open", end)
 
     def fit(estimator, rows, labels):
-        with pytest.raises(StopError), warnings.catch_warnings():
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            estimator.fit(rows, labels)
+            with pytest.raises(StopError):
+                estimator.fit(rows, labels)
         return caught[0]
 
     return fit

@@ -69,6 +69,7 @@ class PrivateEstimator(BaseEstimator):
         rehearsal: Seed of known noise, for tests: fits can be repeated, nothing is charged, and
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
+        accept_delta: Whether a delta of 0.5 or more is meant.
         registry: Where components are looked up; the default one if None.
         replay: Where a model is rebuilt from its released answers before `fit` returns: `clean`, a
             process of each fit's own, or `here`, which costs less and finds less. `guarantee_`
@@ -85,6 +86,7 @@ class PrivateEstimator(BaseEstimator):
     public_key: int | None = None
     rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
+    accept_delta: bool = False
     registry: Registry | None = None
     replay: Literal["clean", "here"] = "clean"
 
@@ -227,6 +229,7 @@ class PrivateEstimator(BaseEstimator):
             coins=None if key is None else PublicCoins(key),
             on_invalid=self.on_invalid,
             accept_assumptions=self.accept_assumptions,
+            accept_delta=self.accept_delta,
             registry=registry,
         )
 
