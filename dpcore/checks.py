@@ -4,11 +4,14 @@ A validator refuses NaN and infinities, and raises `ParameterError` with the com
 """
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+import operator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
 
-from dpcore.errors import ParameterError, SpecError, nearest, need, shown
+import attrs
+
+from dpcore.errors import ParameterError, SpecError, below, nearest, need, shown
 
 Validator = Callable[[Any, Any, Any], None]
 
@@ -38,6 +41,40 @@ def is_finite(value: Any) -> bool:
 def unboxed(value: Any) -> Any:
     """A converter: a number of numpy becomes Python's; whatever else it is stays as it is."""
     return value.item() if isinstance(value, Real) and hasattr(value, "item") else value
+
+
+def tupled(value: Any) -> Any:
+    """Sequences as tuples, and numbers of numpy as Python's, in mappings and components too.
+
+    A list cannot be hashed and an array not be compared: a learner that finds out while it reads
+    records fails when it is paid for. A field that is declared to hold an array keeps it; what
+    needs no change is returned itself.
+
+    Raises:
+        SpecError: a set, which has no order, or an iterator, which is empty the second time.
+    """
+    if attrs.has(type(value)):
+        fields = [f for f in attrs.fields(type(value)) if f.init and "rray" not in str(f.type)]
+        given = {f.alias or f.name: getattr(value, f.name) for f in fields}
+        changed = tupled(given)
+        return value if changed is given else attrs.evolve(value, **changed)
+    # Of numpy and pandas, polars, and pyarrow: none of them need be installed.
+    for name in ("tolist", "to_list", "to_pylist"):
+        if hasattr(value, name):
+            value = getattr(value, name)()
+    is_list = not isinstance(value, set | frozenset | Iterator)
+    need(is_list, SpecError, f"needs values in a list, got {describe_type(value)}")
+    if isinstance(value, Mapping):
+        entries = {}
+        for key, entry in value.items():
+            with below(str(key)):
+                entries[key] = tupled(entry)
+        return entries if any(entries[key] is not value[key] for key in entries) else value
+    if not isinstance(value, list | tuple):
+        return value
+    items = tuple(map(tupled, value))
+    is_same = type(value) is tuple and all(map(operator.is_, items, value))
+    return value if is_same else items
 
 
 positive = _number(lambda v: v > 0, "a finite {} > 0")

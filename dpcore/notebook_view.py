@@ -42,7 +42,26 @@ def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
         unit = 10.0 ** (int(f"{value:e}".split("e")[1]) - digits + 1)
         text = f"{value + direction * unit:.{digits}g}"
     # 5.988e+04 is read as 59880, and as a number of so many digits all the same.
-    return f"{float(text):.0f}" if "e+05" in text or "e+04" in text else text
+    exponent = int(text.partition("e+")[2] or 0)
+    return f"{float(text):.0f}" if 0 < exponent <= max(5, digits + 1) else text
+
+
+def digits_within(low: float, high: float, least: int = 4) -> int:
+    """How many significant digits tell apart what lies in an interval: `least`, or more.
+
+    The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
+    """
+    half, largest = (high - low) / 2, max(abs(low), abs(high))
+    if not 0 < half < largest < math.inf:
+        return least
+    return max(least, min(15, 1 + math.floor(math.log10(largest)) - math.floor(math.log10(half))))
+
+
+def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and the ends of its interval, these rounded outwards, by the digits it allows."""
+    digits = digits_within(low, high)
+    low_end, high_end = (in_digits(x, digits, direction=d) for x, d in ((low, -1), (high, 1)))
+    return in_digits(value, digits), low_end, high_end
 
 
 def number_cell(value: float, direction: int = 0, digits: int = 4) -> str:

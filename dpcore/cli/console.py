@@ -10,6 +10,7 @@ import enum
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -65,7 +66,10 @@ def show_json(data: object) -> None:
 def guarded() -> Iterator[None]:
     """Turn errors into one line and an exit code; never a traceback, which could hold records."""
     try:
-        yield
+        with warnings.catch_warnings():
+            # A line beside the others, without the place in a program that Python tells.
+            warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
+            yield
         flush()
     # Our own errors are written to be read: their text shows parameters, never a record.
     except DpcoreError as error:

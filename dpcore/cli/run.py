@@ -28,7 +28,7 @@ from dpcore.cli.limit_options import (
 from dpcore.cli.parameters import PATH, command, explain_option, json_option, spec_argument
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
-from dpcore.notebook_view import in_digits
+from dpcore.notebook_view import in_digits, interval_cells
 from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:
@@ -160,9 +160,7 @@ def _show_look(console: Page, look: Iterable[MetricInterval]) -> None:
         (
             m.release,
             f"hold-out {m.metric}",
-            in_digits(m.value),
-            in_digits(m.low, direction=-1),
-            in_digits(m.high, direction=1),
+            *interval_cells(m.value, m.low, m.high),
         )
         for m in look
     ]

@@ -23,7 +23,7 @@ from dpcore.learning.models.error_bars import NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
-from dpcore.notebook_view import NO_NUMBER, in_digits
+from dpcore.notebook_view import NO_NUMBER, in_digits, interval_cells
 from dpcore.plan.cost_statement import in_bytes
 from dpcore.publish.folder import tables_of
 from dpcore.publish.lock import Lock
@@ -195,8 +195,8 @@ def _describe_objects(
     """
     scores: dict[str, list[str]] = {}
     for metric in paid(run, plan):
-        low, high = in_digits(metric.low, direction=-1), in_digits(metric.high, direction=1)
-        text = f"covered: {metric.metric} {in_digits(metric.value)} (95 %: {low} to {high})"
+        value, low, high = interval_cells(metric.value, metric.low, metric.high)
+        text = f"covered: {metric.metric} {value} (95 %: {low} to {high})"
         scores.setdefault(metric.release, []).append(text)
     for name, metrics in run.operator.get("evaluation", {}).items():
         texts = [

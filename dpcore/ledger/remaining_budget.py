@@ -2,6 +2,7 @@
 
 import attrs
 
+from dpcore.errors import ParameterError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.notebook_view import in_digits
 
@@ -33,6 +34,16 @@ class RemainingBudget:
         """About the epsilon, at the ledger's delta, of the largest single release that fits."""
         has_gaussian = self.mu > 1e-9 and self.delta > 0
         return max(self.epsilon, gaussian_epsilon(self.delta, self.mu) if has_gaussian else 0.0)
+
+    def of_one_release(self, delta: float) -> float:
+        """The epsilon at a delta of one further release that fits; of pure ones if mu is 0.
+
+        Rounded down: what is said to be left must be let through when it is asked for.
+        """
+        need(0 <= delta < 1, ParameterError, "what is left", "a delta in [0, 1)", "delta", delta)
+        if not self.mu > 0:
+            return self.epsilon
+        return gaussian_epsilon(delta, self.mu, lower=True) if delta > 0 else 0.0
 
     @property
     def way(self) -> str:

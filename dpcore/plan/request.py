@@ -11,7 +11,7 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import Adjacency
 from dpcore.bound import SensitivityBound
-from dpcore.checks import instance_of, positive_integer, probability, weight
+from dpcore.checks import instance_of, positive_integer, probability, tupled, weight
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import SpecError, need
@@ -65,7 +65,7 @@ class Release:
             public records of the request.
     """
 
-    learner: AnyLearner = attrs.field(validator=instance_of(AnyLearner))
+    learner: AnyLearner = attrs.field(converter=tupled, validator=instance_of(AnyLearner))
     mechanism: AnyMechanism | Mapping[str, AnyMechanism] | None = attrs.field(
         default=None, validator=attrs.validators.optional(instance_of(AnyMechanism, Mapping))
     )
@@ -103,6 +103,8 @@ class Request:
             every sealed run does.
         accept_assumptions: Names of the assumptions a conditional claim may rest on.
         accept_useless: Names of releases that may say nothing, as public facts show.
+        accept_delta: Whether a delta of 0.5 or more is meant: a record may then be published as it
+            is more often than not.
         premises: What the operator takes for granted besides, word by word for the guarantee.
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
@@ -137,6 +139,7 @@ class Request:
     )
     accept_assumptions: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     accept_useless: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
+    accept_delta: bool = False
     premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
     registry: Registry | None = None

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -50,6 +51,7 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         "a sealed run maps every record into the domain: project",
         "on_invalid",
     )
+    _judge_delta(request)
     groups = _groups(request)
     part = part_domain(request.domain, request.adjacency, request.holdout)
     require_room(request, part)
@@ -73,6 +75,28 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         coins=None if gamma else read_coins or request.coins or PublicCoins.draw(),
         resources=resources,
     )
+
+
+def _judge_delta(request: Request) -> None:
+    """Warn of a delta at which publishing some record as it is would meet the claim.
+
+    Whoever publishes each of n records with a probability of delta is (0, delta)-differentially
+    private, and publishes n delta of them.
+
+    Raises:
+        SpecError: it is 0.5 or more, and nobody says that this is meant.
+    """
+    delta, records = request.budget.delta, request.domain.at_most
+    leak = f"delta = {delta:g} allows that a record is published as it is with that probability"
+    need(
+        delta < 0.5 or request.accept_delta,
+        SpecError,
+        f"{leak}: choose one far below 1/records, or say that it is meant by accept_delta",
+        ("budget", "delta"),
+    )
+    if records is not None and delta * records > 1 and not request.accept_delta:
+        message = f"{leak}, and {records} records are declared: choose one far below 1/{records}"
+        warnings.warn(message, UserWarning, stacklevel=3)
 
 
 def _groups(request: Request) -> list[Sequence[Release]]:

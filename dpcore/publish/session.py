@@ -5,7 +5,6 @@ What is asked next may depend on what was answered before: costs are added up by
 is read. Nothing is written but by the ledger.
 """
 
-import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -19,7 +18,6 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.checks import describe_type, need_positive
 from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError, need
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.events.relation_text import relation_of
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.core_dumps import forbid_core_dumps
@@ -36,6 +34,7 @@ from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import (
+    Left,
     Question,
     admitted,
     made,
@@ -45,7 +44,6 @@ from dpcore.publish.session_arguments import (
     require_learner,
 )
 from dpcore.records.source import Source
-from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore.running.notebook_views import released_sheet
 from dpcore.running.plan import Plan
@@ -117,6 +115,7 @@ class Session(SingleUse, Shown):
         registry: Where learners are looked up by name; the default one if None.
         expected: A public estimate of a private number of records, for the memory that they need.
         public: Records that are about nobody in the table, by name: what learners may start from.
+        accept_delta: Whether a delta of 0.5 or more is meant.
         replaying: Where models are rebuilt from released answers before they are returned: in a
             process of its own, which the first question starts and the session's end ends, if
             None; `HERE` starts none. The guarantee of every release says where.
@@ -139,6 +138,7 @@ class Session(SingleUse, Shown):
         registry: Registry | None = None,
         expected: int | None = None,
         public: Mapping[str, Table | Unopened] | None = None,
+        accept_delta: bool = False,
         replaying: Replayer | None = None,
         accept_useless: bool = False,
     ) -> None:
@@ -156,8 +156,10 @@ class Session(SingleUse, Shown):
         self._starts = _starts(budget, self.adjacency)
         self._sums, self._delta = self._starts[0], self._starts[0].total.delta
         self._domain, self._records, self._on_invalid = domain, records, on_invalid
-        self._registry, self._expected, self._accepts = registry, expected, accept_useless
+        self._registry, self._expected = registry, expected
+        self._accept_delta, self._accepts = accept_delta, accept_useless
         self._replayer = CleanProcess() if replaying is None else replaying
+        require_apart(domain, table, public or {})
         self._inputs = {n: read_public(domain, n, item) for n, item in (public or {}).items()}
         self._releases: list[PaidRelease] = []
         self._lock = threading.Lock()
@@ -185,14 +187,17 @@ class Session(SingleUse, Shown):
         return tuple(self._releases)
 
     @property
-    def left(self) -> str:
-        """What is left, in words: the epsilon, at the budget's delta, of one more release."""
-        left = self._sums.left() if self._ledger is None else self._ledger.left()
-        if left.mu > 0:
-            # Rounded down: what is said to be left must be let through when it is asked for.
-            epsilon = shown_down(gaussian_epsilon(self._delta, left.mu, lower=True))
-            return f"epsilon = {epsilon} at delta = {self._delta:g}"
-        return f"epsilon = {shown_down(left.epsilon)}, pure" if left.epsilon > 0 else "nothing"
+    def left(self) -> Left:
+        """What is left, in words: the epsilon, at the budget's delta, of one more release.
+
+        `session.left.epsilon(delta)` is the number.
+        """
+        budget = self._sums.left() if self._ledger is None else self._ledger.left()
+        epsilon = budget.of_one_release(self._delta)
+        kind = f" at delta = {self._delta:g}" if budget.mu > 0 else ", pure"
+        left = Left(f"epsilon = {shown_down(epsilon)}{kind}" if epsilon > 0 else "nothing")
+        left.budget = budget
+        return left
 
     bounded_mean = question_method("statistics.bounded_mean", "column")
     count = question_method("statistics.count")
@@ -286,7 +291,7 @@ class Session(SingleUse, Shown):
             SpecError: it has no such field, or lacks one.
         """
         registry = Registry.default() if self._registry is None else self._registry
-        return made(name, registry.component(LEARNER, name), fields or {})
+        return made(name, registry, fields or {})
 
     def fit(
         self, learner: AnyLearner, *, epsilon: float, mechanism: Mechanisms | None = None
@@ -339,7 +344,7 @@ class Session(SingleUse, Shown):
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
-        plan = price(
+        return price(
             domain=self._domain,
             adjacency=self.adjacency,
             budget=PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta),
@@ -349,9 +354,9 @@ class Session(SingleUse, Shown):
             registry=self._registry,
             expected=self._expected,
             accept_useless=[release.name for release in releases] if self._accepts else (),
+            accept_delta=self._accept_delta,
         )
         plan.schedule.require_useful(plan.coins)
-        require_apart(plan.schedule, self._records)
         return plan
 
     def _pay(self, plan: Plan, names: Sequence[str]) -> tuple[Published, ...]:
@@ -406,15 +411,21 @@ class Session(SingleUse, Shown):
         Raises:
             BudgetExceededError: what it costs, and what is left, in words.
         """
-        sums = []
+        sums, refusal = [], ""
         # Nothing was answered before the first charge: no answer decides how costs add up.
         for start in [spent] if spent.charges else self._starts:
-            with contextlib.suppress(BudgetExceededError):
+            try:
                 sums.append(settled(start, charge)[0])
+            except BudgetExceededError as error:
+                refusal = refusal or error.message
+        # Where epsilons do not show why it is refused, the sums say what they keep and lack.
+        why = f"costs more than the session has left: {self.left}"
+        if epsilon <= self.left.epsilon(self._delta):
+            why = f"does not add up with what was released: {refusal}. Ask it in another session"
         need(
             sums,
             BudgetExceededError,
-            f"{entry_name} at epsilon = {epsilon:g} costs more than the session has left: "
-            f"{self.left}; nothing was spent and no record was read",
+            f"{entry_name} at epsilon = {epsilon:g} {why}; nothing was spent and no record was "
+            f"read",
         )
         return max(sums, key=lambda after: after.left().largest)

@@ -3,28 +3,43 @@
 Messages name types and declared names alone, never a cell of a table.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import attrs
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.checks import describe_type, is_integer, need_positive
+from dpcore.checks import describe_type, is_integer, need_positive, tupled
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.fit import require_fit
-from dpcore.errors import ParameterError, SourceError, SpecError, nearest, need, unpassed
+from dpcore.errors import ParameterError, SourceError, SpecError, below, need, unpassed
 from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
+from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
+from dpcore.registry.kinds import LEARNER
+from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit_to, in_memory
 from dpcore.sources.opening import Unopened
+from dpcore.specs.components import NAME, bind
+from dpcore.strict_yaml.located import of_plain
 
 _OWNER = "Session"
 
 Question = AnyLearner | tuple[str, Mapping[str, Any]]
 """A learner; or the name of one, and its fields."""
+
+
+class Left(str):
+    """What a session has left, in words and as a number."""
+
+    budget: RemainingBudget
+
+    def epsilon(self, delta: float) -> float:
+        """The epsilon, at this delta, of the largest further release; rounded down."""
+        return self.budget.of_one_release(delta)
 
 
 def admitted(
@@ -137,38 +152,25 @@ def require_learner(learner: Any) -> None:
     need(is_learner, "a release", f"a learner {example}", "learner", describe_type(learner))
 
 
-def made(name: str, cls: type[Any], fields: Mapping[str, Any]) -> AnyLearner:
-    """Make a learner of a class from its fields by name.
+def made(name: str, registry: Registry, fields: Mapping[str, Any]) -> AnyLearner:
+    """Make a learner from its fields by name, as a spec's release is made.
+
+    Sequences of any kind are tuples from here on; of a field that holds several values, one is a
+    list of itself: a column, a quantile.
 
     Raises:
-        SpecError: it has no such field, or lacks one.
+        SpecError: it has no such field, lacks one, or one is of another type.
     """
-    attributes = {
-        attribute.alias or attribute.name: attribute
-        for attribute in attrs.fields(cls)
-        if attribute.init
-    }
-    if extra_fields := sorted({*fields} - {*attributes}):
-        raise SpecError(
-            f"{name} has no field {extra_fields[0]!r}{nearest(extra_fields[0], attributes)}"
-        )
-    required_fields = {
-        field for field, attribute in attributes.items() if attribute.default is attrs.NOTHING
-    }
-    if missing_fields := sorted(required_fields - {*fields}):
-        raise SpecError(f"{name} needs the field {missing_fields[0]!r}")
-    # Of a field that holds several values, one is a list of itself: a column, a quantile.
+    need(NAME not in fields, SpecError, f"{name} has no key {NAME!r}")
+    cls = registry.component(LEARNER, name)
+    several = {f.alias or f.name for f in attrs.fields(cls) if str(f.type).startswith("tuple[")}
     arguments = {
-        field: (value,)
-        if str(attributes[field].type).startswith("tuple[")
-        and (isinstance(value, str) or not isinstance(value, Iterable | None))
-        else value
-        for field, value in fields.items()
+        field: (value,) if field in several and isinstance(value, str | int | float) else value
+        for field, value in tupled(fields).items()
     }
-    try:
-        return cast(AnyLearner, cls(**arguments))
-    except TypeError as error:
-        raise SpecError(f"{name} does not take these values: {error}") from None
+    with below(name):
+        node = of_plain({**arguments, NAME: name}, name)
+        return cast(AnyLearner, bind(node, LEARNER, registry))
 
 
 def question_method(learner_name: str, *keys: str, tables: bool = False) -> Callable[..., Any]:

@@ -133,7 +133,7 @@ def run(
     work = _Work(spec, plan, points, secret, records, source, progress, code, rich_role=rich_role)
     forbid_core_dumps()  # before records are opened, and before the engine starts processes
     if spec.request.public:
-        require_apart(plan.schedule, work.records())
+        require_apart(spec.request.domain, work.records(), spec.request.public)
     book = ledger_of(spec, ledger)
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_folder(runs, spec))

@@ -5,7 +5,8 @@ separator of thousands, one record's `n/k` leaves the texts `1,000` of all other
 numbers; with one empty cell, identifiers become floats that no longer tell persons apart. So the
 type must show that nothing was left unread: a declared number comes as a number, a date as a date,
 an identifier as an integer or a text. The type decides, never whether its cells could be read. A
-list has no type: its cells are looked at one by one, by their types alone.
+list has no type: its cells are looked at one by one, by their types alone, where a record that does
+not fit is refused. Where it is mapped into the domain, nothing is refused by a cell.
 
 What a typed column hides (which of two ways to write a date its reader chose) is a premise of the
 guarantee: `dpcore.records.source.HANDED_OVER`.
@@ -55,21 +56,26 @@ _DECLARED = {
 }
 
 
-def require_type(name: str, column: Any, holds: Holds) -> None:
+def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -> None:
     """Refuse a column whose type is not that of what is declared.
 
     Categories come in every type whose cells can be one.
+
+    Args:
+        refuse: Whether a list is refused that has a cell of another type.
 
     Raises:
         SourceError: with the column's name, its type and the way out; never a cell.
     """
     if isinstance(column, Pieces):
         for piece in column.held:
-            require_type(name, piece, holds)
+            require_type(name, piece, holds, refuse=refuse)
         return
     type_name = type_called(getattr(column, "dtype", getattr(column, "type", None)))
     # A list has no type of its own: each cell's shows what it is.
-    fits = _TYPES[holds].fullmatch(type_name) if type_name else _cells_fit(column, holds)
+    fits = (
+        _TYPES[holds].fullmatch(type_name) if type_name else not refuse or _cells_fit(column, holds)
+    )
     need(
         fits,
         SourceError,

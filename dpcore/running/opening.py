@@ -73,11 +73,12 @@ def admit_to(
         SourceError: a column is missing or of a type that its reader may have chosen by a record;
             or a file or query cannot be opened here.
     """
+    refuse = on_invalid == "refuse"
     if isinstance(table, Unopened):
-        table = table.open(domain, refuse=on_invalid == "refuse")
+        table = table.open(domain, refuse=refuse)
     if isinstance(table, TableSource) and HANDED_OVER in table.premises:
-        return attrs.evolve(table, table=_require_types(domain, table.table))
-    return table if isinstance(table, Source) else _require_types(domain, table)
+        return attrs.evolve(table, table=_require_types(domain, table.table, refuse))
+    return table if isinstance(table, Source) else _require_types(domain, table, refuse)
 
 
 def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
@@ -86,10 +87,10 @@ def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
     return records.premises if isinstance(records, Source | Unopened) else (HANDED_OVER,)
 
 
-def _require_types(domain: Domain, table: Table) -> Table:
+def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
     columns = _require_columns(domain, table)
     for name, rule in domain.raw.items():
-        require_type(name, columns[name], _declared(rule))
+        require_type(name, columns[name], _declared(rule), refuse=refuse)
     return columns
 
 

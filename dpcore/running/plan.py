@@ -161,7 +161,7 @@ class Plan(Shown):
         # What public facts and types refuse is refused first: after `begin` the budget is spent.
         encoded = self.encode_points({} if points is None else points)
         records, code = admit(self.request, table), (*code, *_location_of(table))
-        require_apart(self.schedule, records)
+        require_apart(self.request.domain, records, self.request.public)
         if engine is not None:
             self.require_fit(engine, lambda: records)
         # A reservation that is not begun serves again, once there is room.

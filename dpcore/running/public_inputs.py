@@ -6,9 +6,10 @@ no cost changes. Whom public records are about, nothing here can know: that is a
 """
 
 import contextlib
-import filecmp
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -17,9 +18,9 @@ from dpcore.errors import SourceError, SpecError, below, need
 from dpcore.isolate.isolated_copies import Before
 from dpcore.plan.request import PublicInput, Request
 from dpcore.records.records import PublicRecords
-from dpcore.records.source import Source, TableSource
+from dpcore.records.source import Source
 from dpcore.running.opening import Encoding, admit_to, in_memory
-from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.running.schedule import Scheduled
 from dpcore.sources.opening import Unopened
 
 _MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
@@ -80,22 +81,25 @@ def with_inputs(request: Request, releases: Sequence[Scheduled]) -> tuple[Schedu
     )
 
 
-def require_apart(schedule: Schedule, table: Table | Source) -> None:
-    """Refuse private records that are declared public too, before anything is spent.
+def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> None:
+    """Refuse a file of private records that is declared public too, before anything is spent.
 
-    A sealed run compares places of files alone: what a comparison of records finds, it must not
-    tell. Others tell their operator, who holds both.
+    Places of files alone are compared. What their records say never is: whoever declares a guess as
+    public would learn, unpaid and as often as asked, whether the private records are what he
+    guesses. Whom public records are about stays a premise.
+
+    Args:
+        private: A table, a source or a file that is not open yet.
+        public: By name, what was declared public.
 
     Raises:
-        SpecError: they are the same.
+        SpecError: they are one file, or one lies in the other.
     """
-    request, digests = schedule.request, schedule.public_digests
-    columns = table.table if isinstance(table, TableSource) else table
-    is_hidden = request.sealed or not digests
-    digest = "" if is_hidden or isinstance(columns, Source) else _digest(request.domain, columns)
-    for name, public_digest in digests.items():
+    file = _file_of(domain, private)
+    for name, item in public.items():
+        other = _file_of(domain, item)
         need(
-            digest != public_digest and not _share_file(request, table, request.public[name]),
+            file is None or other is None or not _is_one(file, other),
             SpecError,
             "the private records themselves: declare as public what is about nobody in them",
             ("data", "public", name),
@@ -113,20 +117,19 @@ def _digest(domain: Domain, table: Table) -> str:
     return digest.hexdigest()
 
 
-def _share_file(request: Request, private: Table | Source, public: object) -> bool:
-    """Whether two sources are one file, or of a run that is not sealed, files of equal bytes."""
-    source = public.open(request.domain, refuse=True) if isinstance(public, Unopened) else None
-    # A table may have a column of that name.
-    file = getattr(private, "path", None) if isinstance(private, Source) else None
-    other = getattr(source, "path", None)
+def _file_of(domain: Domain, records: Any) -> Path | None:
+    """Where records are read from; None of a table in memory, which may have such a column."""
+    source = records.open(domain, refuse=True) if isinstance(records, Unopened) else records
+    return getattr(source, "path", None) if isinstance(source, Source) else None
+
+
+def _is_one(file: Path, other: Path) -> bool:
     # A file that is not there is refused by whoever reads it.
     with contextlib.suppress(OSError):
-        if file is not None and other is not None:
-            # A folder holds what is in it.
-            return (
-                other.resolve().is_relative_to(file.resolve())
-                or file.resolve().is_relative_to(other.resolve())
-                or file.samefile(other)
-                or (not request.sealed and filecmp.cmp(file, other, shallow=False))
-            )
+        # A folder holds what is in it.
+        return (
+            other.resolve().is_relative_to(file.resolve())
+            or file.resolve().is_relative_to(other.resolve())
+            or file.samefile(other)
+        )
     return False

@@ -96,6 +96,9 @@ def bind(node: Node, kind: Kind, registry: Registry) -> Any:
     Raises:
         SpecError: with the path of the misfit below `node`, and the nearest valid name.
     """
+    # A component that a program made stands for itself.
+    if kind.accepts(type(node.value)):
+        return node.value
     # A bare name is short for a mapping with the name alone.
     if isinstance(node.value, str):
         node = attrs.evolve(node, value={NAME: node})

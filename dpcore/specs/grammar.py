@@ -307,6 +307,8 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
             (project).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         accept_useless: Names of releases that may say nothing, as public facts show.
+        accept_delta: Whether a delta of 0.5 or more is meant: a record may then be published as it
+            is more often than not.
         sweep: A release for every combination of listed values.
         premises: What the operator takes for granted besides; it stands in the guarantee.
         ledger: Name of the budget that this and other runs on the same records share, the path of
@@ -326,6 +328,7 @@ class SpecText(Struct, frozen=True, forbid_unknown_fields=True):
     on_invalid: Literal["refuse", "project"] | None = None
     accept_assumptions: list[Text] = []
     accept_useless: list[Text] = []
+    accept_delta: bool = False
     sweep: SweepText | None = None
     premises: list[Premise] = []
     ledger: Annotated[str, Meta(pattern=_LEDGER, extra=_PLACE)] | ServerLedger | None = None

@@ -67,6 +67,7 @@ def requested(
         on_invalid=said.on_invalid,
         accept_assumptions=text.accept_assumptions,
         accept_useless=text.accept_useless,
+        accept_delta=text.accept_delta,
         premises=text.premises,
         public={
             name: Unopened(

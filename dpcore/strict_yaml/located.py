@@ -176,7 +176,7 @@ def of_plain(data: Any, name: str) -> Node:
         if isinstance(value, dict):
             inner = {str(key): make_node(entry, depth + 1) for key, entry in value.items()}
             return Node(inner, name, 1, 1, dict.fromkeys(inner, (1, 1)))
-        if isinstance(value, list):
+        if isinstance(value, list | tuple):
             return Node([make_node(entry, depth + 1) for entry in value], name, 1, 1)
         if isinstance(value, int) and not isinstance(value, bool):
             _require_64_bits(value, f"{name}:1:1")

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, need
-from dpcore.notebook_view import Listing, Sheet, Shown, number_cell
+from dpcore.notebook_view import Listing, Sheet, Shown, digits_within, number_cell
 
 NOISE_ONLY = (
     "noise only: where the same number without noise lies. It does not include sampling error, "
@@ -177,12 +177,16 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         return attrs.evolve(self, **fields, population=None, kind=POPULATION)
 
     def printed_rows(self, digits: int = 4) -> list[tuple[str, ...]]:
-        """The rows as texts, numbers by so many digits, and whole ones in full.
+        """The rows as texts, numbers by so many digits or as many as their intervals allow, and
+        whole ones in full.
 
         Ends of intervals are rounded outwards, so that an interval as it is printed covers no less.
         Where nothing is known of a number's interval, it says so.
         """
         columns = self.columns
+        precise = [
+            digits_within(*ends, digits) for ends in zip(columns[LOW], columns[HIGH], strict=True)
+        ]
         # By both ends: one that is infinite alone is an end, and none is told where both are.
         unknown = {
             f"{kind}{name}": [
@@ -199,7 +203,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
                 else nothing if name in unknown and unknown[name][row]
                 else _date_cell(value, _ENDS.get(name, 0), float(self.high[row] - self.low[row]))
                 if row in self.dates and name not in self.about and math.isfinite(value)
-                else number_cell(value, _ENDS.get(name, 0), digits)
+                else number_cell(value, _ENDS.get(name, 0), precise[row])
                 for row, value in enumerate(column)
             ]
             for name, column in columns.items()

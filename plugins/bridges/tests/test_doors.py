@@ -462,5 +462,6 @@ def test_a_regressor_refuses_objects_in_a_frame_and_in_an_array():
             for pair in ((rows.astype(object), labels), (rows, labels.astype(object))):
                 with pytest.raises(SourceError, match="arrives as object"):
                     regressor.fit(*pair)
-            with pytest.raises(SourceError, match="a list with other cells"):
-                regressor.fit(rows, [*labels[:-1].tolist(), "0"])
+        # A list has no type: a cell is its record's own, and is refused or mapped in by itself.
+        with pytest.raises(SourceError, match="a list with other cells"):
+            PrivateRegressor(target=(0, 1), **options).fit(rows, [*labels[:-1].tolist(), "0"])

@@ -26,7 +26,7 @@ from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, NoBars
 from dpcore.learning.models.figures import NOISE, POPULATION, PopulationBars
 from dpcore.learning.models.linear import LinearModel
-from dpcore.notebook_view import Listing, Sheet, in_digits
+from dpcore.notebook_view import Listing, Sheet, in_digits, interval_cells
 from dpcore_linear.design import Design, bases, file_units
 from dpcore_linear.linearised_noise import LinearisedNoise
 
@@ -293,15 +293,15 @@ class Regression(LinearModel, Described):
         return [
             (
                 name,
-                in_digits(value),
+                cells[0],
                 in_digits(error, direction=1),
                 f"{value / error:.2f}",
                 f"{p_value:.3f}" if p_value >= 0.001 else "<.001",
-                in_digits(low, direction=-1),
-                in_digits(high, direction=1),
+                *cells[1:],
                 f"{(noise / error) ** 2:.2f}",
             )
-            for name, value, error, p_value, (low, high), noise in numbers
+            for name, value, error, p_value, ends, noise in numbers
+            for cells in (interval_cells(value, *ends),)
         ]
 
     def _sentence(self) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import NOT_STATED, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
-from dpcore.notebook_view import number_cell
+from dpcore.notebook_view import digits_within, number_cell
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
@@ -164,7 +165,11 @@ def _fill_page(
         evaluation=[
             (
                 f"{entry.release}, {entry.metric}",
-                *map(_number, (entry.value, entry.low, entry.high), (0, -1, 1)),
+                *map(
+                    partial(_number, digits=digits_within(entry.low, entry.high, 6)),
+                    (entry.value, entry.low, entry.high),
+                    (0, -1, 1),
+                ),
             )
             for entry in paid(run, priced)
         ],
@@ -275,9 +280,9 @@ def _sample_curve(curve: Curve) -> list[tuple[float, float]]:
     return pairs[:: max(1, len(pairs) // 8)]
 
 
-def _number(value: float, direction: int) -> str:
-    """Six digits of a number, an end of an interval rounded outwards."""
-    return "no end" if math.isinf(value) else number_cell(value, direction, 6)
+def _number(value: float, direction: int, digits: int) -> str:
+    """So many digits of a number, an end of an interval rounded outwards."""
+    return "no end" if math.isinf(value) else number_cell(value, direction, digits)
 
 
 def _percent(share: float) -> str:

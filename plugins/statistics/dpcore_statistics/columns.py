@@ -148,10 +148,11 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
         if column_name == name and isinstance(column, Range):
             return NumberColumn(name=name, column=column, start=start)
         start += column.width
-    listed = ", ".join(domain.rules)
+    usable = Categories | Range | Classes  # nobody listed the texts of a column of texts
+    listed = ", ".join(name for name, rule in domain.rules.items() if isinstance(rule, usable))
     raise ParameterError(
         "statistics", f"a declared column ({listed})", "column", name,
-        message=f"needs a declared column ({listed}), got {name!r}{near(name, domain.rules)}",
+        message=f"needs a declared column ({listed}), got {name!r}{near(name, listed.split(', '))}",
     )  # fmt: skip
 
 

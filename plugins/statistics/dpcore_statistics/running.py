@@ -213,11 +213,14 @@ class Running(ByFirstCell):
         half: NDArray[np.float64],
         public: Public,
     ) -> Figures:
-        low, high, covers = estimate - half, estimate + half, CLIPPED
+        pairs, covers = [*zip(estimate - half, estimate + half, strict=True)], CLIPPED
         if self.amount is None:
-            ends = [cut_count(pair, public.domain) for pair in zip(low, high, strict=True)]
-            low, high = (np.array(side) for side in zip(*ends, strict=True))
+            ends = [cut_count(pair, public.domain) for pair in pairs]
             covers = "noise only: where the exact counts lie"
+        else:
+            amount = number_column(public.domain, self.amount).column
+            ends = [self.cut_sum(pair, amount.low, amount.high) for pair in pairs]
+        low, high = (np.array(side) for side in zip(*ends, strict=True))
         return Figures(
             about={self.column: labels},
             estimate=estimate,

@@ -34,6 +34,7 @@ from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
+from dpcore_statistics.bars import Ends, cut
 from dpcore_statistics.columns import (
     Cutting,
     Marginal,
@@ -80,6 +81,8 @@ class Statistic(SummingLearner, Conversation, Cutting):
         counts_for: How many whole records a person counts for at most, where persons are clipped.
         states_unit: Whether a count is of records or of persons, and its table says of which. A
             spec of before 0.2.0 means false: `clip: person` then counts neither.
+        cut_at_zero: Whether intervals of sums and quotients of values of one sign end at 0. A spec
+            of before 0.2.1 means false.
         interval: What bars cover: the `noise` alone, or sampling error too (`population`, `both`),
             for which the domain says how records were `sampled`. By default both where it does, and
             where that costs neither epsilon nor noise; of Laplace noise on request.
@@ -96,7 +99,10 @@ class Statistic(SummingLearner, Conversation, Cutting):
     """Where a person counts, of those who are counted."""
 
     rows_at_once: ClassVar[int] = ROWS
-    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {"0.2.0": {"states_unit": False}}
+    earlier: ClassVar[Mapping[str, Mapping[str, Any]]] = {
+        "0.2.0": {"states_unit": False},
+        "0.2.1": {"cut_at_zero": False},
+    }
 
     where: dict[str, Any] = attrs.field(factory=dict)
     level: float = attrs.field(default=0.95, validator=fraction)
@@ -106,6 +112,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
     )
     counts_for: float = attrs.field(default=1.0, validator=positive)
     states_unit: bool = True
+    cut_at_zero: bool = True
     interval: Literal["noise", "population", "both"] | None = attrs.field(
         default=None,
         validator=attrs.validators.optional(one_of(NOISE, POPULATION, "both")),
@@ -120,6 +127,15 @@ class Statistic(SummingLearner, Conversation, Cutting):
         is_scaled_count = self.clip == "person" and self.counted_unit and self.states_unit
         needed = "clip: record, or of: persons where it counts cells or groups (sums clip persons)"
         need(not is_scaled_count, "a count", needed, "clip", self.clip)
+
+    def cut_sum(self, ends: Ends, low: float, high: float) -> Ends:
+        """The part of an interval that a sum of values in [low, high], of none too, may be in.
+
+        Where no value is below 0 no sum is, so that what is cut off never held the sum.
+        """
+        if not self.cut_at_zero:
+            return ends
+        return cut(ends, 0.0 if low >= 0 else -math.inf, 0.0 if high <= 0 else math.inf)
 
     @property
     def publishes_count(self) -> bool:

@@ -82,19 +82,24 @@ class Total(OfValues):
 
     def tables(self, answer: Answer, public: Public) -> Statistics:
         """One row, in the file's units."""
-        unit = self._unit(number_column(public.domain, self.column))
+        column = number_column(public.domain, self.column)
+        unit, (lowest, highest) = self._unit(column), (column.column.low, column.column.high)
         estimate, bars = answer.value[0], None
         if self.samples(public):
             law = self.sampling(answer.spread, self.miss, public)
             # Of values below 0 all stand for their sizes.
-            sign = -1.0 if number_column(public.domain, self.column).column.high <= 0 else 1.0
+            sign = -1.0 if highest <= 0 else 1.0
             free, top = free_square(self.norm(public)), sign * estimate
-            ends = NOTHING if law is None else stream_sum(top, answer.value[1], law, free)
-            ends = ends if sign > 0 else (-ends[1], -ends[0])
+            ends: Any = NOTHING
+            if law is not None:
+                smallest, largest = stream_sum(top, answer.value[1], law, free)
+                ends = self.cut_sum((float(smallest), float(largest)), 0.0, 1.0)
+            ends = ends if sign > 0 else (0.0 - ends[1], 0.0 - ends[0])
             what = "the expected sum of such a stream, each value clipped to its declared range"
             ends = (unit * ends[0], unit * ends[1])
             bars = population_bars(ends, self.level, what, public.domain, law)
-        low, high = around(float(estimate), answer.spread, self.miss)
+        noise_ends = around(float(estimate), answer.spread, self.miss)
+        low, high = self.cut_sum(noise_ends, lowest, highest)
         return Statistics.of(
             Figures(
                 about={"statistic": (f"sum of {self.column}",)},

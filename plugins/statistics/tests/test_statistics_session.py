@@ -380,9 +380,10 @@ LONE = PrivacyBudget(epsilon=1.0, delta=1e-6)
         (lambda: session().mean("X", epsilon=0.1), "did you mean 'x'"),
         (lambda: session().mean("x", epsilon="1"), "a finite epsilon > 0"),
         (lambda: session().mean("x", epsilon=0), "a finite epsilon > 0"),
-        (lambda: session().count(epsilon=0.1, columns="x"), "no field 'columns'"),
-        (lambda: session().count(epsilon=0.1, where="g"), "columns with what they must meet"),
-        (lambda: session().histogram("x", epsilon=0.1, bins="3"), "65536 bins, got bins='3'"),
+        (lambda: session().count(epsilon=0.1, columns="x"), "count: unknown key 'columns'"),
+        (lambda: session().count(epsilon=0.1, name="x"), "count has no key 'name'"),
+        (lambda: session().count(epsilon=0.1, where="g"), "count.where: needs a mapping, got 'g'"),
+        (lambda: session().histogram("x", epsilon=0.1, bins="3"), "bins: needs a whole number"),
         (lambda: session().fit(ClippedGradient, epsilon=0.1), "ClippedGradient(...)"),
         (lambda: session().fit("linear.ridge", epsilon=0.1), "got learner='a value of type str'"),
         (

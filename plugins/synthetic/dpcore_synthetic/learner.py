@@ -186,12 +186,17 @@ class Rows(SummingLearner, Conversation):
         Raises:
             ParameterError: columns, cells or decimals are none that the domain allows.
         """
-        learner = self.measuring(public)
-        # What could not be written is refused before any budget is spent.
-        for cells in learner.measured(public).cells:
-            if isinstance(cells.column, NumberColumn):
-                NumberGrid.of(cells, self.decimals.get(cells.column.name))
-        return learner.queries(public)
+        try:
+            learner = self.measuring(public)
+            # What could not be written is refused before any budget is spent.
+            for cells in learner.measured(public).cells:
+                if isinstance(cells.column, NumberColumn):
+                    NumberGrid.of(cells, self.decimals.get(cells.column.name))
+            return learner.queries(public)
+        except ParameterError as error:
+            # Who asks for rows has not heard of the statistic that is asked.
+            error.message = error.message.replace("marginals needs", "rows needs", 1)
+            raise
 
     def ask(self, state: Transcript) -> Query | None:
         """The next ask of the statistic, or None when it has asked everything."""

@@ -37,9 +37,11 @@ from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, name
 from dpcore_bridges.sklearn.intake import (
     checked_frame,
     collected,
+    column_of_labels,
     columns_of_array,
     is_column,
     is_frame,
+    is_listed,
     no_cell_shown,
     require_numbers,
 )
@@ -68,6 +70,7 @@ class PrivateEstimator(BaseEstimator):
             what they publish is not private at all (`guarantee_` says so, and `fit` warns).
         accept_assumptions: Names of the assumptions that a conditional claim may rest on.
         accept_useless: Whether to fit what says nothing, as public facts show.
+        accept_delta: Whether a delta of 0.5 or more is meant.
         registry: Where components are looked up; the default one if None.
         replay: Where a model is rebuilt from its released answers before `fit` returns: `clean`, a
             process of each fit's own, or `here`, which costs less and finds less. `guarantee_`
@@ -85,6 +88,7 @@ class PrivateEstimator(BaseEstimator):
     rehearsal: int | None = None
     accept_assumptions: tuple[str, ...] = ()
     accept_useless: bool = False
+    accept_delta: bool = False
     registry: Registry | None = None
     replay: Literal["clean", "here"] = "clean"
 
@@ -135,15 +139,22 @@ class PrivateEstimator(BaseEstimator):
             self.replay,
         )
         # scikit-learn converts objects: what a column's type tells is asked before that
-        require_numbers("y", y, converted=isinstance(self._labels(), Range))
-        X = collected(X)  # noqa: N806
+        refuses = self.on_invalid == "refuse"
+        X, y = collected(X), collected(y)  # noqa: N806
+        require_numbers("y", y, converted=refuses and isinstance(self._labels(), Range))
         require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
             # a column is checked as it is, and where nothing is predicted there is none to check
             labels: Any = y if is_column(y) else None
+            # scikit-learn would raise at a record's label, which is mapped into the domain instead
+            if y is not None and not refuses:
+                labels = column_of_labels(y)
             is_alone = labels is not None or self._labels() is None
             if not is_frame(X):
-                arrays = self._checked(X, **({} if is_alone else {"y": y, **options}))
+                # the number of rows may be private, and is then not told by an error
+                least = int(relation_of(self.adjacency or REPLACE_ONE).replaces)
+                options = {"ensure_min_samples": least} | ({} if is_alone else {"y": y, **options})
+                arrays = self._checked(X, **options)
                 rows, checked = (arrays, labels) if is_alone else arrays
                 columns = columns_of_array(rows, X, strict=self._strict)
             else:
@@ -152,11 +163,14 @@ class PrivateEstimator(BaseEstimator):
             check_consistent_length(X, checked)
         if labels is None:
             self._check_labels(checked)
-        return columns, labels_of(y, checked)
+        return columns, checked if is_alone else labels_of(y, checked)
 
     def _checked(self, X: Any, **options: Any) -> Any:  # noqa: N803  # scikit-learn's name
         """X, and y if given, as arrays; their values are checked only if `refuse` asks for it."""
-        listed = isinstance(X, list | tuple) and not self._strict
+        listed = is_listed(X) and not self._strict
+        # an array of all rows would depend on each: whether there is one, and of which type
+        if listed and X and self.on_invalid == "project" and all(map(is_listed, X)):
+            return validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
         numeric = not (listed or isinstance(self.columns, Mapping))
         kind = "numeric" if numeric else None
         return validate_data(self, X, dtype=kind, ensure_all_finite=self._strict, **options)
@@ -218,6 +232,7 @@ class PrivateEstimator(BaseEstimator):
             on_invalid=self.on_invalid,
             accept_assumptions=self.accept_assumptions,
             accept_useless=("release",) if self.accept_useless else (),
+            accept_delta=self.accept_delta,
             registry=registry,
         )
         plan.schedule.require_useful(plan.coins)

@@ -7,12 +7,14 @@ own checks.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import DataConversionWarning
 from sklearn.utils.validation import validate_data
 
 from dpcore.errors import ParameterError, need
@@ -34,7 +36,37 @@ def is_column(labels: Any) -> bool:
     """Whether it is one column of another library, which keeps its own types."""
     if isinstance(labels, np.ndarray | list | tuple | Mapping):
         return False
-    return hasattr(labels, "to_pylist") or (hasattr(labels, "to_list") and len(labels.shape) == 1)
+    is_series = hasattr(labels, "to_list") or hasattr(labels, "isna")  # of polars; of pandas
+    return hasattr(labels, "to_pylist") or (is_series and len(labels.shape) == 1)
+
+
+def is_listed(values: Any) -> bool:
+    """Whether it is a list or a tuple, which has no type of its own."""
+    return isinstance(values, list | tuple)
+
+
+def column_of_labels(labels: Any) -> Any:
+    """Labels as one column, whatever its cells hold: type and shape alone are looked at.
+
+    A frame of one column is that column. Each cell of a list that is a list of one label is that
+    label.
+
+    Raises:
+        ParameterError: it has another shape, or none.
+    """
+    if is_listed(labels):
+        return [cell[0] if is_listed(cell) and len(cell) == 1 else cell for cell in labels]
+    if is_frame(labels) and labels.shape[1] == 1:
+        labels = columns_of_frame(labels)[0]
+    # what is no column of another library and can only be an array becomes one
+    labels = labels if is_column(labels) else np.asanyarray(labels)
+    shape = labels.shape if hasattr(labels, "shape") else (len(labels),)  # pyarrow's have none
+    if shape[1:] == (1,):
+        message = "y has two dimensions: its only column is taken"
+        warnings.warn(message, DataConversionWarning, stacklevel=4)
+        return labels[:, 0]
+    need(len(shape) == 1, ParameterError, "fit", "labels in one dimension", "y", shape)
+    return labels
 
 
 def collected(rows: Any) -> Any:
@@ -65,7 +97,7 @@ def require_numbers(name: str, values: Any, *, converted: bool) -> None:
         SourceError: with the type; never a cell.
     """
     names = getattr(values, "column_names", getattr(values, "columns", ()))
-    listed = values if isinstance(values, list | tuple) else [values]
+    listed = values if is_listed(values) else [values]
     for part in [values[name] for name in names] if is_frame(values) else listed:
         if converted and (is_frame(values) or getattr(part, "dtype", None) == np.dtype(object)):
             require_type(name, part, Holds.NUMBERS)
@@ -74,6 +106,11 @@ def require_numbers(name: str, values: Any, *, converted: bool) -> None:
 def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
     """The columns of a frame as they are; their names and number are the fit's, or this one's."""
     validate_data(estimator, frame, "no_validation", reset=reset, skip_check_array=True)
+    return columns_of_frame(frame)
+
+
+def columns_of_frame(frame: Any) -> list[Any]:
+    """The columns of a frame as they are."""
     if hasattr(frame, "column_names"):  # pyarrow
         return list(frame.columns)
     return [frame[name] for name in frame.columns]

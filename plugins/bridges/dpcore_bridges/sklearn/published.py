@@ -68,6 +68,7 @@ def _estimator_of(run: Run, release: str) -> PrivateClassifier | PrivateRegresso
         "adjacency": request.adjacency,
         "on_invalid": request.on_invalid,
         "accept_assumptions": request.accept_assumptions,
+        "accept_delta": request.accept_delta,
         "learner": release_request.learner,
         "mechanism": release_request.mechanism,
         "bound": release_request.bound,

@@ -70,6 +70,7 @@ class Ratio(ByRanges):
             level=self.level,
             distance=self.distance,
             interval=self.interval,
+            cut_at_zero=self.cut_at_zero,
         )
 
     def _columns(self, public: Public) -> tuple[NumberColumn, NumberColumn]:
@@ -130,10 +131,12 @@ class Ratio(ByRanges):
         if (sampled := self._sampled(public)) is not None:
             return sampled.tables(answer, public)
         top, bottom = (float(number) for number in answer.value)
-        units, spread, lowest = self._units(public), answer.spread, self._columns(public)[1].column
+        above, lowest = (column.column for column in self._columns(public))
+        units, spread = self._units(public), answer.spread
         # No x is larger than X, and no y smaller than its range says.
         reach = units[1] / lowest.low if lowest.low > 0 else math.inf
         ends = ratio(top, bottom, 1.0, spread, self.miss, reach)
+        ends = self.cut_sum(ends, above.low, above.high)
         # Below one standard deviation of the noise a sum is not told from 0.
         divisor = max(bottom, 1.0 if spread is None else spread.std)
         estimate = cut((top / divisor, top / divisor), -reach, reach)[0]

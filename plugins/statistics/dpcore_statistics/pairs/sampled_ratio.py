@@ -21,7 +21,7 @@ from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.notebook_view import in_digits
-from dpcore_statistics.bars import normal_quantile
+from dpcore_statistics.bars import EVERYTHING, normal_quantile
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.pairs.covariance import Covariance
 from dpcore_statistics.population.sampling import (
@@ -45,6 +45,8 @@ class RatioSums:
         top, bottom: A and B. noise: V_AA, V_AB and V_BB, for noise of width 1.
         left: The sum of (Y - r X)^2 at the estimate, cut to the possible.
         doubt: The variance of `left`, its noise with width 1 and what the draw puts there.
+        possible: What the ratio cannot be below, or above: of columns without values below 0 it
+            is not below 0.
     """
 
     top: Numbers
@@ -52,6 +54,7 @@ class RatioSums:
     noise: tuple[float, float, float]
     left: Numbers
     doubt: tuple[Numbers, Numbers]
+    possible: tuple[float, float] = EVERYTHING
 
     @classmethod
     def of(
@@ -112,7 +115,7 @@ class RatioSums:
         a = np.square(self.bottom) - squared * of_bottom
         b = self.top * self.bottom - squared * of_both
         c = np.square(self.top) - squared * of_top - sampled
-        return roots(a, b, c, -np.inf, np.inf, self.bottom > 0)
+        return roots(a, b, c, *self.possible, self.bottom > 0)
 
 
 @attrs.frozen(kw_only=True)
@@ -154,6 +157,9 @@ class SampledRatio(Covariance):
         n = None if self.counted(public) else float(domain.records)
         w = self.count_weight(public)
         sums, spread = RatioSums.of(answer.value, (column, other), w, n), answer.spread
+        if other.column.low >= 0:
+            possible = self.cut_sum(EVERYTHING, column.column.low, column.column.high)
+            sums = attrs.evolve(sums, possible=possible)
         ends = NOTHING
         if isinstance(spread, NormalSpread):
             ends = sums.noise_interval(normal_quantile(spread, self.miss) * spread.width)
