@@ -130,5 +130,5 @@ def test_the_capture_finds_the_cells_that_the_local_engine_reads(tmp_path, monke
     folder, cells = visits
     passed = run_recorded(tmp_path, monkeypatch, folder, Local())
     seen = sum(cell in passed for cell in cells)
-    # Two columns of doubles, one of decimals and one of texts, each in one of its forms.
-    assert seen >= 4 * RECORDS * 0.95
+    # Two columns of doubles and one of decimals, each in one of its forms; no undeclared column.
+    assert 3 * RECORDS * 0.95 <= seen < 3.5 * RECORDS
