@@ -344,7 +344,7 @@ class Session(SingleUse, Shown):
         # Started here, so that it imports what it needs while this process prices and encodes.
         self._replayer.start()
         # Priced before the table is touched: what cannot be guaranteed is refused at no cost.
-        return price(
+        plan = price(
             domain=self._domain,
             adjacency=self.adjacency,
             budget=PrivacyBudget(epsilon=require_epsilon(epsilon), delta=self._delta),
