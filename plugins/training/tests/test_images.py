@@ -235,7 +235,7 @@ def test_a_parquet_file_of_other_lists_is_refused_by_its_type(tmp_path):
     ):
         with pytest.raises(SourceError, match="fixed-size lists of 6"):
             parquet_of(tmp_path, kind, lists).parts()
-    with pytest.raises(SourceError, match=r"x\.parquet: column 'y' has the type nested"):
+    with pytest.raises(SourceError, match=r"x\.parquet: column 'y' has the type list"):
         parquet_of(tmp_path, y=pyarrow.array([[1]] * RECORDS)).parts()
     (tmp_path / "x.parquet").write_bytes(b"PAR1" + b"\0" * 64)
     location = ImageLists(image_lists="x.parquet", column="scan", shape=SHAPE)
