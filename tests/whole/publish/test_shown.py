@@ -247,7 +247,7 @@ def test_an_interval_as_it_is_printed_holds_the_whole_interval():
         for (_, _, low, high), number in zip(figures.printed_rows(digits), numbers, strict=True):
             assert float(low) <= number - 0.3 < number + 0.3 <= float(high)
     # And not by more than one unit of the last digit.
-    assert figures.printed_rows()[0][1:] == ("10010", "10010", "10020")
+    assert figures.printed_rows()[0][1:] == ("10010.6", "10010.2", "10010.9")
 
 
 def test_flags_and_texts_in_a_table_are_printed_as_they_are():

@@ -141,6 +141,8 @@ class PrivateEstimator(BaseEstimator):
         # scikit-learn converts objects: what a column's type tells is asked before that
         refuses = self.on_invalid == "refuse"
         X, y = collected(X), collected(y)  # noqa: N806
+        if is_listed(X) and not X and isinstance(self.columns, Mapping):
+            X = np.empty((0, len(self.columns)))  # noqa: N806  # no row says how many there are
         require_numbers("y", y, converted=refuses and isinstance(self._labels(), Range))
         require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
         with no_cell_shown():
