@@ -83,6 +83,7 @@ finite = _number(lambda v: True, "a finite {}")
 probability = _number(lambda v: 0 <= v <= 1, "a {} in [0, 1]")
 weight = _number(lambda v: 0 < v <= 1e150, "a {} in (0, 1e150]")  # sums of such are finite
 fraction = _number(lambda v: 0 < v < 1, "a {} in (0, 1)")
+confidence = _number(lambda v: 1e-6 <= v < 1, "a {} in [1e-6, 1)")
 
 
 def is_integer(value: object, lowest: int = 1) -> bool:

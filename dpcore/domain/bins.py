@@ -4,6 +4,7 @@ The edges are public, and which bin a cell falls into follows from that cell alo
 categories.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
 from itertools import pairwise
@@ -101,23 +102,26 @@ class Binned(Categories):
         is_dates = isinstance(dates, Dates)
         need(is_dates, "bins", "dates, for bins of a calendar", "range", describe_type(dates))
         starts: list[date] = []
-        try:
+        # A bin may begin before the first year, or end behind the last one.
+        with contextlib.suppress(OverflowError, ValueError):
             first, last = (_EPOCH + timedelta(int(end // 1)) for end in (dates.low, dates.high))
             starts.append(start(first))
             # A step of the longest bin lands in the next one, whose start is then taken.
             while starts[-1] <= last and len(starts) <= MOST_BINS:
                 starts.append(start(starts[-1] + timedelta(longest)))
-        except (OverflowError, ValueError):
-            starts = []
-        fits = starts and starts[-1] > last
+        names, edges = [name(s) for s in starts], [day(s) for s in starts]
+        if starts and starts[-1] > last:
+            names.pop()
+        else:
+            edges.append(day(date.max) + 1)
         need(
-            fits,
+            1 <= len(names) <= MOST_BINS,
             "bins",
-            f"at most {MOST_BINS} bins, all before the year 9999",
+            f"at most {MOST_BINS} bins, none of which begins before the year 1",
             "bins",
-            name(_EPOCH),
+            f"{len(names)} or more",
         )
-        return cls._of(dates, tuple(day(s) for s in starts), [name(s) for s in starts[:-1]])
+        return cls._of(dates, tuple(edges), names)
 
     @classmethod
     def _of(cls, numbers: Range, edges: tuple[float, ...], names: list[str]) -> "Binned":

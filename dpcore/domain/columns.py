@@ -282,7 +282,7 @@ class Dates(Range):
         """The rule an entry must meet."""
         terms = f", offset: {self.offsets}" if self.offsets else ""
         return (
-            f"a date in [{_moment(self.low).date()}, {_moment(self.high).date()}]{terms}"
+            f"a date in [{date_text(self.low)}, {date_text(self.high)}]{terms}"
             f"{f', zone: {self.zone}' if self.zone else ''}{self._or_missing}"
         )
 

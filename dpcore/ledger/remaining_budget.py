@@ -2,6 +2,7 @@
 
 import attrs
 
+from dpcore.checks import is_finite
 from dpcore.errors import ParameterError, need
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.notebook_view import in_digits
@@ -40,7 +41,8 @@ class RemainingBudget:
 
         Rounded down: what is said to be left must be let through when it is asked for.
         """
-        need(0 <= delta < 1, ParameterError, "what is left", "a delta in [0, 1)", "delta", delta)
+        fits = is_finite(delta) and 0 <= delta < 1
+        need(fits, ParameterError, "what is left", "a delta in [0, 1)", "delta", delta)
         if not self.mu > 0:
             return self.epsilon
         return gaussian_epsilon(delta, self.mu, lower=True) if delta > 0 else 0.0

@@ -15,6 +15,7 @@ guarantee: `dpcore.records.source.HANDED_OVER`.
 import math
 import re
 import uuid
+from collections.abc import Mapping, Set
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -71,6 +72,13 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
         for piece in column.held:
             require_type(name, piece, holds, refuse=refuse)
         return
+    is_list = hasattr(column, "__len__") and getattr(column, "ndim", 1) == 1
+    need(
+        is_list and not isinstance(column, str | bytes | bytearray | Set | Mapping),
+        SourceError,
+        f"column {name!r} is no list of cells, one a record: hand over a list, an array of one "
+        f"dimension or a column of a frame",
+    )
     type_name = type_called(getattr(column, "dtype", getattr(column, "type", None)))
     # A list has no type of its own: each cell's shows what it is.
     fits = (

@@ -25,7 +25,7 @@ _DAY = {"W": (7, 1), "D": (1, 1), "h": (1, 24), "m": (1, 1440), "s": (1, 86400)}
 
 
 def days_of_moment(moment: Any, zone: tzinfo | None = None, offsets: str | None = None) -> float:
-    """Whole days are exact; the rest of a day is one correctly rounded quotient of microseconds."""
+    """Whole days are exact; the rest of a day is a quotient that never reaches the next one."""
     offset = moment.utcoffset()
     if offsets == ("required" if offset is None else "none"):
         return math.nan
@@ -36,13 +36,17 @@ def days_of_moment(moment: Any, zone: tzinfo | None = None, offsets: str | None 
         # The moment counts in UTC, so that the zone comes off before days are counted.
         microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
     whole_days, remainder = divmod(microseconds, _MICROSECONDS)
-    total_days: float = moment.toordinal() - EPOCH + whole_days + remainder / _MICROSECONDS
+    total_days = _within_day(moment.toordinal() - EPOCH + whole_days, remainder)
     if offset is None or zone is None:
         return total_days
     # Out of the calendar, this raises: the moment is then no date.
     midnight = datetime.fromordinal(moment.toordinal() + whole_days).replace(tzinfo=zone)
     local = zone.fromutc(midnight + timedelta(microseconds=remainder))
     return days_of_moment(local.replace(tzinfo=None))
+
+
+def _within_day(whole_days: int, microseconds: int) -> float:
+    return min(whole_days + microseconds / _MICROSECONDS, math.nextafter(whole_days + 1, -math.inf))
 
 
 def in_utc(cell: Any) -> datetime | None:
@@ -68,7 +72,7 @@ def days_of_ticks(cell: Any) -> float:
     unit, count = np.datetime_data(cell.dtype)
     if unit in _DAY:
         whole_days, remainder = divmod(_microseconds(cell), _MICROSECONDS)
-        return whole_days + remainder / _MICROSECONDS
+        return _within_day(whole_days, remainder)
     if unit not in "YM":
         return math.nan
     ticks = int(cell.astype(np.int64)) * count

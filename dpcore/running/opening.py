@@ -90,7 +90,8 @@ def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
 def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
     columns = _require_columns(domain, table)
     for name, rule in domain.raw.items():
-        require_type(name, columns[name], _declared(rule), refuse=refuse)
+        with unpassed("the columns cannot be read"):
+            require_type(name, columns[name], _declared(rule), refuse=refuse)
     return columns
 
 

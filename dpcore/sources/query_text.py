@@ -15,11 +15,12 @@ WAY = "let the owner of the database make a view that does it, and select from t
 
 # Words of the grammar and of types that stand before a parenthesis.
 _GRAMMAR = """
-    all and any array as asc between by case cast check collate cross cube desc distinct else end
-    escape except exists extract filter for from full glob group grouping having ilike in inner
-    intersect is isnull join lateral left like limit materialized natural not notnull offset on only
-    or order outer over partition regexp recursive right rollup row rows select sets similar some
-    symmetric table then to union using values variadic when where window with within zone
+    all and any array as asc between by case cast check collate cross cube desc distinct else
+    end escape except exists extract fetch filter first for from full glob group grouping having
+    ilike in inner intersect is isnull join lateral left like limit materialized natural next
+    not notnull offset on only or order outer over partition recursive regexp right rollup row
+    rows select sets similar some symmetric table then to union using values variadic when where
+    window with within zone
     bigint bit boolean bpchar char character date dec decimal double float int integer interval
     nchar numeric precision real smallint text time timestamp timestamptz varbit varchar varying
     bool float4 float8 int2 int4 int8
@@ -29,7 +30,8 @@ _COMPUTING = """
     abs acos acosd acosh asin asind asinh atan atan2 atan2d atand atanh cbrt ceil ceiling cos cosd
     cosh cot cotd degrees div erf erfc exp factorial floor gcd lcm ln log log10 log2 min_scale mod
     pi pow power radians round scale sign sin sind sinh sqrt tan tand tanh trim_scale trunc
-    width_bucket coalesce greatest ifnull iif least likelihood likely nullif num_nonnulls num_nulls
+    width_bucket coalesce greatest if ifnull iif least likelihood likely nullif num_nonnulls
+    num_nulls
     typeof unlikely zeroblob
     ascii bit_count bit_length btrim casefold char_length character_length chr concat concat_ws
     convert_from convert_to crc32 crc32c decode encode format get_bit get_byte hex initcap instr
@@ -37,19 +39,23 @@ _COMPUTING = """
     quote_literal quote_nullable regexp_count regexp_instr regexp_like regexp_match regexp_matches
     regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr repeat replace reverse
     rpad rtrim sha224 sha256 sha384 sha512 soundex split_part starts_with string_to_array
-    string_to_table strpos substr substring to_hex translate trim unicode unistr upper
+    string_to_table strpos substr substring to_hex to_tsvector translate trim unhex unicode
+    unistr upper
     age current_date current_time current_timestamp date_add date_bin date_part date_subtract
     date_trunc datetime isfinite julianday justify_days justify_hours justify_interval localtime
-    localtimestamp make_date make_interval make_time make_timestamp make_timestamptz now strftime
-    timezone to_char to_date to_number to_timestamp unixepoch
+    localtimestamp make_date make_interval make_time make_timestamp make_timestamptz now
+    statement_timestamp strftime
+    timediff timezone to_char to_date to_number to_timestamp unixepoch
     array_agg array_append array_cat array_dims array_fill array_length array_lower array_ndims
     array_position array_positions array_prepend array_remove array_replace array_to_string
     array_upper cardinality generate_series generate_subscripts trim_array unnest
     datemultirange daterange int4multirange int4range int8multirange int8range isempty lower_inc
     lower_inf nummultirange numrange range_agg range_intersect_agg range_merge tsmultirange tsrange
     tstzmultirange tstzrange upper_inc upper_inf
-    avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every group_concat
-    max min mode percentile_cont percentile_disc regr_avgx regr_avgy regr_count regr_intercept
+    any_value avg bit_and bit_or bit_xor bool_and bool_or corr count covar_pop covar_samp every
+    group_concat
+    max median min mode percentile percentile_cont percentile_disc regr_avgx regr_avgy
+    regr_count regr_intercept
     regr_r2 regr_slope regr_sxx regr_sxy regr_syy stddev stddev_pop stddev_samp string_agg sum total
     var_pop var_samp variance
     cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank
@@ -60,10 +66,12 @@ _COMPUTING = """
     json_insert json_object json_object_agg json_object_keys json_patch json_query json_quote
     json_remove json_replace json_set json_strip_nulls json_tree json_type json_typeof json_valid
     json_value jsonb_agg jsonb_array_elements jsonb_array_elements_text jsonb_array_length
-    jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract_path
-    jsonb_extract_path_text jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists
+    jsonb_build_array jsonb_build_object jsonb_each jsonb_each_text jsonb_extract
+    jsonb_extract_path jsonb_extract_path_text jsonb_object jsonb_object_agg jsonb_object_keys
+    jsonb_path_exists
     jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty
-    jsonb_set jsonb_strip_nulls jsonb_typeof row_to_json to_json to_jsonb
+    jsonb_set jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof json_to_record
+    json_to_recordset row_to_json to_json to_jsonb
 """
 FUNCTIONS = frozenset(f"{_GRAMMAR} {_COMPUTING}".split())
 """What may stand before a parenthesis."""

@@ -45,13 +45,14 @@ _TABLES = "SELECT name FROM sqlite_schema WHERE name NOT GLOB 'sqlite_*'"
 _CASTS = {"money": "numeric", "oid": "bigint", "uhugeint": "DOUBLE", "bignum": "DOUBLE"}
 _RICH = """
 SELECT count(*) FROM pg_catalog.pg_roles AS r
+JOIN pg_catalog.pg_roles AS g ON pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
 WHERE r.rolname IN (current_user, session_user)
-  AND (r.rolsuper OR r.rolcreaterole OR r.rolreplication OR EXISTS (
-    SELECT FROM pg_catalog.pg_roles AS g WHERE pg_catalog.pg_has_role(r.oid, g.oid, 'MEMBER')
-    AND g.rolname ~ '^pg_(read_server_files|write_server_files|execute_server_program)$'))
+  AND (g.rolsuper OR g.rolcreaterole OR g.rolreplication
+    OR g.rolname ~ '^pg_(read_server_files|write_server_files|execute_server_program)$')
 """
 # Functions that PostgreSQL does not come with, but for those of extensions that promise to change
-# nothing: of an operator in a text, of a name before a parenthesis, or of a row behind a point.
+# nothing: of an operator in a text, of a name before a parenthesis, of a row behind a point, of any
+# cast where there is one, or of a domain that is named.
 _ADDED = """
 SELECT DISTINCT p.proname FROM pg_catalog.pg_proc AS p
 LEFT JOIN pg_catalog.pg_operator AS o
@@ -65,7 +66,16 @@ WHERE p.pronamespace <> 'pg_catalog'::pg_catalog.regnamespace
     OR pg_catalog.pg_function_is_visible(p.oid) AND (p.proname IN ({called})
       OR p.proname IN ({members}) AND EXISTS (
         SELECT FROM pg_catalog.pg_type AS t WHERE t.oid = p.proargtypes[0]
-        AND t.typtype IN ('c', 'p', 'd'))))
+        AND t.typtype IN ('c', 'p', 'd')))
+    OR EXISTS (SELECT FROM pg_catalog.pg_cast AS c WHERE c.castfunc = p.oid
+      AND (c.castcontext = 'i' OR {text} ~* '::|cast'))
+    OR EXISTS (SELECT FROM pg_catalog.pg_depend AS d
+      JOIN pg_catalog.pg_constraint AS k ON d.objid = k.oid
+        AND d.classid = 'pg_catalog.pg_constraint'::pg_catalog.regclass
+      JOIN pg_catalog.pg_type AS t ON t.oid = k.contypid
+      WHERE d.refobjid = p.oid AND d.refclassid = 'pg_catalog.pg_proc'::pg_catalog.regclass
+        AND pg_catalog.strpos(pg_catalog.lower(pg_catalog.replace({text}, '""', '"')),
+          pg_catalog.lower(t.typname::pg_catalog.text)) > 0))
 """
 # The driver hands over moments in microseconds since 1970, which those far ahead leave backwards.
 _MOMENT = (
@@ -242,8 +252,9 @@ class PostgresqlPart(Part):
             need(
                 is_poor,
                 SourceError,
-                f"{name}: its role is a superuser, makes roles, replicates, or reads, writes or "
-                f"executes on the server: connect as one that may read a view, or say --rich-role",
+                f"{name}: its role is or may become one that is a superuser, makes roles, "
+                f"replicates, or reads, writes or executes on the server: connect as one that may "
+                f"read a view, or say --rich-role",
             )
             called, members = (_literals("", *group) for group in names)
             text = _literals(f"{_OPERATORS} {sql}")

@@ -35,7 +35,7 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
-from dpcore.checks import fraction, one_of
+from dpcore.checks import confidence, one_of
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -114,7 +114,7 @@ class LogisticTable(CoefficientTable, SummingLearner, Conversation):
     publishes: ClassVar[type[Any]] = ScoringProbabilityModel
     rows_at_once: ClassVar[int] = 4096
 
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     interval: Literal["noise", "population", "both"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(one_of("noise", "population", "both"))
     )

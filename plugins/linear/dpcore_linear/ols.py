@@ -45,7 +45,7 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
-from dpcore.checks import fraction, one_of
+from dpcore.checks import confidence, one_of
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -120,7 +120,7 @@ class OrdinaryLeastSquares(CoefficientTable, SummingLearner, Conversation):
     errors: Literal["sandwich", "homoskedastic"] = attrs.field(
         default="sandwich", validator=one_of("sandwich", "homoskedastic")
     )
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     interval: Literal["noise", "population", "both"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(one_of("noise", "population", "both"))
     )

@@ -72,7 +72,8 @@ def day(cell: Any, zone: str | None = None, offsets: str | None = None) -> float
                 moment = midnight.replace(tzinfo=ZoneInfo(zone)) + duration
                 return day(ZoneInfo(zone).fromutc(moment).replace(tzinfo=None))
             days, rest = divmod(duration, timedelta(1))
-            return cell.toordinal() - date(1970, 1, 1).toordinal() + days + rest / timedelta(1)
+            days += cell.toordinal() - date(1970, 1, 1).toordinal()
+            return min(days + rest / timedelta(1), math.nextafter(days + 1, -math.inf))
     except (ValueError, OverflowError):
         return math.nan
     is_day = isinstance(cell, date) and offsets != "required"

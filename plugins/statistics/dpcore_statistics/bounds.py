@@ -39,7 +39,7 @@ from dpcore import (
     Sum,
     SumQuery,
 )
-from dpcore.checks import fraction
+from dpcore.checks import confidence, fraction
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -100,7 +100,7 @@ class BoundedMean(Folding):
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     interval: Literal["noise", "population", "both"] | None = None
 
     def __attrs_post_init__(self) -> None:

@@ -31,7 +31,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.checks import fraction
+from dpcore.checks import confidence
 from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.learners.conversation import Transcript
@@ -68,7 +68,7 @@ class Distinct(Folding):
     edges: dict[str, tuple[Any, ...]] = attrs.field(factory=dict)
     bins: dict[str, int] = attrs.field(factory=dict)
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     distance: Literal["l1", "l2"] | None = None
 
     def cells(self, public: Public) -> Marginal:

@@ -20,7 +20,7 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
 )
-from dpcore.checks import fraction
+from dpcore.checks import confidence
 from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
 from dpcore.errors import ParameterError
@@ -57,7 +57,7 @@ class PrivateKeys(Conversation, Cutting):
     column: str
     most: int = 1000
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
 
     def __attrs_post_init__(self) -> None:
         # The shape of the release is public: it must not depend on how many keys occur.

@@ -65,7 +65,7 @@ from dpcore import (
     SensitivityBound,
     SumQuery,
 )
-from dpcore.checks import fraction, one_of
+from dpcore.checks import confidence, one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -125,7 +125,7 @@ class Quantiles(Folding):
     quantiles: tuple[float, ...] = (0.5,)
     points: int = 1025
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     interval: bool | Literal["noise", "population", "both"] = True
     method: Literal["choice", "prefixes"] | None = attrs.field(
         default=None, validator=attrs.validators.optional(one_of("choice", "prefixes"))

@@ -89,7 +89,8 @@ class Running(ByFirstCell):
         edges = self.edges
         if self.every is not None:
             need(edges is None, self.column, "either every or edges", "edges", edges)
-            edges = _calendar(number_column(public.domain, self.column).column, self.every)
+            column = number_column(public.domain, self.column).column
+            edges = _calendar(column, self.every, public.domain.cells == "positions")
         cells = Cells.of(public.domain, self.column, edges, None)
         count = len(cells.labels)
         need(count <= MOST_PERIODS, self.column, f"{MOST_PERIODS} periods", "edges", count)
@@ -285,20 +286,30 @@ def _farthest(matrix: NDArray[np.int64], low: float, high: float) -> float:
     return up(float(np.sqrt(farthest + slack)), roundings=8)
 
 
-def _calendar(column: Any, every: str) -> tuple[str, ...]:
-    """Edges of whole periods between the ends of a column of dates, both ends included.
+def _calendar(column: Any, every: str, was_published: bool) -> tuple[float, ...]:
+    """Edges of periods between the ends of a column of dates, as days since 1970-01-01.
+
+    A last day that begins a period is one of its own.
+
+    Args:
+        was_published: Whether by the rule of earlier runs, which joined it to the one before.
 
     Raises:
         ParameterError: the column holds no dates, or no such period is known.
     """
     if not isinstance(column, Dates) or every not in ("day", "week", "month", "year"):
         raise ParameterError("running", "a column of dates: day, week, month, year", "every", every)
-    first, last = (np.datetime64(int(day), "D") for day in (column.low, column.high))
+    first, last = (np.datetime64(int(day // 1), "D") for day in (column.low, column.high))
     if every in _STEPS:
-        inner = np.arange(first, last, np.timedelta64(_STEPS[every], "D"))
+        step = np.timedelta64(_STEPS[every], "D")
+        inner = np.arange(first, last + np.timedelta64(1, "D"), step)
     else:
         unit = "M" if every == "month" else "Y"
         start, stop = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (first, last))
         inner = np.arange(start, stop + 1).astype(f"M8[{unit}]").astype("M8[D]")
-    inside = inner[(inner > first) & (inner < last)]
-    return tuple(str(day) for day in (first, *inside, last))
+    days = inner.astype(np.int64).astype(np.float64)
+    low, high, end = column.low, column.high, column.end
+    if was_published:
+        low, high, end = (float(day.astype(np.int64)) for day in (first, last, last))
+    inside = days[(days > low) & (days < end)].tolist()
+    return (low, *inside, end if high in inside else high)

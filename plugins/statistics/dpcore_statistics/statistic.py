@@ -25,7 +25,7 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
-from dpcore.checks import fraction, one_of, positive
+from dpcore.checks import confidence, one_of, positive
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -105,7 +105,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
     }
 
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
     distance: Literal["l1", "l2"] | None = None
     clip: Literal["record", "person"] = attrs.field(
         default="record", validator=one_of("record", "person")

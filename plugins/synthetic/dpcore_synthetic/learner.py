@@ -35,7 +35,7 @@ from dpcore import (
     SensitivityBound,
     SummingLearner,
 )
-from dpcore.checks import fraction, positive_integer
+from dpcore.checks import confidence, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -106,7 +106,7 @@ class Rows(SummingLearner, Conversation):
     decimals: dict[str, int] = attrs.field(factory=dict)
     sweeps: int = attrs.field(default=6, validator=positive_integer)
     where: dict[str, Any] = attrs.field(factory=dict)
-    level: float = attrs.field(default=0.95, validator=fraction)
+    level: float = attrs.field(default=0.95, validator=confidence)
 
     def __attrs_post_init__(self) -> None:
         is_few = self.rows is None or self.rows <= MOST_ROWS
