@@ -72,7 +72,8 @@ OF_OBJECTS = {
     "check_dtype_object": "fits an array of objects, whose types one record may have chosen"
 }
 OF_LABELS = {
-    "check_supervised_y_no_nan": "under project a label that is infinite is mapped into the domain"
+    "check_supervised_y_no_nan": "under project a label that is infinite is mapped into the domain",
+    "check_classifiers_regression_target": "under project a label that is no class is none of them",
 }
 OF_CLASSES = {
     "check_classifiers_classes": DECLARED,
