@@ -71,6 +71,10 @@ EXPECTED = {
 OF_OBJECTS = {
     "check_dtype_object": "fits an array of objects, whose types one record may have chosen"
 }
+OF_LABELS = {
+    "check_supervised_y_no_nan": "under project a label that is infinite is mapped into the domain",
+    "check_classifiers_regression_target": "under project a label that is no class is none of them",
+}
 OF_CLASSES = {
     "check_classifiers_classes": DECLARED,
     "check_classifier_not_supporting_multiclass": "expects y to be searched for a third class",
@@ -94,7 +98,7 @@ def regressor(made=PrivateRegressor, **options):
 
 def require(estimator, expected):
     """Every check passes, or is expected to fail by name and for a reason."""
-    expected = {**expected, **OF_OBJECTS}
+    expected = {**expected, **OF_OBJECTS, **OF_LABELS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the checks clone, and some warn of their own making
         found = check_estimator(

@@ -62,7 +62,7 @@ def column_of_labels(labels: Any) -> Any:
     labels = labels if is_column(labels) else np.asanyarray(labels)
     shape = labels.shape if hasattr(labels, "shape") else (len(labels),)  # pyarrow's have none
     if shape[1:] == (1,):
-        message = "y has two dimensions: its only column is taken"
+        message = "A column-vector y was passed when a 1d array was expected: it is taken"
         warnings.warn(message, DataConversionWarning, stacklevel=4)
         return labels[:, 0]
     need(len(shape) == 1, ParameterError, "fit", "labels in one dimension", "y", shape)
