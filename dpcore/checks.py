@@ -5,6 +5,7 @@ A validator refuses NaN and infinities, and raises `ParameterError` with the com
 
 import math
 import operator
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
 from typing import Any
@@ -47,14 +48,15 @@ def tupled(value: Any) -> Any:
     """Sequences as tuples, and numbers of numpy as Python's, in mappings and components too.
 
     A list cannot be hashed and an array not be compared: a learner that finds out while it reads
-    records fails when it is paid for. A field that is declared to hold an array keeps it; what
-    needs no change is returned itself.
+    records fails when it is paid for. A field that is declared to hold an array or a list keeps
+    it; what needs no change is returned itself.
 
     Raises:
         SpecError: a set, which has no order, or an iterator, which is empty the second time.
     """
     if attrs.has(type(value)):
-        fields = [f for f in attrs.fields(type(value)) if f.init and "rray" not in str(f.type)]
+        keeps = re.compile(r"rray|<class 'list'>|list\[")
+        fields = [f for f in attrs.fields(type(value)) if f.init and not keeps.search(str(f.type))]
         given = {f.alias or f.name: getattr(value, f.name) for f in fields}
         changed = tupled(given)
         return value if changed is given else attrs.evolve(value, **changed)

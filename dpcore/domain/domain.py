@@ -416,16 +416,11 @@ class Domain:
         count = features.shape[0]
         labels = self.centre(table[self.target]) if self.labelled else np.zeros(count)
         need(labels.shape[0] == count, SourceError, "the columns are not equally long")
-        ranges = {
-            name: rule
-            for name, rule in self.rules.items()
-            if isinstance(rule, Range) and name in table and (numbers is None or name in numbers)
-        }
+        kept = [name for name in self.rules if numbers is None or name in numbers]
+        ranges = {n: rule for n in kept if isinstance(rule := self.rules[n], Range) and n in table}
         # Each is made when it is used.
-        makers = {
-            (place, place + 1): partial(rule.inside, table[name])
-            for place, (name, rule) in enumerate(ranges.items())
-        }
+        pairs = enumerate(ranges.items())
+        makers = {(i, i + 1): partial(rule.inside, table[n]) for i, (n, rule) in pairs}
         later = LaterFeatures((count, len(ranges)), makers)
         return Records(features=features, labels=labels, numbers=later, number_names=tuple(ranges))
 

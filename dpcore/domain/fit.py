@@ -20,7 +20,7 @@ from dpcore.records.cells import empty, named, numbers
 
 EMPTY = "empty"
 _NO_ID = "no id"
-_ZERO_OF_SAS = 16.0**-65
+_ZERO_OF_SAS = 2.0**-260
 
 
 @attrs.frozen(kw_only=True)

@@ -39,7 +39,7 @@ class Row:
     read: tuple[str, str, str, str]
 
 
-AS_TEXT = {"true": "True", "2020-01-31": "18292", "2020-01-31 12:00:00": "18292.5"}
+AS_TEXT = {"true": "true", "2020-01-31": "empty", "2020-01-31 12:00:00": "empty"}
 """The texts of truths and dates that come as such; other cells are texts as they stand."""
 
 

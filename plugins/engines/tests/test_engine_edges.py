@@ -110,7 +110,7 @@ def test_postgresql_places_every_number_as_fractions_do(
         )
     configure(monkeypatch, tmp_path, f'clinic: {{postgresql: "{server}"}}\n')
     query = SqlQuery(sql="select * from edges", connection="clinic")
-    source = open_source(query, None, Csv(), DOMAIN)
+    source = open_source(query, None, Csv(), DOMAIN, rich_role=True)
     encode = Encoding(domain=DOMAIN, refuse=False)
     with Sql() as engine:
         engine.accept(lambda: workload_of(source, encode))

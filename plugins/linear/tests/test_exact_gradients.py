@@ -58,7 +58,11 @@ def public(facts=FACTS):
 def test_the_laws_of_sums_hold(learner, bound, facts):
     case = Case(learner=learner, bound=bound, domain=facts, adjacency=REPLACE_ONE)
     verdicts = sum_verdicts(case)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.PASSED] * len(LAWS)
+    outcomes = {verdict.law.id: verdict.outcome for verdict in verdicts}
+    # None of them cuts a column into cells.
+    assert outcomes.pop("sum.cells-at-edges") is Outcome.NOT_APPLICABLE
+    assert {*outcomes.values()} == {Outcome.PASSED}
+    assert len(outcomes) == len(LAWS) - 1
 
 
 class Product(Features):

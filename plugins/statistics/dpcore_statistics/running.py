@@ -307,6 +307,7 @@ def _calendar(column: Any, every: str, was_published: bool) -> tuple[float, ...]
         unit = "M" if every == "month" else "Y"
         start, stop = (end.astype(f"M8[{unit}]").astype(np.int64) for end in (first, last))
         inner = np.arange(start, stop + 1).astype(f"M8[{unit}]").astype("M8[D]")
+    # Days as numbers: the ends of the range may have a time of day.
     days = inner.astype(np.int64).astype(np.float64)
     low, high, end = column.low, column.high, column.end
     if was_published:

@@ -122,11 +122,10 @@ def test_a_plan_shares_what_is_left(home):
     assert "LABEL=WEIGHT" in dpcore("ledger", "plan", "people", "--share", "anna", code=2)
 
 
-def test_a_run_whose_source_is_missing_stays_spent(home):
+def test_a_run_whose_source_is_missing_spends_nothing(home):
     create()
     dpcore("run", "s.yaml", "--source", "missing.csv", code=5)
-    assert kinds() == ["created", "reserved"]
-    assert "spent without a guarantee" in dpcore("ledger", "show", "people")
+    assert kinds() == ["created"]
 
 
 def test_looks_that_nothing_accounts_for_are_recorded(home):

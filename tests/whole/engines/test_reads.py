@@ -31,6 +31,9 @@ from dpcore_sgd import Regression
 
 from doubles import domain, table
 
+# Budgets of a few records, for very many.
+pytestmark = pytest.mark.filterwarnings("ignore:delta = ")
+
 
 class Several(Engine):
     """An engine whose records lie in other processes."""

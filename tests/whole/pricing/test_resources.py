@@ -9,6 +9,9 @@ from dpcore.plan.cost_statement import Resources
 from dpcore.pricing.cost_estimate import machine_memory, read_memory, read_work
 from dpcore.specs.spec import spec_of_text
 
+# Budgets of a few records, for very many.
+pytestmark = pytest.mark.filterwarnings("ignore:delta = ")
+
 SPEC = """\
 dpcore: 1
 data:

@@ -187,9 +187,8 @@ def test_a_ledger_outlives_the_plugin_that_charged_it(stranger, monkeypatch):
         alone.spend(Charge.of(PureEvent(epsilon=0.26, adjacency=REPLACE_ONE)))
 
 
-def test_an_event_without_its_hook_is_refused_before_the_records_are_opened(stranger, monkeypatch):
+def test_an_event_without_its_hook_is_refused_and_charges_nothing(stranger, monkeypatch):
     monkeypatch.delattr(stranger, "dpcore_events")
-    Path("records.csv").unlink()
     for command in ("check", "run"):
         code, told = invoke(command, "spec.yaml")
         assert code == 1

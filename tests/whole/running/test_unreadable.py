@@ -113,8 +113,8 @@ def test_a_column_that_cannot_be_encoded_is_no_answer_of_a_session(ledger, monke
     """It fails when it is first used, inside the private function, whose failures may be zeros."""
     session = Session(ledger, Domain(columns=COLUMNS), TABLE, on_invalid="project", replaying=HERE)
 
-    for kind in (Range, Categories):
-        monkeypatch.setattr(kind, "encode", failing(kind.encode))
+    for kind, name in ((Range, "encode"), (Range, "inside"), (Categories, "encode")):
+        monkeypatch.setattr(kind, name, failing(getattr(kind, name)))
     before = ledger.left()
     with pytest.raises(SourceError, match="cannot be read") as error:
         getattr(session, method)(*QUESTIONS[method], **FIELDS.get(method, {}), epsilon=1)
