@@ -129,3 +129,12 @@ def test_every_declared_column_is_looked_at_by_its_rule():
                 admit_to(DOMAIN, TableSource(objects), on_invalid)
     with pytest.raises(SourceError, match="column 'id' is missing"):
         admit_to(DOMAIN, {name: TABLE[name] for name in TABLE if name != "id"}, "project")
+
+
+@pytest.mark.parametrize(
+    "column",
+    [None, 0.5, (c for c in "ab"), np.ones((3, 2)), "0123", b"0123", {1.0, 2.0}, {"a": 1.0}],
+)
+def test_what_is_no_list_of_cells_is_refused_before_anything_is_charged(column):
+    with pytest.raises(SourceError, match="no list of cells, one a record"):
+        admit_to(Domain(columns={"v": Range(0, 1)}), {"v": column}, "project")

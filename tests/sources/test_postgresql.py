@@ -251,6 +251,7 @@ ROLES = {
     "scribe": "in role pg_read_server_files",
     "executor": "in role pg_execute_server_program",
     "heir": "in role writer noinherit",
+    "heir_of_a_superuser": "in role superuser noinherit",
 }
 
 
@@ -259,7 +260,7 @@ def test_a_role_of_many_rights_needs_the_operators_word(
     tmp_path, monkeypatch, server, filled, role
 ):
     with connected(server) as opened, opened.cursor() as cursor:
-        for name in ("writer", role):
+        for name in ("writer", "superuser", role):
             if not asked(server, f"select 1 from pg_roles where rolname = '{name}'"):
                 cursor.execute(f"create role {name} login {ROLES[name]}")
         cursor.execute(f"grant select on people to {role}")
@@ -299,6 +300,33 @@ def test_a_name_that_somebody_gave_a_function_is_refused(server, filled, made, g
             assert rows_of(part_of(filled, "select age, paid from people"))
         finally:
             cursor.execute(f"drop {gone}")
+
+
+@pytest.mark.parametrize(
+    ("made", "gone", "sql"),
+    [
+        ("domain few as int check (small(value))", "domain few", "age::few as age"),
+        ("domain few as int check (small(value))", "domain few", "cast(age as FEW) as age"),
+        ("cast (int as mood) with function mood(int)", "cast (int as mood)",
+         "(age::mood).m as age"),
+        ("cast (int as mood) with function mood(int) as implicit", "cast (int as mood)", "age"),
+    ],
+)  # fmt: skip
+def test_a_cast_that_calls_what_somebody_added_is_refused(server, filled, made, gone, sql):
+    query = f"select {sql}, paid from people where age > 1"
+    with connected(server) as opened, opened.cursor() as cursor:
+        cursor.execute("create type mood as (m int)")
+        cursor.execute("create function small(int) returns bool language sql as 'select true'")
+        cursor.execute("create function mood(int) returns mood language sql as 'select row(1)'")
+        cursor.execute(f"create {made}")
+        try:
+            with pytest.raises(SourceError, match="somebody added"):
+                rows_of(part_of(filled, query))
+        finally:
+            cursor.execute(f"drop {gone}")
+            for name in ("function small(int)", "function mood(int)", "type mood"):
+                cursor.execute(f"drop {name}")
+    assert rows_of(part_of(filled, "select age::int8 as age, paid from people"))
 
 
 def test_an_operator_that_somebody_made_is_refused_where_the_text_holds_it(server, filled):
