@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dpcore.errors import SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.cells import cells
 from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
@@ -72,13 +72,6 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
         for piece in column.held:
             require_type(name, piece, holds, refuse=refuse)
         return
-    is_list = hasattr(column, "__len__") and getattr(column, "ndim", 1) == 1
-    need(
-        is_list and not isinstance(column, str | bytes | bytearray | Set | Mapping),
-        SourceError,
-        f"column {name!r} is no list of cells, one a record: hand over a list, an array of one "
-        f"dimension or a column of a frame",
-    )
     type_name = type_called(getattr(column, "dtype", getattr(column, "type", None)))
     # A list has no type of its own: each cell's shows what it is.
     fits = (
@@ -92,6 +85,23 @@ def require_type(name: str, column: Any, holds: Holds, *, refuse: bool = True) -
         f"record's cell. Declare its type to your reader (dtype=, a schema, the format of dates), "
         f"or hand over dpcore.read_csv(PATH)",
     )
+
+
+def require_column(name: str, column: Any, holds: Holds, *, refuse: bool) -> None:
+    """Refuse a column as `require_type` does, and what is no list, such as a set or a generator.
+
+    Raises:
+        SourceError: with the column's name, and the type of an error in the column's own code.
+    """
+    is_list = hasattr(column, "__len__") and getattr(column, "ndim", 1) == 1
+    need(
+        is_list and not isinstance(column, str | bytes | bytearray | Set | Mapping),
+        SourceError,
+        f"column {name!r} is no list of cells, one a record: hand over a list, an array of one "
+        f"dimension or a column of a frame",
+    )
+    with unpassed(f"column {name!r} cannot be read"):
+        require_type(name, column, holds, refuse=refuse)
 
 
 def is_read_in_files(kind: Any, holds: Holds) -> bool:

@@ -27,7 +27,7 @@ from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
-from dpcore.records.intake import require_type
+from dpcore.records.intake import require_column
 from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
@@ -90,8 +90,7 @@ def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
 def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
     columns = _require_columns(domain, table)
     for name, rule in domain.raw.items():
-        with unpassed("the columns cannot be read"):
-            require_type(name, columns[name], _declared(rule), refuse=refuse)
+        require_column(name, columns[name], _declared(rule), refuse=refuse)
     return columns
 
 
