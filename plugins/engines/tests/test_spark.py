@@ -11,9 +11,9 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
-from dpcore.engines.base import BlockError, Task
+from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, ReleaseError, RequestError, SourceError
+from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.source import Part, TablePart
@@ -180,7 +180,7 @@ def test_a_failing_part_tells_its_type_alone(session, capfd):
 
     with Spark(session) as engine:
         loaded(engine)
-        with pytest.raises(BlockError, match=r"part of a total failed \(KeyError\)$") as caught:
+        with pytest.raises(EngineError, match=r"records were opened \(KeyError\)$") as caught:
             engine.total(Task(part=fails, zero=ZERO))
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert capfd.readouterr().err == ""
@@ -193,7 +193,7 @@ def test_what_cannot_be_pickled_back_tells_its_type_alone(session):
 
     with Spark(session) as engine:
         loaded(engine)
-        with pytest.raises(BlockError, match=r"failed \(ZeroDivisionError\)$"):
+        with pytest.raises(EngineError, match=r"opened \(ZeroDivisionError\)$"):
             engine.total(Task(part=Bomb(), zero=ZERO))
 
 
@@ -253,7 +253,7 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session, tmp_p
         other = table(50)
         other["y"] = other["y"][::-1]
         written(path, other)
-        with pytest.raises(BlockError, match="SourceError"):
+        with pytest.raises(EngineError, match="SourceError"):
             engine.total(task)
 
 
