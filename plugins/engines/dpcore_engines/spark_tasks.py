@@ -19,8 +19,8 @@ from typing import Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
-from dpcore.engines.base import Encode, Task
-from dpcore.errors import SourceError, need
+from dpcore.engines.base import BlockError, Encode, Task
+from dpcore.errors import UNREADABLE, SourceError, need
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
@@ -170,13 +170,29 @@ def _add(pickled: bytes, batches: Batches) -> Total:
         chosen = task.split.kept(first, len(block)) & task.sample.kept(first, len(block))
         if chosen.any():
             selected = block if chosen.all() else block.take(np.flatnonzero(chosen))
-            total = added(total, task.part(selected))
+            total = added(total, _part_of(task, selected))
     # A bundle is whole, or is not in the total at all.
     ended = {*bundles}
     _require_unchanged(
         all(count == ask.counts[number] * (number in ended) for number, count in enumerate(counts))
     )
     return Total(tuple(bundles), total)
+
+
+def _part_of(task: Task, block: Records) -> Folded:
+    """What a block adds.
+
+    Raises:
+        BlockError: the task's own part fails; records that cannot be read are no failure of it.
+    """
+    try:
+        return task.part(block)
+    except UNREADABLE:
+        raise
+    except Exception as error:
+        # The error itself stops here: its text or its frames may hold a record.
+        error_type = type(error).__name__
+    raise BlockError(error_type)
 
 
 def _require_unchanged(condition: bool) -> None:

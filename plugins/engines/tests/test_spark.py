@@ -11,7 +11,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
-from dpcore.engines.base import Task
+from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
 from dpcore.learning.features.identity import Identity
@@ -180,7 +180,7 @@ def test_a_failing_part_tells_its_type_alone(session, capfd):
 
     with Spark(session) as engine:
         loaded(engine)
-        with pytest.raises(EngineError, match=r"records were opened \(KeyError\)$") as caught:
+        with pytest.raises(BlockError, match=r"part of a total failed \(KeyError\)$") as caught:
             engine.total(Task(part=fails, zero=ZERO))
     assert caught.value.__cause__ is caught.value.__context__ is None
     assert capfd.readouterr().err == ""
