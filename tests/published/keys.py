@@ -5,15 +5,39 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import attrs
 import msgspec
 
-from dpcore.publish.folder import load_run
-from dpcore.publish.formats import FORMAT
+from dpcore import (
+    Charge,
+    Conditional,
+    Distance,
+    Guarantee,
+    HitLaw,
+    Ledger,
+    OverCoins,
+    Refuted,
+    Sensitivity,
+    SensitivityLaw,
+    StepSensitivity,
+    WorstCase,
+    load_run,
+    load_spec,
+)
+from dpcore.accounting.filters import BudgetExceededError
+from dpcore.adjacency import REPLACE_ONE, REPLACE_ROW
+from dpcore.events.laplace import LaplaceEvent
+from dpcore.guarantee import Recorded
+from dpcore.publish.formats import FORMAT, format_of
+from dpcore.publish.lock import lock_of
+from dpcore.publish.locked_terms import bound_dict
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 
@@ -33,6 +57,21 @@ STRUCTS = (  # each is written by its fields' names
     "dpcore_attacks.audits.audit_file:Audited",
     "dpcore_attacks.audits.audit_file:AuditedClaim",
 )
+SPEC = """\
+dpcore: 1
+data:
+  source: none.csv
+  target: y
+  domain: {records: {at_most: 500}, columns: {a: [-1, 1]}, target: [-1, 1]}
+  public: {survey: survey.csv}
+adjacency: add_remove
+budget: {epsilon: 1, delta: 1e-5}
+release:
+  learner: {name: sgd.banded, steps: 32, groups: 8, bands: 8}
+  mechanism: gaussian
+  inputs: [survey]
+sweep: {grid: {release.learner.steps: [32, 40]}, budget: divided}
+"""  # public records, points of a sweep, samples and bands: what a lock writes where there are any
 
 
 def parameters(kind: type[Any]) -> list[str]:
@@ -57,6 +96,85 @@ def written() -> dict[str, list[str]]:
     }
 
 
+def written_at_times() -> dict[str, list[str]]:
+    """The keys of what some runs alone write, beside those that every run writes, in order."""
+    guarantee = load_run(ARCHIVE / "runs" / f"statistics.tables.format-{FORMAT}").guarantee
+    fields = {field.name: "" for field in attrs.fields(Recorded)}
+    recorded = Recorded(**{**fields, "epsilon": 1.0, "delta": 0.0, "assumptions": ()})
+    ask = attrs.evolve(guarantee.asks[0], premises=("a premise",))
+    full = attrs.evolve(guarantee, asks=(ask,)).record(recorded).void("a reason")
+    two, three = (format_of(number).guarantee(full) for number in (2, 3))
+    old_files = load_run(ARCHIVE / "runs" / "statistics.tables").files
+    old_tables = next(json.loads(old_files[n]) for n in old_files if n.endswith(".table.json"))
+    table = next(iter(old_tables.values()))
+    return {
+        "format 2, full guarantee": [*two],
+        "format 2, arithmetic": [*two["arithmetic"]],
+        "format 2, table": [*table],
+        "format 2, interval": [*table["intervals"]],
+        "format 3, full guarantee": [*three],
+        "format 3, full ask": [*three["asks"][0]],
+        "entry of a ledger": [*three["ledger"]],
+        **_bounds(),
+    }
+
+
+def _bounds() -> dict[str, list[str]]:
+    """The keys of a lock's bounds: by class, by unit of the relation, and by validity."""
+    facts: dict[str, Any] = {"distance": Distance.L2, "adjacency": REPLACE_ONE, "source": ""}
+    number = Sensitivity(value=1.0, **facts)
+    sensitivities = {
+        "bound, Sensitivity": number,
+        "bound, SensitivityLaw": SensitivityLaw(law=HitLaw(atoms=[1.0], weights=[0.5]), **facts),
+        "bound, StepSensitivity": StepSensitivity(moved=(1.0,), contraction=(1.0,), **facts),
+        "bound of persons": attrs.evolve(number, adjacency=REPLACE_ONE.of_persons(2)),
+        "bound of rows": attrs.evolve(number, adjacency=REPLACE_ROW),
+    }
+    validities = WorstCase(), OverCoins(0.5), Conditional((("name", "text"),)), Refuted("reason")
+    return {
+        **{name: [*bound_dict(sensitivity)] for name, sensitivity in sensitivities.items()},
+        **{
+            f"validity, {type(validity).__name__}": [
+                *bound_dict(attrs.evolve(number, validity=validity))["validity"]
+            ]
+            for validity in validities
+        },
+    }
+
+
+def written_of_spec(folder: Path) -> dict[str, list[str]]:
+    """The keys of the lock of `SPEC`, and of the rows of a ledger that paid for it."""
+    (folder / "survey.csv").write_text("a,y\n0.5,0.25\n")
+    (folder / "spec.yaml").write_text(SPEC)
+    spec = load_spec(folder / "spec.yaml")
+    plan = spec.price()
+    lock = lock_of(spec, plan, None)
+    (entry,) = lock.plan["releases"]["release-1"]
+    names = {"full plan": [*lock.plan], "full release": [*entry]}
+    return names | _ledger_rows(folder / "paid.ledger", plan.guarantee)
+
+
+def _ledger_rows(path: Path, guarantee: Guarantee) -> dict[str, list[str]]:
+    """The keys of every kind of row of a ledger, where an analyst with a limit pays."""
+    options: dict[str, Any] = {"epsilon": 3, "delta": 1e-4, "adjacency": guarantee.adjacency}
+    Ledger.create(path, **options).limit("ann", epsilon=2, delta=5e-5)
+    ledger = Ledger.open(path, analyst="ann")
+    adjacency = guarantee.adjacency
+    ledger.reserve(Charge.of(LaplaceEvent(shift=0.5, adjacency=adjacency))).commit(guarantee)
+    ledger.spend(Charge.of(LaplaceEvent(shift=0.1, adjacency=adjacency)))
+    with contextlib.suppress(BudgetExceededError):
+        ledger.spend(Charge.of(LaplaceEvent(shift=9.0, adjacency=adjacency)))
+    ledger.note("a note")
+    rows = {row.kind: row.body for row in ledger.rows()}
+    sums = rows["spent"]["after"]
+    return {
+        **{f"row, {kind}": [*body] for kind, body in rows.items()},
+        "event in a row": [*rows["spent"]["events"][0]],
+        "sums in a row": [*sums],
+        "filter in sums": [*sums["pure"]],
+    }
+
+
 def names_on_disk() -> dict[str, dict[str, list[str]]]:
     """Of this version, by what they belong to."""
     registry = Registry.default()
@@ -70,6 +188,9 @@ def names_on_disk() -> dict[str, dict[str, list[str]]]:
     schemes = importlib.import_module("dpcore.sampling.schemes")
     names["sampling"] = {name: parameters(getattr(schemes, name)) for name in SCHEMES}
     names["files"] = {f"format {FORMAT}, {name}": keys for name, keys in written().items()}
+    names["files"] |= written_at_times()
+    with tempfile.TemporaryDirectory() as folder:
+        names["files"] |= written_of_spec(Path(folder))
     for path in STRUCTS:
         module, _, name = path.partition(":")
         struct = getattr(importlib.import_module(module), name)
