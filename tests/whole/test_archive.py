@@ -14,6 +14,7 @@ from dpcore.registry.index import Index
 from dpcore.strict_yaml.located import read
 
 from commands import forked
+from published import public_names
 from published.keys import PATH as KEYS, names_on_disk
 from published.make import ARCHIVE, CONSOLES, console, copy_examples, dpcore as run_command
 
@@ -121,6 +122,12 @@ def test_help_says_what_it_said(name, tmp_path):
 def test_every_public_name_of_old_is_importable():
     for name in (ARCHIVE / "names.txt").read_text("utf-8").split():
         assert getattr(dpcore, name) is not None
+
+
+def test_public_names_are_the_frozen_ones_and_take_what_they_took():
+    before, now = json.loads(public_names.PATH.read_text("utf-8")), public_names.public_names()
+    assert [*now] == [*before], "run python tests/published/public_names.py"
+    assert [(name, p) for name in before for p in before[name] if p not in now[name]] == []
 
 
 @pytest.mark.slow
