@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from dpcore.private import run
 from dpcore.publish import session
-from dpcore.running import plan
 from dpcore.running.replay_process import Here
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
@@ -49,7 +49,7 @@ def as_shipped():
 def replay_here(request, monkeypatch):
     """Start no process for every plan and session of the tests: one costs half a second."""
     if "as_shipped" not in request.fixturenames:
-        for door in (plan, session):
+        for door in (run, session):
             monkeypatch.setattr(door, "CleanProcess", Here)
 
 

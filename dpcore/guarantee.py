@@ -3,7 +3,7 @@
 import enum
 import textwrap
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import attrs
 
@@ -353,6 +353,16 @@ class Guarantee(Shown):
         if self.release is ReleaseKind.FUNCTION:
             return "all answers of one oracle together, to questions chosen without the records,"
         return "the files in public/"
+
+
+class Payer(Protocol):
+    """What has paid for one run, and keeps its guarantee: a ledger's reservation."""
+
+    def begin(self, charge: Any) -> None:
+        """Begin the run, whose charge must be the one that was paid."""
+
+    def commit(self, guarantee: Guarantee) -> Guarantee:
+        """Keep the run's guarantee, and return it with the place where it is kept."""
 
 
 def wrapped(*parts: str) -> str:

@@ -30,6 +30,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
 from dpcore.plan.cost_statement import require_disk
+from dpcore.private.run import encode_points, require_fit
 from dpcore.publish.files import (
     after_publication,
     locked_folder,
@@ -142,7 +143,7 @@ def run(
         with no_output() if sealed else contextlib.nullcontext():  # what it starts inherits that
             live_engine = stack.enter_context((engine or Local()).opened(folder))
         # The engine is ready and the records are closed: what it cannot hold is refused unspent.
-        plan.require_fit(live_engine, work.records)
+        require_fit(plan, live_engine, work.records)
         disk = plan.resources.disk if live_engine.is_local else 0
         size, memory = disk + plan.resources.published, plan.resources.memory
         require_disk(folder, size, memory, plan.request.memory)
@@ -344,7 +345,7 @@ def points_of(spec: Spec, plan: Plan) -> dict[str, Table]:
                     points[scheduled.name] = load_points(
                         scheduled.release.predictions_at, spec.folder, spec.csv, spec.request.domain
                     )
-        plan.encode_points(points)  # what public facts refuse is not charged to a ledger
+        encode_points(plan, points)  # what public facts refuse is not charged to a ledger
     return points
 
 

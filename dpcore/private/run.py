@@ -1,0 +1,263 @@
+"""Run a plan: open its records, release, replay the answers, and state the guarantee."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.checks import describe_type
+from dpcore.domain.domain import Table
+from dpcore.engines.base import Engine
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import ContractError, RequestError, below, map_below, need
+from dpcore.guarantee import Guarantee, Payer
+from dpcore.isolate.sealed_output import run_silenced
+from dpcore.plan.cost_statement import require_disk
+from dpcore.plan.request import RELEASE
+from dpcore.randomness import PublicCoins, SecretCoins
+from dpcore.records.records import Records
+from dpcore.records.source import Source
+from dpcore.registry.distributions import distributions_of
+from dpcore.running.opening import admit, premises_of
+from dpcore.running.outcome import Outcome
+from dpcore.running.public_inputs import require_apart
+from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
+from dpcore.running.replay_process import CleanProcess, Replayer
+from dpcore.running.runtime import open_records, release
+from dpcore.sources.opening import Unopened
+
+if TYPE_CHECKING:
+    from dpcore.running.function_release import Predictor, Serving
+    from dpcore.running.plan import Plan
+
+
+def run(
+    plan: Plan,
+    table: Table | Source | Unopened,
+    *,
+    engine: Engine | None = None,
+    secret: SecretCoins | None = None,
+    door: Door | None = None,
+    progress: Callable[[], None] | None = None,
+    points: Mapping[str, Table] | None = None,
+    reservation: Payer | None = None,
+    replaying: Replayer | None = None,
+    code: Iterable[Any] = (),
+) -> Outcome:
+    """Open the records and release: what `Plan.run` says, with its arguments and its errors."""
+    door, progress = door or through_mechanism, progress or do_nothing
+    # What public facts and types refuse is refused first: after `begin` the budget is spent.
+    encoded = encode_points(plan, {} if points is None else points)
+    records, code = admit(plan.request, table), (*code, *_location_of(table))
+    require_apart(plan.request.domain, records, plan.request.public)
+    if engine is not None:
+        require_fit(plan, engine, lambda: records)
+    # A reservation that is not begun serves again, once there is room.
+    if isinstance(records, Source) and (engine is None or engine.is_local):
+        spool, needs = None if engine is None else engine.spool, plan.resources
+        require_disk(spool, needs.disk, needs.memory, plan.request.memory)
+    secret = SecretCoins.draw() if secret is None else secret
+    if reservation is not None:
+        _begin(plan, reservation, secret, door)
+    # Secret coins serve one run. Noise that is drawn twice from one stream could be subtracted.
+    secret.begin()
+    sealed = plan.request.sealed
+    step = do_nothing if sealed else progress  # of a sealed run no more is told than its end
+    # An engine of the caller's stays open; one that is made here is closed, and its spools go.
+    with (
+        LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
+        CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
+    ):
+        reading = partial(_release_records, plan, records, holder, secret, door, code)
+        work = partial(reading, step, encoded, reservation, replayer)
+        return run_silenced(work) if sealed else work()
+
+
+def require_fit(
+    plan: Plan, engine: Engine, records: Callable[[], Table | Source] | None = None
+) -> None:
+    """Refuse an engine that cannot serve this plan, or add where those records are, unspent.
+
+    Raises:
+        RequestError: a learner needs all records in one memory, which the engine lacks; it is
+            not ready; it tells of a run that is sealed; or it cannot add what is asked.
+    """
+    is_engine, way = isinstance(engine, Engine), "LocalEngine() or one of dpcore_engines"
+    need(is_engine, "a run", f"an engine: {way}", "engine", describe_type(engine))
+    for number, entry in enumerate(plan.schedule.releases):
+        if entry.release.of is not None:
+            continue  # the hold-out is in this memory
+        if not (entry.reads.in_blocks or engine.one_memory):
+            # The location makes the error point at the learner's line of the spec.
+            with below("releases", number, "learner"):
+                raise RequestError(
+                    f"{entry.name}: {type(entry.learner).__name__} reads {entry.reads.value}, "
+                    f"which needs all records in one memory, and {type(engine).__name__} holds "
+                    f"them in several: use the local engine, or a learner that reads sums"
+                )
+    need(
+        not engine.tells or not plan.request.sealed,
+        RequestError,
+        "a sealed run shows no progress: make the engine without",
+    )
+    engine.ready()
+    if records is not None:
+        from dpcore.running.workload import workload_of
+
+        engine.accept(lambda: workload_of(plan.schedule, records(), plan.coins))
+
+
+def _release_records(
+    plan: Plan,
+    table: Table | Source,
+    engine: Engine,
+    secret: SecretCoins,
+    door: Door,
+    code: tuple[Any, ...],
+    progress: Callable[[], None],
+    encoded: Mapping[str, NDArray[np.float64] | None],
+    reservation: Payer | None,
+    replaying: Replayer,
+) -> Outcome:
+    """PRIVATE inside: from the records to what is published."""
+    # A bound that fails with a probability over the public coins needs new ones for each run.
+    coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
+    # It starts before a record is opened, and compares before anything leaves this block.
+    with replaying.of(plan.schedule.releases, coins.again()) as replay:
+        opened = open_records(plan.schedule, table, secret, engine)
+        answers, ends = release(
+            plan.schedule, opened.train, coins, secret, door, progress, encoded, opened
+        )
+        retold = replay(answers, ends)
+    guarantee = _guarantee(plan, secret, table, (type(engine), *code), retold.place)
+    guarantee = guarantee.resting_on(*engine.premises)
+    if door is not through_mechanism:
+        # Fail closed: an outcome keeps its guarantee only through the one private door.
+        guarantee = guarantee.void("the answers did not come from the mechanism")
+    names = [scheduled.name for scheduled in plan.schedule.releases]
+    answers_by_release = dict(zip(names, answers, strict=True))
+    values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
+    # The paid look comes last: it may use the models, and no model may use it.
+    if plan.schedule.look and (private_look := plan.request.look) is not None:
+        from dpcore.running.paid_evaluation import look
+
+        asks, domain = plan.schedule.look, plan.request.domain
+        # Other objects than the published ones: these see the hold-out, and are dropped.
+        look_models = plan.rebuild(values, coins.again())
+        answers_by_release[RELEASE] = tuple(
+            look(private_look, asks, look_models, opened, domain, secret, len(names), door)
+        )
+    return Outcome(
+        models=dict(zip(names, retold.models, strict=True)),
+        arrays=dict(zip(names, retold.arrays, strict=True)),
+        descriptions=dict(zip(names, retold.descriptions, strict=True)),
+        answers=answers_by_release,
+        guarantee=guarantee if reservation is None else reservation.commit(guarantee),
+        coins=coins,
+        opened=opened,
+        note=retold.note,
+    )
+
+
+def open_function(
+    plan: Plan,
+    table: Table | Source | Unopened,
+    *,
+    secret: SecretCoins | None = None,
+    reservation: Payer | None = None,
+) -> Predictor:
+    """Open the records and serve a function: what `Plan.open` says."""
+    from dpcore.running.function_release import Serving
+
+    # An oracle's answers depend on later questions: there is no transcript to replay yet.
+    serving, *further_releases = plan.schedule.releases
+    if further_releases or not isinstance(serving, Serving):
+        raise ContractError("only a plan of one function release can be opened; run it")
+    # Secure coins that the caller holds could be used for a second oracle, and the difference
+    # of two answers with equal noise is exact.
+    need(
+        secret is None or not secret.secure,
+        ContractError,
+        "an oracle draws secret coins of its own: give none",
+    )
+    records = admit(plan.request, table)
+    secret = SecretCoins.draw() if secret is None else secret
+    if reservation is not None:
+        _begin(plan, reservation, secret, through_mechanism)
+    work = partial(_open_oracle, plan, serving, records, secret, reservation, _location_of(table))
+    return run_silenced(work) if plan.request.sealed else work()
+
+
+def _open_oracle(
+    plan: Plan,
+    serving: Serving,
+    table: Table | Source,
+    secret: SecretCoins,
+    reservation: Payer | None,
+    code: tuple[Any, ...],
+) -> Predictor:
+    """PRIVATE inside: from the records to an oracle."""
+    from dpcore.running.function_release import Predictor
+
+    coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
+    opened = open_records(plan.schedule, table, secret)
+    # Only the learners' part reaches the oracle; a hold-out is dropped here.
+    records = cast(Records, opened.train)  # a function's records are in memory
+    conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
+    oracle = serving.oracle(serving.function(conversation), conversation)
+    replayed = "nowhere: an oracle answers later questions"
+    guarantee = _guarantee(plan, secret, table, code, replayed)
+    return Predictor(
+        domain=serving.part,
+        oracle=oracle,
+        guarantee=guarantee if reservation is None else reservation.commit(guarantee),
+    )
+
+
+def _begin(plan: Plan, reservation: Payer, secret: SecretCoins, door: Door) -> None:
+    # A ledger's entries are claims about real releases, and a rehearsal is none.
+    need(
+        secret.secure and door is through_mechanism,
+        ContractError,
+        "known coins or another door guarantee nothing a ledger could hold",
+    )
+    reservation.begin(plan.charge())
+
+
+def _guarantee(
+    plan: Plan, secret: SecretCoins, table: Table | Source, code: tuple[Any, ...], replayed: str
+) -> Guarantee:
+    """The plan's, on the premises of the door through which the records came."""
+    # A table by its class: it holds records.
+    doors = distributions_of((type(table), *code), plan.request.registry)
+    moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
+    guarantee = attrs.evolve(plan.guarantee, replayed=replayed)
+    guarantee = guarantee.resting_on(*premises_of(table), *moments, distributions=doors)
+    return guarantee if secret.secure else guarantee.void("secret coins are known")
+
+
+def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[np.float64] | None]:
+    """Encoded points of every function release; needs no record.
+
+    Raises:
+        RequestError: they are not given for exactly these, or are too many.
+        SourceError: a column is missing.
+    """
+    # A misspelt release name must not pass silently: the run would end without its predictions
+    # after the budget is spent.
+    if unknown := sorted({*tables} - {scheduled.name for scheduled in plan.schedule.releases}):
+        raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
+    releases = enumerate(plan.schedule.releases)
+    encoded = map_below(lambda scheduled: scheduled.points(tables), releases, "releases")
+    return {plan.schedule.releases[number].name: points for number, points in encoded.items()}
+
+
+def _location_of(table: Table | Source | Unopened) -> tuple[Any, ...]:
+    """What named the records, if that is known here: its source may be of another distribution."""
+    return (table.location,) if isinstance(table, Unopened) else ()
