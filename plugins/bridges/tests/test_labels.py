@@ -1,5 +1,6 @@
 """Under `project` no record's label, and no record, ends a fit of an estimator."""
 
+import itertools
 import math
 import warnings
 from decimal import Decimal
@@ -25,6 +26,7 @@ from dpcore.sklearn import (
 )
 
 SIZE, HIT = 8, 3
+DECLARED = ((-1, -1), (1, 1)), {"u": (-1, 1), "v": (-1, 1)}
 ROWS = np.linspace(-1, 1, 2 * SIZE).reshape(SIZE, 2)
 VALUES = [0.5 * place for place in range(SIZE)]  # in (0, 10), centred at 5
 REGRESSORS = (
@@ -142,9 +144,100 @@ def test_one_feature_of_a_list_moves_its_own_record_alone(cell, projected):
     rows[HIT][1] = cell
     expected = ROWS.tolist()
     expected[HIT][1] = told.get(cell, 0.0) if isinstance(cell, str | float | int) else 0.0
-    for columns in ((-1, 1), {"u": (-1, 1), "v": (-1, 1)}):
+    for columns in DECLARED:
         records = projected(regressor(columns=columns), rows, VALUES)
         assert records.features.tolist() == expected
+
+
+class Trap(list):
+    """A row whose own code raises."""
+
+    def __iter__(self):
+        raise RuntimeError
+
+
+MISFITS = (
+    None, [], [0.25], [0.25, 0.5, 0.75], "ab", b"ab", 3, {}, {0.25: 1, 0.5: 2}, object(),
+    Trap([0.25, 0.5]), np.zeros(3), np.zeros((2, 2)), np.float64(3), np.zeros(2, dtype="i8,i8"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", MISFITS, ids=lambda row: type(row).__name__)
+def test_a_row_that_is_no_list_of_its_cells_is_empty(row, projected):
+    for place in (0, HIT, SIZE - 1):
+        rows, expected = ROWS.tolist(), ROWS.tolist()
+        rows[place], expected[place] = row, [0.0, 0.0]
+        for columns, form in itertools.product(DECLARED, (list, tuple)):
+            records = projected(regressor(columns=columns), form(rows), VALUES)
+            assert records.features.tolist() == expected
+
+
+@pytest.mark.parametrize("row", MISFITS, ids=lambda row: type(row).__name__)
+def test_neighbours_end_alike_beside_a_row_of_any_shape(row, tmp_path):
+    ends = []
+    for name, cells in (("good", ROWS[HIT].tolist()), ("bad", row)):
+        rows = [*ROWS[:HIT].tolist(), cells, *ROWS[HIT + 1 :].tolist()]
+        ledger = Ledger.create(tmp_path / name, epsilon=9.0, delta=1e-3, adjacency=ADD_REMOVE)
+        made = regressor(
+            SufficientStatisticsRidge, columns=DECLARED[0], ledger=ledger, adjacency=ADD_REMOVE,
+            replay="here",
+        )  # fmt: skip
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            made.fit(rows, VALUES)
+        ends.append((made.n_features_in_, made.guarantee_.epsilon, ledger.spent().charges))
+    assert ends[0] == ends[1]
+    assert ends[0][::2] == (2, 1)
+
+
+def test_rows_of_arrays_are_read_as_rows_of_lists(projected):
+    for rows in ([*ROWS], [*ROWS[:HIT], *ROWS[HIT:].tolist()]):
+        records = projected(regressor(columns=DECLARED[0]), rows, VALUES)
+        assert records.features.tolist() == ROWS.tolist()
+
+
+def test_a_list_of_rows_is_refused_where_nobody_declared_how_many_features_there_are():
+    for rows in (ROWS.tolist(), [None, *ROWS[1:].tolist()]):
+        with pytest.raises(ParameterError, match="does not say how many features"):
+            regressor(columns=(-1, 1)).fit(rows, VALUES)
+
+
+def test_predictions_refuse_a_row_of_another_width():
+    made = regressor(SufficientStatisticsRidge, columns=DECLARED[0], rehearsal=1, replay="here")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.fit(ROWS.tolist(), VALUES)
+    assert made.predict([[0.5, "n/k"]]).shape == (1,)
+    for row in (None, [0.5], [0.5] * 3):
+        with pytest.raises(ParameterError, match="rows of 2 cells"):
+            made.predict([[0.5, 0.5], row])
+
+
+def test_what_lies_under_a_mask_is_empty(projected):
+    hidden = np.ma.array(ROWS, mask=np.arange(2 * SIZE).reshape(SIZE, 2) == 2 * HIT)
+    expected = ROWS.tolist()
+    expected[HIT][0] = 0.0
+    labels = np.ma.array(VALUES, mask=np.arange(SIZE) == HIT)
+    records = projected(regressor(), hidden, labels)
+    assert records.features.tolist() == expected
+    assert records.labels[HIT] == 0.0
+    records = projected(regressor(), np.ma.masked_all((SIZE, 2)), np.ma.masked_all(SIZE))
+    assert not records.features.any()
+    assert not records.labels.any()
+    with pytest.raises(ValueError, match="NaN"):
+        regressor(on_invalid="refuse").fit(hidden, VALUES)
+
+
+def test_a_score_refuses_a_missing_label_and_charges_nothing(tmp_path):
+    ledger = Ledger.create(tmp_path / "l", epsilon=9.0, delta=1e-3, adjacency=ADD_REMOVE)
+    made = regressor(SufficientStatisticsRidge, ledger=ledger, adjacency=ADD_REMOVE, replay="here")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made.fit(ROWS, VALUES)
+    for label in (None, math.nan):
+        with pytest.raises(ValueError, match="NaN"):
+            made.score(ROWS, [label, *VALUES[1:]])
+    assert ledger.spent().charges == 1
 
 
 FAULTS = {

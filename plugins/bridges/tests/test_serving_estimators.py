@@ -345,7 +345,7 @@ def containers():
 
 @pytest.mark.parametrize("on_invalid", ["refuse", "project"])
 def test_every_container_and_type_of_the_same_rows_fits_the_same_model(on_invalid):
-    options = {"columns": (-8, 8), "target": (-4, 4), "on_invalid": on_invalid}
+    options = {"columns": ((-8, -8), (8, 8)), "target": (-4, 4), "on_invalid": on_invalid}
     rows, _ = numbers()
     rows = np.round(rows * 8)
     said = set()

@@ -33,12 +33,18 @@ from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE
 from dpcore_bridges.sklearn.components import mechanisms, predicting
-from dpcore_bridges.sklearn.domain import columns_of, domain_of, labels_of, names_of, require
+from dpcore_bridges.sklearn.domain import (
+    columns_of,
+    domain_of,
+    names_of,
+    require,
+    width_of,
+)
 from dpcore_bridges.sklearn.intake import (
-    checked_frame,
     collected,
     column_of_labels,
-    columns_of_array,
+    columns_of_frame,
+    columns_of_rows,
     is_column,
     is_frame,
     is_listed,
@@ -129,22 +135,14 @@ class PrivateEstimator(BaseEstimator):
     def _intake(self, X: Any, y: Any, **options: Any) -> tuple[list[Any], Any]:  # noqa: N803
         """Columns of X, and y; what is declared is looked at before any value is."""
         # public facts first: their errors must not depend on any record
-        require(self.columns, self.on_invalid)
-        need(
-            self.replay in ("clean", "here"),
-            ParameterError,
-            "fit",
-            "clean or here",
-            "replay",
-            self.replay,
-        )
-        # scikit-learn converts objects: what a column's type tells is asked before that
+        require(self.columns, self.on_invalid, self.replay)
         refuses = self.on_invalid == "refuse"
         X, y = collected(X), collected(y)  # noqa: N806
-        if is_listed(X) and not X and isinstance(self.columns, Mapping):
-            X = np.empty((0, len(self.columns)))  # noqa: N806  # no row says how many there are
+        width = width_of(self.columns) if self._is_by_cell(X) else None
+        # scikit-learn converts objects: what a column's type tells is asked before that
         require_numbers("y", y, converted=refuses and isinstance(self._labels(), Range))
-        require_numbers("X", X, converted=not (is_frame(X) or isinstance(self.columns, Mapping)))
+        is_numeric = not (is_frame(X) or isinstance(self.columns, Mapping))
+        require_numbers("X", X, converted=is_numeric and width is None)
         with no_cell_shown():
             # a column is checked as it is, and where nothing is predicted there is none to check
             labels: Any = y if is_column(y) else None
@@ -152,30 +150,46 @@ class PrivateEstimator(BaseEstimator):
             if y is not None and not refuses:
                 labels = column_of_labels(y)
             is_alone = labels is not None or self._labels() is None
-            if not is_frame(X):
-                # the number of rows may be private, and is then not told by an error
-                least = int(relation_of(self.adjacency or REPLACE_ONE).replaces)
-                options = {"ensure_min_samples": least} | ({} if is_alone else {"y": y, **options})
-                arrays = self._checked(X, **options)
-                rows, checked = (arrays, labels) if is_alone else arrays
-                columns = columns_of_array(rows, X, strict=self._strict)
-            else:
-                checked = labels if is_alone else validate_data(self, y=y, **options)
-                columns = checked_frame(self, X, reset=True)
+            # the number of rows may be private, and is then not told by an error
+            least = int(relation_of(self.adjacency or REPLACE_ONE).replaces)
+            # labels first: scikit-learn forgets the names of features where it is given none
+            checked = labels if is_alone else validate_data(self, y=y, **options)
+            columns = self._columns(X, width, refuse=refuses, ensure_min_samples=least)
             check_consistent_length(X, checked)
         if labels is None:
             self._check_labels(checked)
-        return columns, checked if is_alone else labels_of(y, checked)
+        # of a list the cells as they were given, of anything else what scikit-learn made of it
+        return columns, list(y) if is_listed(y) and not is_alone else checked
 
-    def _checked(self, X: Any, **options: Any) -> Any:  # noqa: N803  # scikit-learn's name
-        """X, and y if given, as arrays; their values are checked only if `refuse` asks for it."""
-        listed = is_listed(X) and not self._strict
-        # an array of all rows would depend on each: whether there is one, and of which type
-        if listed and X and self.on_invalid == "project" and all(map(is_listed, X)):
-            return validate_data(self, X, skip_check_array=True, reset=options.get("reset", True))
-        numeric = not (listed or isinstance(self.columns, Mapping))
-        kind = "numeric" if numeric else None
-        return validate_data(self, X, dtype=kind, ensure_all_finite=self._strict, **options)
+    def _is_by_cell(self, X: Any) -> bool:  # noqa: N803
+        """Whether it is a list of rows whose cells are read one by one, as they were given."""
+        return is_listed(X) and not self._strict
+
+    def _columns(
+        self,
+        X: Any,  # noqa: N803
+        width: int | None,
+        *,
+        refuse: bool = True,
+        reset: bool = True,
+        **options: Any,
+    ) -> list[Any]:
+        """The columns of X; an array's values are checked only if `on_invalid` asks for it.
+
+        Args:
+            width: Of rows whose cells are read one by one; None of what has a type.
+            refuse: Whether a row of another width is refused; it is empty otherwise.
+            options: Of scikit-learn's check of an array.
+        """
+        if is_frame(X) or width is not None:
+            # numpy would give all cells one type, and scikit-learn all rows the first one's width
+            public = X if width is None else np.empty((0, width))
+            validate_data(self, public, skip_check_array=True, reset=reset)
+            return columns_of_frame(X) if width is None else columns_of_rows(X, width, refuse)
+        options |= {"reset": reset, "ensure_all_finite": self._strict}
+        kind = None if isinstance(self.columns, Mapping) else "numeric"
+        rows = validate_data(self, X, dtype=kind, **options)
+        return [rows[:, place] for place in range(rows.shape[1])]
 
     def _release(self, columns: list[Any], labels: Any) -> Self:
         """Price, charge, and release."""
@@ -259,12 +273,9 @@ class PrivateEstimator(BaseEstimator):
         """The columns of X by name."""
         check_is_fitted(self)
         rows: Any = collected(X)
+        width = len(self.domain_.columns) if self._is_by_cell(rows) else None
         with no_cell_shown():
-            if is_frame(rows):
-                columns = checked_frame(self, rows, reset=False)
-            else:
-                checked = self._checked(rows, reset=False)
-                columns = columns_of_array(checked, rows, strict=self._strict)
+            columns = self._columns(rows, width, reset=False)
         return dict(zip(self.domain_.columns, columns, strict=True))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
@@ -31,8 +30,8 @@ def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[
     return tuple(f"x{i}" for i in range(width)) if given is None else tuple(given)
 
 
-def require(columns: object, on_invalid: object) -> None:
-    """Raise `ParameterError` where nothing is declared of the features, or no rule of misfits."""
+def require(columns: object, on_invalid: object, replay: object) -> None:
+    """Raise `ParameterError` where nothing is declared of the features, or another choice made."""
     need(
         columns is not None,
         ParameterError,
@@ -42,8 +41,28 @@ def require(columns: object, on_invalid: object) -> None:
         "columns",
         None,
     )
-    if on_invalid not in ("refuse", "project"):
-        raise ParameterError("fit", "refuse or project", "on_invalid", on_invalid)
+    is_known = on_invalid in ("refuse", "project")
+    need(is_known, ParameterError, "fit", "refuse or project", "on_invalid", on_invalid)
+    need(replay in ("clean", "here"), ParameterError, "fit", "clean or here", "replay", replay)
+
+
+def width_of(columns: Any) -> int:
+    """How many features are declared: what a list of rows is read by, whatever its rows hold.
+
+    Raises:
+        ParameterError: one range for all features does not say how many there are.
+    """
+    try:
+        shape = (len(columns),) if isinstance(columns, Mapping) else np.broadcast(*columns).shape
+    except (TypeError, ValueError):
+        shape = ()
+    if len(shape) != 1:
+        raise ParameterError(
+            "fit", "an array, or columns={name: (low, high)}: a list of rows is read by what is "
+            "declared, and one range for all does not say how many features it has",
+            "columns", columns,
+        )  # fmt: skip
+    return int(shape[0])
 
 
 def columns_of(columns: Any, names: Sequence[str]) -> dict[str, Column]:
@@ -125,8 +144,3 @@ def domain_of(
         exact=records if adjacency.replaces else None,
         norm=norm,
     )
-
-
-def labels_of(labels: Any, checked: NDArray[Any]) -> list[Any] | NDArray[Any]:
-    """A list of labels as it was given; of anything else what scikit-learn made of it."""
-    return list(labels) if isinstance(labels, list | tuple) else checked

@@ -8,16 +8,15 @@ own checks.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.exceptions import DataConversionWarning
-from sklearn.utils.validation import validate_data
 
 from dpcore.errors import ParameterError, need
+from dpcore.records.cells import cells
 from dpcore.records.intake import require_type
 from dpcore.records.location import Holds
 from dpcore.sources.opening import Unopened
@@ -70,7 +69,7 @@ def column_of_labels(labels: Any) -> Any:
 
 
 def collected(rows: Any) -> Any:
-    """A lazy frame as a frame; anything else as it is.
+    """A lazy frame as a frame, and a masked array as one whose masked cells are empty.
 
     Raises:
         ParameterError: a file that is not read yet; with the two ways out.
@@ -84,6 +83,10 @@ def collected(rows: Any) -> Any:
         "X",
         "a file that is not read yet",
     )
+    if isinstance(rows, np.ma.MaskedArray):
+        # scikit-learn would read what lies under the mask
+        kind, empty = (float, np.nan) if rows.dtype.kind in "fiub" else (object, None)
+        return np.ma.filled(rows.astype(kind), empty)
     return rows.collect() if hasattr(rows, "collect_schema") and hasattr(rows, "collect") else rows
 
 
@@ -103,12 +106,6 @@ def require_numbers(name: str, values: Any, *, converted: bool) -> None:
             require_type(name, part, Holds.NUMBERS)
 
 
-def checked_frame(estimator: Any, frame: Any, *, reset: bool) -> list[Any]:
-    """The columns of a frame as they are; their names and number are the fit's, or this one's."""
-    validate_data(estimator, frame, "no_validation", reset=reset, skip_check_array=True)
-    return columns_of_frame(frame)
-
-
 def columns_of_frame(frame: Any) -> list[Any]:
     """The columns of a frame as they are."""
     if hasattr(frame, "column_names"):  # pyarrow
@@ -116,16 +113,25 @@ def columns_of_frame(frame: Any) -> list[Any]:
     return [frame[name] for name in frame.columns]
 
 
-def columns_of_array(rows: NDArray[Any], given: Any, *, strict: bool) -> list[Any]:
-    """The columns of what scikit-learn checked; of a list of rows its cells as they were given.
+def columns_of_rows(rows: Sequence[Any], width: int, refuse: bool) -> list[list[Any]]:
+    """The cells of rows by column, as they were given; what is no row of `width` cells has none.
 
-    numpy would give all cells of a list one type, chosen by looking at every record.
+    Raises:
+        ParameterError: `refuse` is set, and there is such a row; never with a cell.
     """
-    listed = isinstance(given, list | tuple) and not strict
-    # cells keep their own types: a common type would depend on every record
-    if listed and all(isinstance(row, list | tuple) for row in given):
-        return [list(column) for column in zip(*given, strict=True)]
-    return [rows[:, place] for place in range(rows.shape[1])]
+    listed = [*map(_cells_of_row, rows)]
+    is_whole = not refuse or all(len(row) == width for row in listed)
+    need(is_whole, ParameterError, "fit or predict", f"rows of {width} cells", "X", "another row")
+    whole = [row if len(row) == width else [None] * width for row in listed]
+    return [[row[place] for row in whole] for place in range(width)]
+
+
+def _cells_of_row(row: object) -> list[Any]:
+    """The cells of one row; none of what is no list of cells, or raises when it is read."""
+    try:
+        return [] if isinstance(row, Mapping | Set) else [*cells(row)]
+    except Exception:  # a record's own type may raise anything
+        return []
 
 
 @contextmanager
