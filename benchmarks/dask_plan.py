@@ -18,11 +18,13 @@ import secrets
 import subprocess
 import sys
 import time
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scale import Made, domain
 
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.exact import Exact
 
@@ -94,7 +96,7 @@ def measure(address: str, count: int) -> dict[str, Any]:
     parts = [Made(RECORDS, COLUMNS, number) for number in range(PARTS * count)]
     records = RECORDS * len(parts)
     with Client(address, set_as_default=False) as client, Dask(client) as engine:
-        encode = domain(records, COLUMNS).project
+        encode = partial(project_table, domain(records, COLUMNS))
         loading = traffic.during(lambda: engine.load(parts, encode), 1)
         (total,) = engine.total(task)
         assert total.integers() == [records] * NUMBERS, "other integers"

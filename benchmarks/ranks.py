@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, PrivacyBudget, PublicCoins, Range
+from dpcore.encoding.tables import project_table
 from dpcore.randomness import SecretCoins
 from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.workload import Workload
@@ -58,7 +59,7 @@ class Priced:
         (scheduled,) = plan.schedule.releases
         spreads = {name: ask.spread for name, ask in scheduled.asks.items()}
         public_facts = scheduled.public(PublicCoins(1))
-        encoded = public_facts.domain.project({"x": records()})
+        encoded = project_table(public_facts.domain, {"x": records()})
         return cls(learner, scheduled, public_facts, spreads, encoded)
 
     def published(self, seed: int) -> object:

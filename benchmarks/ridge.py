@@ -12,6 +12,7 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from threadpoolctl import threadpool_limits
 
 import dpcore
+from dpcore.encoding.tables import encode_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_models.features.cos_sin import CosSin
@@ -46,7 +47,7 @@ def main():
             mechanism=Gaussian(),
         )
         features = CosSin(count=count).draw(domain, dpcore.PublicCoins(1))
-        encoded = domain.encode(table)
+        encoded = encode_table(domain, table)
         peer = SklearnRidge(alpha=0.1 * RECORDS, fit_intercept=False, solver="cholesky")
         pairs = []
         for _ in range(REPEATS):

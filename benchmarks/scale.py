@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 import dpcore
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.derived import DerivedBlocks
 from dpcore.engines.local import LocalEngine
@@ -204,7 +206,9 @@ def same_bits(path: Path, records: int, columns: int) -> dict:
     totals = []
     for threads, rows in [(1, 4096), (2, 4096), (7, 4096), (2, 1000)]:
         with LocalEngine(threads=threads, rows=rows, spool=path.parent) as engine:
-            engine.load(source_of(path, records, columns).parts(), public.domain.project)
+            engine.load(
+                source_of(path, records, columns).parts(), partial(project_table, public.domain)
+            )
             totals += engine.total(Task(part=part, zero=zero))
     return {"same bits": all(one == totals[0] for one in totals)}
 
@@ -269,7 +273,7 @@ def csv_read(columns: int, records: int = 40_000) -> dict:
         keep=False,
         refuse=False,
     )
-    project = domain(records, columns).project
+    project = partial(project_table, domain(records, columns))
     quick = least(lambda: project(by_arrow(chunk, form).columns))
     slow = least(lambda: project(by_lines(chunk, form).columns), 3)
     per = [round(1e6 * seconds / records, 2) for seconds in (quick, slow)]
@@ -288,7 +292,10 @@ def loading(path: Path, records: int, columns: int) -> dict:
 
     def load() -> None:
         with LocalEngine(threads=1, spool=path.parent) as engine:
-            engine.load(source_of(path, records, columns).parts(), domain(records, columns).project)
+            engine.load(
+                source_of(path, records, columns).parts(),
+                partial(project_table, domain(records, columns)),
+            )
 
     plain()
     found, passed = least(load, 3), least(plain, 3)

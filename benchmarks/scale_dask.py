@@ -24,12 +24,14 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from scale import Made, domain, source_of
 
 import dpcore
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.exact import Exact
 from dpcore.learning.features.identity import Identity
@@ -223,7 +225,7 @@ def main() -> None:
 def small(folder: Path, records: int, workers: int, asks: int) -> dict[str, Any]:
     """Ten files against a hundred, and the peer."""
     found: dict[str, Any] = {}
-    encode = domain(records, _COLUMNS).project
+    encode = partial(project_table, domain(records, _COLUMNS))
     shape = encode(next(Made(10, _COLUMNS, 1).batches())).features.shape[1]
     for files in (10, 100):
         path = written(folder, records, files)

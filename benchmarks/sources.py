@@ -20,6 +20,7 @@ import pyarrow
 from pyarrow import csv, parquet
 
 from dpcore import Categories, Domain, Range
+from dpcore.encoding.tables import project_table
 from dpcore.records.source import Source
 from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.python_reader import by_lines
@@ -63,7 +64,9 @@ def write(folder: Path, records: int) -> None:
 
 def encoded(source: Source) -> int:
     """Read and encode every record; how many there are."""
-    return sum(len(DOMAIN.project(batch)) for part in source.parts() for batch in part.batches())
+    return sum(
+        len(project_table(DOMAIN, batch)) for part in source.parts() for batch in part.batches()
+    )
 
 
 def plain(path: Path) -> float:

@@ -44,6 +44,7 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.encoding.tables import project_table
 from dpcore_statistics.count import Count
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
@@ -117,7 +118,7 @@ def ours(subject: Case, learner: Any, budget: tuple[float, float], *, public: bo
     # The exact sums of the records are computed once: a draw is one of the noise.
     (scheduled,) = plan.schedule.releases
     (ask,), learner_public = scheduled.asks.values(), scheduled.public(PublicCoins(1))
-    records = domain.project({"x": subject.values, "g": subject.groups})
+    records = project_table(domain, {"x": subject.values, "g": subject.groups})
     coins = SecretCoins.rehearsal(0).learner(0, ask.query.name, 1)
     exact = scheduled.learner.statistic(ask.query, records, learner_public, coins)
     state = scheduled.learner.start(learner_public)

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_synthetic.generate import generate
@@ -92,7 +93,7 @@ def measure(columns, rho, seed):
         }
     )
     public = Public(domain=domain, coins=PublicCoins(seed), mu=np.sqrt(2 * rho))
-    records = domain.project({name: codes.tolist() for name, codes in columns.items()})
+    records = project_table(domain, {name: codes.tolist() for name, codes in columns.items()})
     display, names = released(Rows(), records, public, rho, seed)
     start = time.process_time()
     rows = generate(display, round(display.n), 6, public.coins.stream("synthetic.rows"))

@@ -32,6 +32,7 @@ import numpy as np
 from synthetic import DATA, codes_of, distance, last_answer, released
 
 from dpcore import Categories, Domain, Public, PublicCoins
+from dpcore.encoding.tables import project_table
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_statistics.histogram import shown_counts
 from dpcore_statistics.marginals.learner import Marginals
@@ -97,7 +98,7 @@ def in_dpcore(rows, sizes, rho, seed):
         for name, size in zip(names, sizes, strict=True)
     }
     public = Public(domain=Domain(columns=rules), coins=PublicCoins(seed), mu=np.sqrt(2 * rho))
-    return public, public.domain.project(dict(zip(names, rows.T.tolist(), strict=True)))
+    return public, project_table(public.domain, dict(zip(names, rows.T.tolist(), strict=True)))
 
 
 def display_of_ours(rows, sizes, rho, seed):

@@ -174,7 +174,7 @@ class AnyLearner(ABC):
         """Everything it may ask, each at most `at_most` times. Pure in `public`."""
 
     def cut_columns(self, domain: Domain) -> tuple[str, ...]:
-        """Ranges whose numbers it compares with public edges (`dpcore.domain.edges.cells_of`).
+        """Ranges whose numbers it compares with public edges (`dpcore.encoding.columns.cells_of`).
 
         Records behind an engine hold the numbers of these alone beside what is encoded.
         """

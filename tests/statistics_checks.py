@@ -6,6 +6,7 @@ from scipy import stats
 
 import dpcore
 from dpcore import ADD_REMOVE, Answer, Domain, PrivacyBudget, PublicCoins, Range, SecretCoins
+from dpcore.encoding.tables import project_table
 
 LEVEL = 0.95
 ERROR = 1e-6  # of one statistical check, by its exact binomial band
@@ -40,7 +41,7 @@ class Lab:
         (scheduled,) = priced.schedule.releases
         public = scheduled.public(PublicCoins(1))
         (query,) = scheduled.learner.queries(public)
-        records = priced.request.domain.project(table)
+        records = project_table(priced.request.domain, table)
         secret = SecretCoins.rehearsal(0).learner(0, query.name, 1)
         return cls(scheduled, scheduled.learner.statistic(query, records, public, secret))
 

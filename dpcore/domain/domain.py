@@ -1,17 +1,7 @@
-r"""Domain: declared public facts about the records, and the total projection into them.
-
-Nothing here is computed from records. `Domain.project` is row-wise, data-independent and total:
-every row of any table maps into the domain, so that adjacency can be stated on what comes out.
-
-Encoding: a range becomes 2(x - low)/(high - low) - 1 clipped to [-1, 1]; two categories one column
-of -1 and +1; more categories a one-hot. With `norm`, rows are scaled down to at most that l2 norm.
-Labels are centred at the middle of their range, in [-M, M] with M = (high - low)/2; of two classes
-they are -1 and +1, of more a code. A domain without a target has no labels: they are zeros.
-"""
+"""Domain: declared public facts about the records. Nothing here is computed from records."""
 
 import math
-from collections.abc import Container, Iterable, Mapping
-from functools import partial
+from collections.abc import Mapping
 from typing import Any, Literal
 
 import attrs
@@ -29,27 +19,19 @@ from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
 from dpcore.errors import (
     ParameterError,
-    SourceError,
     UnfitTargetError,
     UnknownCountError,
     need,
     need_value,
 )
-from dpcore.records.cells import named
-from dpcore.records.lengths import row_lengths
 from dpcore.records.location import Holds
-from dpcore.records.pieces import KeptColumn
-from dpcore.records.records import LaterFeatures, Records
-from dpcore.rounding import down, up
+from dpcore.rounding import up
 
 Column = Range | Categories | Texts
 """A declared column: numbers or dates, a public list of values, or texts that nobody listed."""
 
 Table = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units. A data frame serves."""
-
-_SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding
-
 
 _TARGETLESS = "the domain declares no target, so that nothing can be predicted: declare one"
 
@@ -299,24 +281,6 @@ class Domain:
                     inputs[source] = rule
         return {**inputs, **columns}
 
-    def derive(self, table: Table, names: Iterable[str] | None = None) -> Table:
-        """A table with its derived columns: those of `names`; of all that are used, if None.
-
-        Raises:
-            SourceError: a column that one is made of is missing.
-        """
-        used = [name for name in (self.derived if names is None else names) if name in self.rules]
-        if not used:
-            return table
-        for source in (source for name in used for source in self.derived[name].inputs):
-            need(source in table, SourceError, f"column {source!r} is missing")
-        present = {name: table[name] for name in self.read if name in table}
-        return {**present, **{name: self.derived[name].compute(table, self.rules) for name in used}}
-
-    def _completed(self, table: Table) -> Table:
-        """A table that may hold derived columns already, with those that it lacks."""
-        return self.derive(table, [name for name in self.derived if name not in table])
-
     @property
     def records(self) -> int:
         """The exact public number of records.
@@ -358,36 +322,6 @@ class Domain:
         """
         return self.labels.half_width
 
-    def parse(self, table: Table) -> dict[str, Any]:
-        """The declared columns, those of numbers as floats: a text is read once, NaN is none.
-
-        A `KeptColumn` stays one: it knows what its rule has read.
-        """
-        # A date or a category keeps its cells: a float there would be none.
-        return {
-            name: rule.numbers(column)
-            if not isinstance(column := table[name], KeptColumn) and type(rule) is Range
-            else column
-            for name, rule in self.rules.items()
-        }
-
-    def encode(self, table: Table) -> NDArray[np.float64]:
-        """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
-        table = self._completed(named(table))
-        if missing := [name for name in self.columns if name not in table]:
-            raise SourceError(f"column {missing[0]!r} is missing")
-        blocks = [column.encode(table[name]) for name, column in self.columns.items()]
-        lengths = {block.shape[0] for block in blocks}
-        need(len(lengths) <= 1, SourceError, "the columns are not equally long")
-        encoded = np.hstack(blocks)
-        if self.norm is not None:
-            # The scale of a row is a function of that row alone, to the last bit.
-            norms = row_lengths(encoded)
-            too_long = norms > self.norm
-            scale = np.where(too_long, _SHRINK * self.norm / np.where(too_long, norms, 1.0), 1.0)
-            encoded = encoded * scale
-        return encoded
-
     def centre(self, labels: Any) -> NDArray[np.float64]:
         """Labels clipped to their range and centred, in [-M, M]; or of classes. Shape (n,)."""
         return self.labels.centred(labels)
@@ -395,44 +329,6 @@ class Domain:
     def uncentre(self, centred: NDArray[np.float64]) -> NDArray[Any]:
         """Predictions in the file's units, clipped to the label range; or classes. Shape (n,)."""
         return self.labels.uncentred(centred)
-
-    def project(self, table: Table, numbers: Container[str] | None = None) -> Records:
-        """Every row, mapped into the domain; never fails on a value.
-
-        Args:
-            numbers: Ranges whose numbers records have beside what is encoded; all, if None.
-
-        Raises:
-            SourceError: a column is missing or the columns are not equally long.
-        """
-        table = self._completed(named(table))
-        if self.labelled and self.target not in table:
-            raise SourceError(f"column {self.target!r} is missing")
-        # Whatever a cell holds, its row lands in the domain: adjacency is stated on the result.
-        is_kept = bool(self.columns) and all(
-            name in table and isinstance(table[name], KeptColumn) for name in self.columns
-        )
-        features: Any = self._encode_later(table) if is_kept else self.encode(table)
-        count = features.shape[0]
-        labels = self.centre(table[self.target]) if self.labelled else np.zeros(count)
-        need(labels.shape[0] == count, SourceError, "the columns are not equally long")
-        kept = [name for name in self.rules if numbers is None or name in numbers]
-        ranges = {n: rule for n in kept if isinstance(rule := self.rules[n], Range) and n in table}
-        # Each is made when it is used.
-        pairs = enumerate(ranges.items())
-        makers = {(i, i + 1): partial(rule.inside, table[n]) for i, (n, rule) in pairs}
-        later = LaterFeatures((count, len(ranges)), makers)
-        return Records(features=features, labels=labels, numbers=later, number_names=tuple(ranges))
-
-    def _encode_later(self, table: Table) -> LaterFeatures:
-        """What `encode` makes of columns that are equally long, each when it is used."""
-        makers, start = {}, 0
-        for name, column in self.columns.items() if self.norm is None else ():
-            makers[start, start + column.width] = partial(column.encode, table[name])
-            start += column.width
-        # A norm scales whole rows.
-        makers[0, self.width] = partial(self.encode, table)
-        return LaterFeatures((len(table[next(iter(self.columns))]), self.width), makers)
 
     def of_part(self, records: int) -> "Domain":
         """The domain of a part with a public number of records."""

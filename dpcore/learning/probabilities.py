@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.learner import Model, ProbabilityModel, Published, ScoringModel
 
 _STRAIGHT = 0.95  # c
@@ -35,7 +36,7 @@ def decision(model: Model, domain: Domain, table: Table) -> NDArray[np.float64]:
         AttributeError: the model states neither scores nor probabilities.
     """
     if domain.classes == 2 and isinstance(model, ScoringModel):
-        return np.asarray(model.score(domain.encode(table)), dtype=np.float64)
+        return np.asarray(model.score(encode_table(domain, table)), dtype=np.float64)
     if not isinstance(model, ProbabilityModel):
         raise AttributeError(f"{type(model).__name__} predicts classes, and no scores of them")
     class_probabilities = model.probabilities(table)

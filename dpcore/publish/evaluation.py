@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import encode_table
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, need
 from dpcore.exact import Exact
@@ -269,7 +270,7 @@ def _law(
         raise RequestError(
             _describe_lack(scheduled, metric, "a score that is linear in one noisy answer")
         )
-    encoded = domain.encode(table)
+    encoded = encode_table(domain, table)
     return ScoreLaw(
         mean=noiseless.score(encoded) + domain.labels.centre,
         std=spread.std * model.lengths(encoded),

@@ -11,12 +11,12 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.checks import describe_type, is_integer, need_positive, tupled
 from dpcore.domain.domain import Domain, Table
-from dpcore.domain.fit import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, below, need, unpassed
 from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.remaining_budget import RemainingBudget
+from dpcore.private.fit import require_fit
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.registry.kinds import LEARNER

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import UNREADABLE, ReleaseError, ReplayError, RequestError, need
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
@@ -44,7 +45,7 @@ class Predictor:
         Raises:
             ExhaustedError: more different points than were paid for.
         """
-        return self.domain.uncentre(self.oracle.ask(self.domain.encode(table)))
+        return self.domain.uncentre(self.oracle.ask(encode_table(self.domain, table)))
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -96,7 +97,7 @@ class Serving(Scheduled):
             f"points are needed for {self.name!r}, a function: predict at some, or open it",
             field="predictions_at",
         )
-        encoded = self.part.encode(tables[self.name])
+        encoded = encode_table(self.part, tables[self.name])
         # The mechanism pays for different points, since an oracle repeats its answer at an old one.
         count = np.unique(encoded, axis=0).shape[0]
         need(
@@ -183,7 +184,9 @@ class Serving(Scheduled):
         function, domain, batch_size = self.function(held), self.part, self.most_points
         # The same point has one answer, as in a published run; an oracle that is used up is
         # followed by one with fresh noise.
-        rows, inverse = np.unique(domain.encode(holdout.table()) + 0.0, axis=0, return_inverse=True)
+        rows, inverse = np.unique(
+            encode_table(domain, holdout.table()) + 0.0, axis=0, return_inverse=True
+        )
         answers = [
             self.oracle(function, held, 1 + start // batch_size).ask(
                 rows[start : start + batch_size]

@@ -17,13 +17,14 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
 from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table, kind_of_cells
-from dpcore.domain.fit import require_fit, require_fit_of_batch
+from dpcore.encoding.tables import derive_columns, parse_table, project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError, need, unpassed
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
+from dpcore.private.fit import require_fit, require_fit_of_batch
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
@@ -139,12 +140,12 @@ class Encoding:
             MisfitError: a record does not fit.
             SourceError: a column is missing.
         """
-        table = self.domain.derive(_require_columns(self.domain, batch))
+        table = derive_columns(self.domain, _require_columns(self.domain, batch))
         # Checked and projected from the same numbers.
-        parsed = self.domain.parse(table)
+        parsed = parse_table(self.domain, table)
         if self.refuse:
             require_fit_of_batch(self.domain, table, parsed)
-        return self.domain.project(parsed, self.numbers)
+        return project_table(self.domain, parsed, self.numbers)
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -155,14 +156,14 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
             record does not fit and the request refuses that.
     """
     domain = request.domain
-    table = domain.derive(_require_columns(domain, table))
-    parsed = domain.parse(table)
+    table = derive_columns(domain, _require_columns(domain, table))
+    parsed = parse_table(domain, table)
     if request.on_invalid == "refuse":
         require_fit(domain, table, parsed)
     # Where a person is the unit, bound each person's records first: which ones stay is drawn in
     # secret, so the order of the file says nothing about it.
     # Projection maps each record into the domain by itself; every later bound relies on that.
-    records = domain.project(parsed, request.cut_columns)
+    records = project_table(domain, parsed, request.cut_columns)
     # Where no person is the unit, every row is one of its own.
     used = PersonCodes(codes=np.arange(len(records), dtype=np.int32), persons=len(records))
     if domain.people is not None:
@@ -325,7 +326,7 @@ class _Watched(Part):
             # Told batch by batch, so the order is that of the places of records.
             if self.bounding is not None and self.domain.people is not None:
                 self.bounding.add(columns[self.domain.people.column])
-            table = self.domain.derive(columns)
+            table = derive_columns(self.domain, columns)
             mask = rows_that_count(self.domain.only, self.domain.rules, table)
             if mask is not None:
                 self.masks.append(mask)
@@ -409,7 +410,7 @@ def _read_holdout(
     for first, batch, rows in _locate_batches(parts, counts, _counting_column(domain)):
         # Only held-out rows reach the spool, and only the declared columns of them.
         indices = np.flatnonzero(selection.kept(first, rows))
-        table = domain.derive(batch)
+        table = derive_columns(domain, batch)
         holdout.add({name: cells(table[name])[indices] for name in domain.rules}, indices.size)
     return holdout
 

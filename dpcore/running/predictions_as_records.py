@@ -23,6 +23,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain, Table
+from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import ParameterError
 from dpcore.learner import Model, ScoringModel
 from dpcore.plan.parts import held_out, part_domain
@@ -99,7 +100,7 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
     table: dict[str, Any] = {**empty, **holdout, PREDICTED: predicted}
     if SCORE in part.columns:
         table[SCORE] = _scores(model, holdout, domain, predicted.size)
-    return part.project(table)
+    return project_table(part, table)
 
 
 def _scores(
@@ -110,7 +111,7 @@ def _scores(
         return np.full(count, 0.5)
 
     def rate(record: Table) -> float | None:
-        score = float(np.asarray(model.score(domain.encode(record))).reshape(()))
+        score = float(np.asarray(model.score(encode_table(domain, record))).reshape(()))
         # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
         return (1 + min(max(score, -1.0), 1.0)) / 2 if np.isfinite(score) else None
 

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import derive_columns
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Layout
 from dpcore.sources.csv_file import CsvFile
@@ -26,7 +27,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     place = CsvFile(csv=source)
     table = whole(place.open(declared), declared, place.name)
     need(len(table[declared.names[-1]]), SourceError, f"{place.name}: a header and no records")
-    prepared = domain.derive(table)
+    prepared = derive_columns(domain, table)
     for name, column in domain.columns.items():
         for misfit in np.flatnonzero(column.misfits(prepared[name])):
             raise SourceError(

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import Categories, Domain, Range
-from dpcore.domain.fit import fit
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
+from dpcore.private.fit import fit
 
 ANYTHING = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),
@@ -42,12 +43,12 @@ def test_projection_is_total_row_wise_and_inside_the_domain(rows, norm):
     domain = mixed(norm=norm)
     names = (*domain.columns, domain.target)
     table = {n: np.array([row[i] for row in rows], dtype=object) for i, n in enumerate(names)}
-    records = domain.project(table)
+    records = project_table(domain, table)
     assert records.features.shape == (len(rows), domain.width) == (len(rows), 10)
     assert np.all(np.isfinite(records.features))
     assert np.all(np.linalg.norm(records.features, axis=1) <= domain.feature_norm)
     assert np.all(np.abs(records.labels) <= domain.label_bound)
-    alone = domain.project({n: column[:1] for n, column in table.items()})
+    alone = project_table(domain, {n: column[:1] for n, column in table.items()})
     assert np.array_equal(alone.features[0], records.features[0])
     assert alone.labels[0] == records.labels[0]
 
@@ -62,7 +63,7 @@ def test_encoding_is_as_documented():
         "grade": ["1", 3, "?", 2.0],
         "cost": [0, 10, math.nan, 7.5],
     }
-    records = mixed().project(table)
+    records = project_table(mixed(), table)
     expected = [
         [-1, 0, -1, -1, 1, 0, 0, 1, 0, 0],
         [0, 0.8, 1, 1, 0, 0, 1, 0, 0, 1],
@@ -99,7 +100,7 @@ def test_the_exact_count_raises_when_it_is_not_public():
 
 
 def test_records_are_read_only_and_show_nothing():
-    records = mixed().project({n: [0] for n in (*mixed().columns, "cost")})
+    records = project_table(mixed(), {n: [0] for n in (*mixed().columns, "cost")})
     assert repr(records) == "Records(private)"
     with pytest.raises(ValueError, match="read-only"):
         records.features[0, 0] = 1
@@ -131,7 +132,7 @@ def test_impossible_declarations_are_refused(make):
 
 def test_a_missing_column_is_named():
     with pytest.raises(SourceError, match="'score'"):
-        mixed().project({"age": [1], "cost": [1]})
+        project_table(mixed(), {"age": [1], "cost": [1]})
 
 
 def test_predictions_come_back_in_the_files_units_and_clipped():

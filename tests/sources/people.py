@@ -3,6 +3,7 @@
 import numpy as np
 
 from dpcore import Categories, Domain, Range
+from dpcore.encoding.tables import project_table
 from dpcore.specs.grammar import Csv
 
 from doubles import load_table
@@ -30,7 +31,7 @@ def as_csv(folder, table):
 
 
 def records_of(source, folder=None, domain=DOMAIN):
-    return domain.project(load_table(source, folder, Csv(), domain))
+    return project_table(domain, load_table(source, folder, Csv(), domain))
 
 
 def same(first, second):

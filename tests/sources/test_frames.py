@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore import Categories, Domain, Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.records.cells import empty
 from dpcore.records.source import WRITTEN_APART
@@ -172,7 +173,7 @@ def table_of(path, text, domain, reader, **mode):
     declared = reading(domain, None, Csv(), **{"total": True, **mode})
     source = CsvSource(path=path, reading=declared, reader=reader)
     table = whole(source, declared, path.name)
-    records = domain.project(table)
+    records = project_table(domain, table)
     cells = [empty(table[name]).tolist() for name in declared.names]
     return list(zip(records.features.tolist(), records.labels.tolist(), *cells, strict=True))
 
@@ -339,7 +340,7 @@ def test_memory_does_not_grow_with_a_cell(tmp_path, monkeypatch):
         declared = reading(facts(exact=3), None, Csv(), total=True)
         tracemalloc.start()
         source = CsvSource(path=path, reading=declared, reader=by_lines)
-        records = facts(exact=3).project(whole(source, declared, "people.csv"))
+        records = project_table(facts(exact=3), whole(source, declared, "people.csv"))
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert records.labels.tolist() == [1, 0, 1]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpcore import Domain, Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.specs.grammar import Csv
 
@@ -47,13 +48,13 @@ def test_a_line_moves_no_other_record(tmp_path, hostile, row, end):
     lines = [*GOOD]
     lines[row] = HOSTILE[hostile]
     public, private = facts(exact=10), facts(limit=20)
-    clean = public.project(read(tmp_path, GOOD, public, end=end))
-    found = public.project(read(tmp_path, lines, public, end=end))
+    clean = project_table(public, read(tmp_path, GOOD, public, end=end))
+    found = project_table(public, read(tmp_path, lines, public, end=end))
     others = np.arange(10) != row
     assert np.array_equal(found.features[others], clean.features[others])
     assert np.array_equal(found.labels[others], clean.labels[others])
     table = read(tmp_path, lines, private, end=end)
-    kept = private.project(table)
+    kept = project_table(private, table)
     if len(kept) == 10:
         assert np.array_equal(kept.features[others], clean.features[others])
     else:
@@ -63,10 +64,10 @@ def test_a_line_moves_no_other_record(tmp_path, hostile, row, end):
 @pytest.mark.parametrize("hostile", ["nul", "open quote", "bad byte", "extra comma", "empty"])
 def test_a_malformed_line_is_a_record_of_defaults_or_none(tmp_path, hostile):
     lines = [*GOOD[:9], HOSTILE[hostile]]
-    last = facts(exact=10).project(read(tmp_path, lines, facts(exact=10)))
+    last = project_table(facts(exact=10), read(tmp_path, lines, facts(exact=10)))
     assert not last.features[9].any()
     assert last.labels[9] == 0
-    assert len(facts(limit=20).project(read(tmp_path, lines, facts(limit=20)))) == 9
+    assert len(project_table(facts(limit=20), read(tmp_path, lines, facts(limit=20)))) == 9
 
 
 def test_empty_lines_after_the_last_record_are_no_records(tmp_path):
@@ -80,7 +81,7 @@ def test_empty_lines_after_the_last_record_are_no_records(tmp_path):
 @pytest.mark.parametrize("total", [False, True])
 def test_a_header_without_records_is_a_dataset_where_the_number_is_private(tmp_path, total):
     table = read(tmp_path, [], facts(limit=10), total=total)
-    assert len(facts(limit=10).project(table)) == 0
+    assert len(project_table(facts(limit=10), table)) == 0
     if not total:
         with pytest.raises(SourceError, match="a header and no records"):
             read(tmp_path, [], facts(exact=10), total=total)

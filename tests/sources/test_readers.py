@@ -11,8 +11,9 @@ import pytest
 
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
-from dpcore.domain.fit import fit
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
+from dpcore.private.fit import fit
 from dpcore.records.cells import empty, number, numbers
 from dpcore.sources import csv_file
 from dpcore.sources.csv.python_reader import by_lines
@@ -71,7 +72,7 @@ def told(path, reader, domain, layout, **mode):
         table = whole(CsvSource(path=path, reading=declared, reader=reader), declared, path.name)
     except SourceError as error:
         return str(error)
-    records = domain.project(table)
+    records = project_table(domain, table)
     empties = [empty(table[name]).tolist() for name in declared.names]
     return records.features.tobytes(), records.labels.tobytes(), fit(domain, [table]), empties
 
@@ -117,7 +118,7 @@ def compare(tmp_path, rng, nastiness):
     assert rows is not None, raw
     if not comma:
         table = {name: [row[i] for row in rows] for i, name in enumerate((*COLUMNS, "y"))}
-        records = facts(limit=1000).project(table)
+        records = project_table(facts(limit=1000), table)
         assert accepted[:2] == (records.features.tobytes(), records.labels.tobytes()), raw
     return True
 

@@ -7,6 +7,7 @@ import stat
 import pytest
 
 from dpcore import Domain, Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.sources.opening import location, open_source, reading
 from dpcore.sources.parquet import ParquetFiles
@@ -43,7 +44,9 @@ def test_parquet_files_and_folders_read_like_csv(tmp_path):
     parquet.write_table(made.slice(123), folder / "b" / "a.parquet")
     (folder / "_SUCCESS").write_text("")
     found = ParquetFiles(parquet="parts").open(reading(DOMAIN, tmp_path, Csv()))
-    assert same(DOMAIN.project(whole(found, reading(DOMAIN, tmp_path, Csv()), "parts")), expected)
+    assert same(
+        project_table(DOMAIN, whole(found, reading(DOMAIN, tmp_path, Csv()), "parts")), expected
+    )
 
 
 @pytest.mark.parametrize("kind", ["binary", "list", "time", "date", "twice", "missing", "text"])
@@ -84,7 +87,7 @@ def test_dates_of_parquet_are_read_where_dates_are_declared(tmp_path):
     days = [dt.date(2020, 1, 1), None, dt.date(2020, 7, 2)]
     year = Dates.between(dt.date(2020, 1, 1), dt.date(2021, 1, 1))
     domain = Domain(columns={"day": year}, target="y", labels=Range(0, 1), limit=9)
-    expected = domain.project({"day": ["2020-01-01", "", "2020-07-02"], "y": [0, 1, 0]})
+    expected = project_table(domain, {"day": ["2020-01-01", "", "2020-07-02"], "y": [0, 1, 0]})
     for kind in (pa.date32(), pa.timestamp("us"), pa.timestamp("ns", "Europe/Rome"), pa.string()):
         column = pa.array(days, pa.date32())
         column = column.cast(pa.timestamp("us")) if pa.types.is_timestamp(kind) else column

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Registry, Status
+from dpcore.encoding.tables import parse_table
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Model, promises
@@ -137,7 +138,7 @@ def test_a_row_does_from_yaml_what_the_page_says(title, bound, mechanism, relati
     }
     assert plan.guarantee.status is expected[status]
     declared = loaded.request.domain
-    table = declared.parse(load_table(loaded.source, loaded.folder, loaded.csv, declared))
+    table = parse_table(declared, load_table(loaded.source, loaded.folder, loaded.csv, declared))
     points = points_of(loaded, plan)
     outcome = plan.run(table, points=points)
     assert outcome.guarantee.door_premises == (HANDED_OVER,)

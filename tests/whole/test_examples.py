@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from dpcore.encoding.tables import parse_table
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.formats import FORMAT, format_of
@@ -54,7 +55,7 @@ def test_insurance_runs_on_the_file_the_user_names():
         pytest.skip("DPCORE_DATA names no folder with insurance.csv")
     spec = load_spec(ROOT / "examples" / "insurance.yaml")
     domain = spec.request.domain
-    table = domain.parse(load_table("insurance.csv", Path(folder), spec.csv, domain))
+    table = parse_table(domain, load_table("insurance.csv", Path(folder), spec.csv, domain))
     assert wins(spec, table, 10) >= 9
     outcome = spec.price().run(table)
     assert np.all(np.isfinite(outcome.model.predict(table)))

@@ -30,6 +30,7 @@ accountant
 accounting
 records
 sampling domain
+encoding
 sensitivity query
 mechanism
 learner
@@ -42,6 +43,7 @@ strict_yaml
 sources
 registry
 plan isolate
+private
 running
 private
 pricing

@@ -12,6 +12,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates
 from dpcore.domain.derived import MISSING, Derived
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import project_table
 from dpcore.learning.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER
 from dpcore_attacks.attacks.rows import Rows
@@ -85,12 +86,12 @@ def test_features_of_the_others_stay(title, name):
     rows = Rows(where)
     table = rows.table(rows.corners(rng, 9) * 0.37, rng.uniform(-1, 1, 9))
     table = {key: list(column) for key, column in table.items()}
-    before = where.project(table)
+    before = project_table(where, table)
     for cell in HOSTILE:
         changed = {key: list(column) for key, column in table.items()}
         at, column = int(rng.integers(9)), str(rng.choice([*where.columns, where.target]))
         changed[column][at] = cell
-        after, others = where.project(changed), np.arange(9) != at
+        after, others = project_table(where, changed), np.arange(9) != at
         for first, second in [
             (before.features, after.features),
             (before.labels, after.labels),

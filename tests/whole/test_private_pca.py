@@ -13,6 +13,7 @@ import dpcore
 from dpcore import Bars, Lines, Matrix, Points, Registry
 from dpcore.cli.console import out
 from dpcore.cli.plan_view import show_figures, show_objects
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ReplayError
 
 PLUGIN = Path(__file__).parents[2] / "examples" / "third-party" / "private-pca"
@@ -46,7 +47,7 @@ def run(private_pca, tmp_path_factory):
 
 
 def test_bars_hold_the_eigenvalues_of_the_exact_matrix(run):
-    encoded = run.spec.request.domain.encode(table())
+    encoded = encode_table(run.spec.request.domain, table())
     exact = np.linalg.eigvalsh(encoded.T @ encoded)[::-1][:2]
     figures = run.table()
     assert [*figures["component"]] == ["pca0", "pca1"]

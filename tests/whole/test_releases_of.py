@@ -5,6 +5,7 @@ import pytest
 
 from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
+from dpcore.encoding.tables import project_table
 from dpcore.errors import DpcoreError
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.predictions_as_records import evaluated_domain
@@ -278,6 +279,6 @@ def test_what_does_not_fit_is_refused_before_any_record_is_read(more, tail, word
 def test_an_audit_is_about_what_is_told_of_the_learners_records():
     plan = plan_of()
     table = {"a": [0.1] * 8, "b": [0.2] * 8, "y": [0.3] * 8}
-    records = plan.schedule.releases[0].part.project(table)
+    records = project_table(plan.schedule.releases[0].part, table)
     pipeline = Pipeline(plan.schedule, records, records, coins=PublicCoins(3))
     assert not any("errors" in name for name in pipeline.sample(2).names)

@@ -16,8 +16,8 @@ import attrs
 class Cut:
     """A declared column, cut into cells that do not overlap.
 
-    A range is cut at numbers of the file's units (`dpcore.domain.edges.cells_of`). Every cell holds
-    its lower edge, and the last one both.
+    A range is cut at numbers of the file's units (`dpcore.encoding.columns.cells_of`). Every cell
+    holds its lower edge, and the last one both.
 
     Args:
         column: Its name; the target's too.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
 from dpcore.learning.features.base import Features
 from dpcore.learning.features.identity import SAME
@@ -49,7 +50,7 @@ class LinearModel(ShownModel):
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes. Shape (n,)."""
-        return self.domain.uncentre(self.score(self.domain.encode(table)))
+        return self.domain.uncentre(self.score(encode_table(self.domain, table)))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """phi . coefficients, shape (n,)."""
@@ -69,7 +70,7 @@ class LinearModel(ShownModel):
         Raises:
             ContractError: there are none, and why.
         """
-        return self._by_rows(self.domain.encode(table), self.bars.scores)
+        return self._by_rows(encode_table(self.domain, table), self.bars.scores)
 
     def intervals(
         self, table: Table, level: float = 0.95, *, together: bool = False
@@ -91,7 +92,7 @@ class LinearModel(ShownModel):
             ContractError,
             "classes have no intervals: see `standard_errors` of the scores",
         )
-        encoded = self.domain.encode(table)
+        encoded = encode_table(self.domain, table)
         # Clipping both ends is monotone, so that an interval around the score keeps its cover.
         half = self._by_rows(
             encoded, lambda phi: self.bars.half_widths(phi, level, together=together)

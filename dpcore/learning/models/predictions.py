@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import SourceError
 from dpcore.learning.models.notebook_views import ShownModel
 
@@ -33,7 +34,7 @@ class Predictions(ShownModel):
             row.tobytes(): value for row, value in zip(self.points, self.values, strict=True)
         }
         # Adding 0.0 turns -0.0 into 0.0: the two are equal as numbers but not as bytes.
-        rows = np.ascontiguousarray(self.domain.encode(table) + 0.0)
+        rows = np.ascontiguousarray(encode_table(self.domain, table) + 0.0)
         predictions = [values_by_point.get(row.tobytes()) for row in rows]
         if None in predictions:
             raise SourceError(

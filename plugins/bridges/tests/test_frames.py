@@ -6,8 +6,9 @@ import math
 import pytest
 
 from dpcore import Domain, Range
-from dpcore.domain.fit import fit
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
+from dpcore.private.fit import fit
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 from whole.records.test_cells import COLUMNS, same
@@ -66,12 +67,12 @@ def test_tables_of_other_libraries():
         pyarrow.table(table),
     )
     for frame in frames:
-        records = domain.project(frame)
+        records = project_table(domain, frame)
         assert records.features.ravel().tolist() == [-1, 1]
         assert records.labels.tolist() == [0.5, -0.5]
         assert fit(domain, [frame]).misfits == ()
         with pytest.raises(SourceError, match="'b'"):
-            Domain(columns={"b": Range(0, 1)}, target="y", labels=Range(0, 1)).project(frame)
+            project_table(Domain(columns={"b": Range(0, 1)}, target="y", labels=Range(0, 1)), frame)
 
 
 def texts(column):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, Ledger
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError
 from dpcore.running.plan import Plan
 
@@ -45,7 +46,7 @@ def projected(monkeypatch):
     caught = []
 
     def end(plan, table, **options):
-        caught[:] = [plan.request.domain.project(table)]
+        caught[:] = [project_table(plan.request.domain, table)]
         raise StopError
 
     monkeypatch.setattr(Plan, "run", end)

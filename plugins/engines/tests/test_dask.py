@@ -4,6 +4,7 @@ import csv
 import logging
 import threading
 import time
+from functools import partial
 from types import SimpleNamespace
 
 import attrs
@@ -15,6 +16,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Domain, Exact
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
@@ -158,7 +160,7 @@ ZERO = (Exact.zeros((2,), 0),)
 
 
 def loaded(engine, lengths=(100, 300)):
-    counts = engine.load(Cut(table(400), lengths).parts(), domain().project)
+    counts = engine.load(Cut(table(400), lengths).parts(), partial(project_table, domain()))
     assert counts == lengths
     return engine
 
@@ -181,7 +183,7 @@ def test_nothing_stays_on_the_workers(client):
         loaded(engine).total(Task(part=summed, zero=ZERO))
         assert any(held_by(client))
         with pytest.raises(ContractError, match="one run"):
-            engine.load((), domain().project)
+            engine.load((), partial(project_table, domain()))
     waited(client)
     with pytest.raises(ContractError, match="no records"):
         engine.total(Task(part=summed, zero=ZERO))
@@ -230,7 +232,7 @@ def test_a_part_that_cannot_be_read_tells_the_type_alone(client):
             yield {}
 
     with pytest.raises(SourceError, match=r"cannot read its parts \(OSError\)"), Dask(client) as e:
-        e.load([Broken()], domain().project)
+        e.load([Broken()], partial(project_table, domain()))
 
 
 def test_what_is_read_once_or_lies_here_stays_here(client):
@@ -345,10 +347,12 @@ def test_a_bundle_travels_without_records_and_is_read_again(tmp_path):
     path = tmp_path / "data.csv"
     written(path, table(50))
     parts = open_source(str(path), None, Csv(), domain(50)).parts()
-    bundle = read(cloudpickle.dumps(Recipe(parts, domain(50).project, b"k" * 32)), one_thread)
+    bundle = read(
+        cloudpickle.dumps(Recipe(parts, partial(project_table, domain(50)), b"k" * 32)), one_thread
+    )
     contents = contents_of(bundle)
     sent = cloudpickle.dumps(bundle)
-    records = domain(50).project(table(50))
+    records = project_table(domain(50), table(50))
     assert not any(row.tobytes() in sent for row in records.features)
     again = cloudpickle.loads(sent)
     assert type(again) is Bundle

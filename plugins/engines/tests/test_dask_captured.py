@@ -6,12 +6,14 @@ import io
 import logging
 import secrets
 import time
+from functools import partial
 
 import attrs
 import numpy as np
 import pytest
 
 import dpcore
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import BlockError, Task
 from dpcore.errors import RequestError
 from dpcore.exact import Exact
@@ -81,7 +83,7 @@ def written(path):
 
 def private(rows, cells):
     """Texts of cells, and the bytes of every record and label as a worker holds them."""
-    records = domain(RECORDS).project(rows)
+    records = project_table(domain(RECORDS), rows)
     found = [cell.encode() for cell in cells]
     found += [row.tobytes() for row in records.features]
     found += [label.tobytes() for label in records.labels if abs(label) > 1e-3]
@@ -128,7 +130,7 @@ def test_no_record_and_no_label_travels_or_is_logged(address, tmp_path, monkeypa
 
 def test_the_capture_finds_a_record_that_travels(address, tmp_path, monkeypatch):
     rows, cells = written(tmp_path / "data.csv")
-    records = domain(RECORDS).project(rows)
+    records = project_table(domain(RECORDS), rows)
     with (
         captured(monkeypatch) as (frames, _),
         distributed.Client(address, set_as_default=False) as client,
@@ -165,7 +167,7 @@ def test_this_process_sends_a_task_once_and_holds_one_total(address, monkeypatch
 
     with distributed.Client(address, set_as_default=False) as client, Dask(client) as engine:
         lengths = (10, 20, 30, 40, 100)
-        engine.load([Rows(count) for count in lengths], domain(RECORDS).project)
+        engine.load([Rows(count) for count in lengths], partial(project_table, domain(RECORDS)))
         with captured(monkeypatch) as (frames, _):
             monkeypatch.setattr(Dask, "_wait", wait)
             (total,) = engine.total(Task(part=count, zero=(Exact.zeros((1,), 0),)))
@@ -189,7 +191,7 @@ def test_an_interrupted_ask_leaves_the_client_connected_and_nothing_on_workers(
 
     with distributed.Client(address, set_as_default=False) as client:
         with Dask(client) as engine:
-            engine.load([Rows(40)] * WORKERS, domain(RECORDS).project)
+            engine.load([Rows(40)] * WORKERS, partial(project_table, domain(RECORDS)))
             task = Task(part=slow, zero=(Exact.zeros((1,), 0),))
             monkeypatch.setattr(Dask, "_wait", interrupt)
             with pytest.raises(KeyboardInterrupt):
@@ -214,7 +216,10 @@ def test_a_failure_is_the_first_of_all_bundles(address, monkeypatch):
         return ()
 
     with distributed.Client(address, set_as_default=False) as client, Dask(client) as engine:
-        engine.load([Rows(count) for count in (10, 20, 30, 40, 100)], domain(RECORDS).project)
+        engine.load(
+            [Rows(count) for count in (10, 20, 30, 40, 100)],
+            partial(project_table, domain(RECORDS)),
+        )
         with pytest.raises(BlockError, match=r"failed \(KeyError\)$"):
             engine.total(Task(part=fails, zero=()))
 

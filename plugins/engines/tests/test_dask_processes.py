@@ -5,11 +5,13 @@ import signal
 import threading
 import urllib.error
 import urllib.request
+from functools import partial
 
 import numpy as np
 import pytest
 
 import dpcore
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError
@@ -69,12 +71,12 @@ def processes(client):
 
 def test_a_worker_killed_in_the_middle_of_an_ask_changes_no_bit(source, tmp_path):
     with LocalEngine(threads=1) as engine:
-        engine.load(source.parts(), domain().project)
+        engine.load(source.parts(), partial(project_table, domain()))
         expected = engine.total(slow_sum(0))
     with (
         DaskCluster(workers=2).opened(tmp_path) as engine,
     ):
-        assert sum(engine.load(source.parts(), domain().project)) == RECORDS
+        assert sum(engine.load(source.parts(), partial(project_table, domain()))) == RECORDS
         assert engine.total(slow_sum(0)) == expected
         first, second = processes(engine.client).values()
         timer = threading.Timer(1.0, os.kill, (first, signal.SIGKILL))
@@ -118,7 +120,7 @@ def test_the_only_worker_killed_ends_the_wait_and_the_run_does_not_hang(
     """Dask leaves its task lying when another worker comes."""
     monkeypatch.setattr("dpcore_engines.dask_workers.LOOK", 2.0)
     with DaskCluster(workers=1).opened(tmp_path) as engine:
-        engine.load(source.parts(), domain().project)
+        engine.load(source.parts(), partial(project_table, domain()))
         (only,) = processes(engine.client).values()
         timer = threading.Timer(1.0, os.kill, (only, signal.SIGKILL))
         timer.start()
@@ -140,7 +142,7 @@ def test_a_cluster_that_ends_is_said_in_one_line(source, tmp_path, monkeypatch):
         distributed.Client(cluster, set_as_default=False) as client,
         Dask(client) as engine,
     ):
-        engine.load(source.parts(), domain().project)
+        engine.load(source.parts(), partial(project_table, domain()))
         cluster.scale(0)
         with pytest.raises(ReleaseError, match=r"after records were opened \(no worker is"):
             engine.total(slow_sum(0))

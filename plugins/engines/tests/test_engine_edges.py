@@ -13,6 +13,7 @@ from edge_rows import (
 )
 from hostile_rows import part_of
 
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.records import EngineRecords
@@ -45,7 +46,7 @@ def require_counts(engine, parts, encode):
     (count,) = engine.load(parts, encode)
     assert count == table.num_rows
     records = EngineRecords(engine=engine, places=count, count=count)
-    inside = DOMAIN.project(table)
+    inside = project_table(DOMAIN, table)
     for name, part in PARTS.items():
         total = part.learner.total_of(part.query, records, part.public)
         assert total == part.learner.total_of(part.query, inside, part.public), name

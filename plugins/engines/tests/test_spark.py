@@ -4,6 +4,7 @@ import os
 import shutil
 import signal
 import sys
+from functools import partial
 
 import attrs
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
@@ -109,7 +111,7 @@ ZERO = (Exact.zeros((2,), 0),)
 
 
 def loaded(engine, lengths=(100, 300)):
-    counts = engine.load(Cut(table(400), lengths).parts(), domain().project)
+    counts = engine.load(Cut(table(400), lengths).parts(), partial(project_table, domain()))
     assert counts == lengths
     return engine
 
@@ -155,7 +157,7 @@ def test_parts_are_read_once_and_blocks_serve_every_ask(session, tmp_path):
             yield self.columns
 
     with Spark(session) as engine:
-        engine.load([Noted(table(400))] * 3, domain().project)
+        engine.load([Noted(table(400))] * 3, partial(project_table, domain()))
         for _ in range(3):
             engine.total(Task(part=summed, zero=ZERO))
     assert (tmp_path / "reads").read_text() == "xxx"
@@ -168,7 +170,7 @@ def test_nothing_is_left_when_it_is_closed(session):
         loaded(engine).total(Task(part=summed, zero=ZERO))
         assert len(stored()) == before + 1
         with pytest.raises(ContractError, match="one run"):
-            engine.load((), domain().project)
+            engine.load((), partial(project_table, domain()))
     assert len(stored()) == before
     with pytest.raises(ContractError, match="no records"):
         engine.total(Task(part=summed, zero=ZERO))
@@ -217,7 +219,7 @@ def test_a_part_that_cannot_be_read_tells_the_type_alone(session):
 
     refusal = r"cannot read its parts \(OSError\)"
     with pytest.raises(SourceError, match=refusal), Spark(session) as engine:
-        engine.load([Broken()], domain().project)
+        engine.load([Broken()], partial(project_table, domain()))
 
 
 def test_what_is_read_once_or_lies_here_stays_here(session):
@@ -246,7 +248,7 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session, tmp_p
     parts = open_source(str(path), None, Csv(), domain(50)).parts()
     task = Task(part=summed, zero=ZERO)
     with Spark(session) as engine:
-        engine.load(parts, domain(50).project)
+        engine.load(parts, partial(project_table, domain(50)))
         expected = engine.total(task)
         engine._frames[0].unpersist(blocking=True)
         assert engine.total(task) == expected
@@ -302,7 +304,7 @@ def test_a_worker_with_other_versions_reads_nothing(session, monkeypatch):
     changed = {**real, "numpy": "0.1"}
     monkeypatch.setattr("dpcore_engines.spark.versions", lambda names: changed)
     with pytest.raises(SourceError, match="OtherVersionsError"), Spark(session) as engine:
-        engine.load(Cut(table(400), (400,)).parts(), domain().project)
+        engine.load(Cut(table(400), (400,)).parts(), partial(project_table, domain()))
 
 
 def test_a_session_that_would_write_records_in_the_clear_is_refused(session):

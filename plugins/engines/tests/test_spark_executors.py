@@ -9,6 +9,7 @@ import secrets
 import shutil
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from dpcore import Exact
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.records.source import Part
@@ -119,11 +121,11 @@ def test_an_executor_killed_in_the_middle_of_an_ask_changes_no_bit(session, tmp_
     ]
     task = Task(part=summed, zero=ZERO)
     with Spark(session) as engine, LocalEngine(threads=1) as local:
-        counts = local.load(parts, domain().project)
+        counts = local.load(parts, partial(project_table, domain()))
         expected = local.total(task)
         reads.unlink()
         engine.ready()
-        assert engine.load(parts, domain().project) == counts == BUNDLES
+        assert engine.load(parts, partial(project_table, domain())) == counts == BUNDLES
         assert reads.read_text() == "x" * 10
         assert engine.total(Task(part=part, zero=ZERO)) == expected
         executor = int(killed.read_text())

@@ -1,6 +1,7 @@
 """Spark's engine on a double of a session, which runs every function on Arrow batches at once."""
 
 import itertools
+from functools import partial
 
 import attrs
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import EngineError, ReleaseError, RequestError, SourceError
@@ -150,7 +152,7 @@ TASK = Task(part=summed, zero=(Exact.zeros((2,), 0),))
 
 
 def loaded(engine, lengths=(100, 300)):
-    counts = engine.load(Cut(table(400), lengths).parts(), domain().project)
+    counts = engine.load(Cut(table(400), lengths).parts(), partial(project_table, domain()))
     assert counts == lengths
     return engine
 
@@ -237,7 +239,7 @@ def test_a_block_that_is_missing_or_comes_twice_ends_the_run(session):
 def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session):
     columns = table(400)
     with Spark(session) as engine:
-        engine.load([Rows(columns)], domain().project)
+        engine.load([Rows(columns)], partial(project_table, domain()))
         expected = engine.total(TASK)
         engine._frames[0].unpersist(blocking=True)
         assert engine.total(TASK) == expected
@@ -247,7 +249,9 @@ def test_blocks_that_are_lost_are_read_again_and_must_be_the_same(session):
 
         def changed():
             with Spark(Session()) as again:
-                again.load([Rows({**columns, "y": columns["y"][::-1]})], domain().project)
+                again.load(
+                    [Rows({**columns, "y": columns["y"][::-1]})], partial(project_table, domain())
+                )
                 return again._frames[0].kept[0][-1:]
 
         with pytest.raises(EngineError, match="SourceError"):
@@ -302,7 +306,7 @@ def test_a_session_is_compared_before_anything_is_opened(session, monkeypatch):
             Spark(session).ready()
     monkeypatch.setattr(module, "versions", lambda names: {**real, "numpy": "0.1"})
     with pytest.raises(SourceError, match="OtherVersionsError"), Spark(session) as engine:
-        engine.load(Cut(table(400), (400,)).parts(), domain().project)
+        engine.load(Cut(table(400), (400,)).parts(), partial(project_table, domain()))
 
 
 def test_a_sealed_run_is_refused(session, monkeypatch):

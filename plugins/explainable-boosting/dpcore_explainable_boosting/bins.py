@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Records
 from dpcore.domain.columns import Categories, Range
-from dpcore.domain.edges import cells_of, equal_edges
+from dpcore.domain.edges import equal_edges
+from dpcore.encoding.columns import cells_of
 from dpcore.errors import UndeclaredError
 
 

@@ -10,6 +10,7 @@ from dpcore import Domain, Records
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
 from dpcore.domain.edges import equal_edges
+from dpcore.encoding.tables import project_table
 from dpcore.errors import UndeclaredError, need_value
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
@@ -64,9 +65,10 @@ class BoostedModel(ShownModel):
 
     def _read(self, table: Table) -> Records:
         # Whoever is to be predicted has no label.
-        return attrs.evolve(
-            self.domain, target=None, labels=None, groups={}, people=None, only={}
-        ).project(table)
+        return project_table(
+            attrs.evolve(self.domain, target=None, labels=None, groups={}, people=None, only={}),
+            table,
+        )
 
     def step_function(self, name: str) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """What one column adds: the ends of its cells, one more than values, or its categories; and

@@ -16,6 +16,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTargetError
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.learner import Public
@@ -46,7 +47,7 @@ def public(labels=LABELS, exact=20, columns=COLUMNS):
 def records(facts, rows, labels):
     """Records of rows (a, b, c) and labels, as a door encodes them."""
     table = dict(zip(facts.domain.columns, map(np.array, zip(*rows, strict=True)), strict=True))
-    return facts.domain.project({**table, "t": np.array(labels)})
+    return project_table(facts.domain, {**table, "t": np.array(labels)})
 
 
 def asks(learner, facts):
@@ -168,7 +169,7 @@ def additive(count=600):
 def test_without_noise_a_fit_of_numbers_is_least_squares_of_its_bins():
     rng, facts, a, b, one_hot = additive()
     labels = 4 + np.sqrt(a) - (b == 2) + 0.3 * rng.standard_normal(len(a))
-    data = facts.domain.project({"a": a + 0.5, "b": b, "t": labels})
+    data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": labels})
     learner = Cyclic(rounds=60, rate=1.0, bins=16, leaves=8)
     model = answered(learner, facts, data)
     oracle = one_hot @ np.linalg.lstsq(one_hot, labels, rcond=None)[0]
@@ -188,7 +189,7 @@ def test_a_record_of_weight_three_counts_as_three_records():
     labels, weights = 4 + a + 0.3 * rng.standard_normal(300), rng.integers(0, 4, 300)
     columns = {**facts.domain.columns, "w": Range(0, 3)}
     facts = public(labels=Range(0, 10), exact=300, columns=columns)
-    data = facts.domain.project({"a": a + 0.5, "b": b, "w": weights, "t": labels})
+    data = project_table(facts.domain, {"a": a + 0.5, "b": b, "w": weights, "t": labels})
     model = answered(Cyclic(rounds=60, rate=1.0, bins=16, leaves=8, weight="w"), facts, data)
     rows = np.repeat(np.arange(300), weights)
     one_hot = np.hstack([np.eye(4)[a], np.eye(4)[b]])
@@ -203,7 +204,7 @@ def test_without_noise_a_fit_of_classes_is_logistic_regression_on_its_bins():
     rng, facts, a, b, one_hot = additive()
     classes = (rng.random(len(a)) < 1 / (1 + np.exp(1.5 - a + (b == 2)))).astype(int)
     facts = public(labels=Classes((0, 1)), exact=len(a), columns=facts.domain.columns)
-    data = facts.domain.project({"a": a + 0.5, "b": b, "t": classes})
+    data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": classes})
     model = answered(Cyclic(rounds=100, rate=3.0, bins=16, leaves=8), facts, data)
     theta = np.zeros(8)
     for _ in range(30):  # Newton's method on the logistic loss itself
@@ -217,7 +218,7 @@ def test_without_noise_a_fit_of_classes_is_logistic_regression_on_its_bins():
 def test_noise_as_planned_at_epsilon_four_leaves_most_of_a_step_function():
     rng, facts, a, b, _ = additive(4000)
     labels = 4 + 3.0 * (a >= 2)
-    data = facts.domain.project({"a": a + 0.5, "b": b, "t": labels})
+    data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": labels})
     learner = Cyclic(rounds=40, rate=0.05, bins=8)
     plan = dpcore.price(
         domain=facts.domain,
@@ -259,7 +260,7 @@ def test_rare_categories_share_a_bin_that_is_large_enough():
 def test_reports_and_notebooks_show_a_model_without_shapes_of_their_kind():
     """They ask a model that has `shapes` for pictures with bands, which this one has not."""
     rng, facts, a, b, _ = additive(50)
-    data = facts.domain.project({"a": a + 0.5, "b": b, "t": rng.uniform(0, 10, 50)})
+    data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": rng.uniform(0, 10, 50)})
     model = answered(Cyclic(rounds=2), facts, data)
     assert not isinstance(model, Shaped)
     assert "BoostedModel" in model._repr_html_()
@@ -338,7 +339,7 @@ def test_draws_of_the_printed_plan_refute_its_epsilon():
     leaves = np.zeros(cells.sizes[0], dtype=int)
     ask = update.with_args({"shapes": np.zeros(sum(cells.sizes)), "column": 0, "leaves": leaves})
     table = {"color_intensity": np.array([1.0]), "proline": np.array([500.0])}
-    record = domain.project({**table, "t": np.array([10_000.0])})
+    record = project_table(domain, {**table, "t": np.array([10_000.0])})
     moved = learner.total_of(ask, record, facts).floats()[0]
     std, draws = release.asks["update"].spread.std, 20_000
     noise = std * np.random.default_rng(5).standard_normal((2, draws))
@@ -388,7 +389,10 @@ def test_fits_and_predictions_find_a_number_on_an_edge_in_the_cell_that_begins_t
     )
     learner, cells = Cyclic(bins=bins), Cells.of(domain, bins)
     table = {"a": numbers, "c": [1] * len(numbers)}
-    assert cells.places(domain.project({**table, "t": [1] * len(numbers)}))[0].tolist() == expected
+    assert (
+        cells.places(project_table(domain, {**table, "t": [1] * len(numbers)}))[0].tolist()
+        == expected
+    )
     # A model that says the cell: of whole tables, and of rows alone.
     scores = np.append(np.arange(2.0 * bins), [0, 0]) / 1000
     model = BoostedModel(domain=domain, cells=learner.cells(domain), cell_scores=scores)
@@ -399,7 +403,7 @@ def test_fits_and_predictions_find_a_number_on_an_edge_in_the_cell_that_begins_t
     ends, _ = model.step_function("a")
     assert ends.tolist() == edges
     # Of encoded rows an edge is in its own cell as well.
-    on_edges = domain.encode({"a": edges, "c": [1] * len(edges)})
+    on_edges = encode_table(domain, {"a": edges, "c": [1] * len(edges)})
     scored = np.rint(model.score(on_edges)).astype(int).tolist()
     assert scored == [*range(2 * bins), 2 * bins - 1]
 
@@ -410,7 +414,7 @@ OLD = Path(__file__).parents[3] / "tests/published/archive/runs/explainable_boos
 def test_a_model_that_was_published_before_keeps_its_cells():
     model = dpcore.load_run(OLD).model
     table = {"a": [0.0, 1.0, 3.0, 10.0], "b": [0.3] * 4, "day": ["2020-03-01"] * 4}
-    records = model.domain.project({**table, "y": [0.0] * 4})
+    records = project_table(model.domain, {**table, "y": [0.0] * 4})
     # 1 of [0, 10] encodes to less than -0.8, where its cell would begin: 1 - 0.8 is below 0.2.
     assert model.cells.places(records)[0].tolist() == [0, 0, 3, 9]
     # Published by the version that wrote the run.

@@ -37,6 +37,7 @@ from dpcore import (
 )
 from dpcore.checks import confidence, one_of
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import NOISE
@@ -91,7 +92,7 @@ class LogisticModel(Regression):
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
         """Of both classes, in the order in which they are declared; shape (n, 2)."""
-        second = (1 + half_tanh(self.score(self.domain.encode(table)))) / 2
+        second = (1 + half_tanh(self.score(encode_table(self.domain, table)))) / 2
         return np.column_stack([1 - second, second])
 
 

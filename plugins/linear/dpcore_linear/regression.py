@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore import Described, Description, Domain, Figures, Learner, Public
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, NoBars
@@ -189,11 +190,11 @@ class Regression(LinearModel, Described):
         if self.covariances is not None:
             total = self.covariances.total
             errors = self._by_rows(
-                self.domain.encode(table),
+                encode_table(self.domain, table),
                 lambda phi: np.sqrt(np.einsum("ij,jk,ik->i", phi, total, phi)),
             )
         # The line itself is cut to the range, which keeps the cover of its ends.
-        ends = _ends(self.score(self.domain.encode(table)), errors, interval)
+        ends = _ends(self.score(encode_table(self.domain, table)), errors, interval)
         return np.column_stack([predictions, *map(self.domain.uncentre, ends.T)])
 
     def _errors(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

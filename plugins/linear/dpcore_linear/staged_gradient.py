@@ -39,6 +39,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.models.linear import in_blocks
@@ -181,7 +182,9 @@ class StagedModel(ShownModel):
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
         bound = self.domain.label_bound
-        return self.domain.uncentre(np.clip(self.score(self.domain.encode(table)), -bound, bound))
+        return self.domain.uncentre(
+            np.clip(self.score(encode_table(self.domain, table)), -bound, bound)
+        )
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Predictions in encoded units, centred at 0 and not clipped, shape (n,)."""

@@ -15,6 +15,7 @@ from dpcore import (
     PublicCoins,
     SecretCoins,
 )
+from dpcore.encoding.tables import encode_table, project_table
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.identity import Identity
 from dpcore_attacks.attacks.setting import Case
@@ -75,7 +76,7 @@ class Product(Features):
 
 def test_a_feature_map_by_a_matrix_product_is_taken_row_by_row():
     """As a block, its last bits depend on a row's place."""
-    rows = FACTS.encode(table(records=60))
+    rows = encode_table(FACTS, table(records=60))
     alone = np.vstack([Product()(rows[i : i + 1]) for i in range(len(rows))])
     assert not np.array_equal(Product()(rows), alone)
     assert np.array_equal(row_by_row(Product(), rows, 40), alone)
@@ -84,7 +85,7 @@ def test_a_feature_map_by_a_matrix_product_is_taken_row_by_row():
 @pytest.mark.parametrize("features", [Identity(), CosSin(count=20), Cosines(count=20)])
 def test_maps_that_say_so_are_functions_of_one_row(features):
     drawn = features.draw(FACTS, PublicCoins(1))
-    rows = FACTS.encode(table(records=60))
+    rows = encode_table(FACTS, table(records=60))
     assert drawn.row_wise
     alone = np.vstack([drawn(rows[i : i + 1]) for i in range(len(rows))])
     assert np.array_equal(drawn(rows), alone)
@@ -111,6 +112,6 @@ def test_a_chosen_candidate_keeps_its_exact_sum():
     learner = BestOf(candidates=(PLAIN, attrs.evolve(PLAIN, clip=0.2)))
     facts = public()
     query = attrs.evolve(learner.queries(facts)[0], args={"weights": np.array([0.3, -0.2])})
-    records = FACTS.project(table())
+    records = project_table(FACTS, table())
     coins = SecretCoins.rehearsal(0).learner(0, "q", 1)
     assert isinstance(learner.statistic(query, records, facts, coins), Exact)

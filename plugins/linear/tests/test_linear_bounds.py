@@ -23,6 +23,7 @@ from dpcore import (
     replace_features,
 )
 from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.features.identity import Identity
@@ -335,7 +336,7 @@ def test_gradients_without_noise_end_at_least_squares():
         mechanism=Gaussian(noise_multiplier=1e-3),
         budget=dpcore.PrivacyBudget(epsilon=1e12, delta=1e-5),
     ).run(people)
-    rows = domain(norm=1.0).encode(people)
+    rows = encode_table(domain(norm=1.0), people)
     best = np.linalg.lstsq(rows, people["y"], rcond=None)[0]
     assert np.abs(done.model.predict(people) - rows @ best).max() < 0.05
 

@@ -24,6 +24,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError
 from dpcore_linear.exact_sums import GramUnits
 from dpcore_linear.gram_sensitivity import (
@@ -234,7 +235,7 @@ def test_a_design_has_no_linear_relation_between_its_columns():
         "b": rng.choice(["no", "yes"], 80),
         "m": np.where(rng.random(80) < 0.3, np.nan, rng.uniform(0, 4, 80)),
     }
-    rows = Design().drawn(domain, PublicCoins(1))(domain.encode(table))
+    rows = Design().drawn(domain, PublicCoins(1))(encode_table(domain, table))
     assert np.linalg.matrix_rank(rows) == rows.shape[1] == Design().width(domain)
     assert (
         np.linalg.norm(rows, axis=1).max() <= Design().norm(domain) == pytest.approx(math.sqrt(5))

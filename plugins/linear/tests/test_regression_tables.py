@@ -19,6 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.classes import Classes
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
@@ -99,7 +100,7 @@ def test_a_lines_interval_is_that_of_its_coefficients_covariance(outcome):
     table, rows = outcome.model, wages(50, seed=9)
     predictions, low, high = table.predict(rows, interval=0.9).T
     assert np.array_equal(predictions, table.predict(rows))
-    phi = table.features(WAGES.encode(rows))
+    phi = table.features(encode_table(WAGES, rows))
     half = 1.644854 * np.sqrt([row @ table.covariances.total @ row for row in phi])
     assert np.allclose(high - low, 2 * half)
     assert np.allclose((low + high) / 2, predictions)

@@ -22,6 +22,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.guarantee import Noise
@@ -92,7 +93,7 @@ def extreme(domain, rng):
     for name, column in {**domain.columns, domain.target: domain.labels}.items():
         if isinstance(column, Range) and rng.random() < 0.8:
             row[name] = np.array([rng.choice([column.low, column.high])])
-    return domain.project(row)
+    return project_table(domain, row)
 
 
 @pytest.mark.parametrize("make", [mixed, only_categories])
@@ -102,7 +103,7 @@ def test_no_replaced_record_moves_a_stage_further_than_its_bound(make):
     public, queries = asked(domain, rng)
     largest = dict.fromkeys(queries, 0.0)
     for trial in range(400):
-        base = domain.project(people(domain, rng, 29))
+        base = project_table(domain, people(domain, rng, 29))
         for name, query in queries.items():
             args = dict(query.args)
             if "weights" in args:  # any weights at all, up to the longest

@@ -33,6 +33,7 @@ from dpcore import (
 )
 from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.rounding import up
@@ -68,7 +69,7 @@ class QuadraticModel(ShownModel):
 
     def outputs(self, table: Table) -> NDArray[np.float64]:
         """One output a class, or one, in units of the targets; shape (n, C)."""
-        rows = self.inputs(self.inputs.domain.encode(table))
+        rows = self.inputs(encode_table(self.inputs.domain, table))
         return outputs(self.state, rows, self.neurons.hidden(rows) / self.neurons.feature_norm)
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore_ntk.kernel import ntk_between
 from dpcore_ntk.neurons import Neurons
@@ -30,7 +31,7 @@ class DualModel(ShownModel):
 
     def outputs(self, table: Table) -> NDArray[np.float64]:
         """One output a class, or one, in units of the targets; shape (n, C)."""
-        rows, hidden = self.domain.encode(table), self.neurons.hidden
+        rows, hidden = encode_table(self.domain, table), self.neurons.hidden
         kernel = ntk_between(rows, hidden(rows), self.points, hidden(self.points))
         return np.asarray(kernel @ self.coefficients)
 

@@ -15,6 +15,7 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.falsifier import falsify
@@ -174,7 +175,7 @@ def test_noise_of_an_output_is_the_noise_times_the_feature_norm():
         QuadraticModel(inputs=inputs, neurons=drawn, state=state).outputs(point)[0, 0]
         for state in noise
     ]
-    rows = public.domain.encode(point)
+    rows = encode_table(public.domain, point)
     expected = float(np.linalg.norm(explicit_features(rows, drawn)))
     assert expected <= 1
     assert abs(np.std(outputs) / expected - 1) < 5 / np.sqrt(3200)

@@ -21,6 +21,7 @@ from dpcore import (
     price,
     replace_features,
 )
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.randomized_response import RandomizedResponse
@@ -203,7 +204,9 @@ def test_a_model_of_released_things_predicts_classes():
     assert set(model.arrays()) == {"points", "coefficients"}
     assert np.mean(model.predict(rows) == rows["y"]) > 0.8
     points = model.arrays()["points"]
-    assert not np.isin(np.round(points, 12), np.round(domain(30, norm=1.0).encode(rows), 12)).any()
+    assert not np.isin(
+        np.round(points, 12), np.round(encode_table(domain(30, norm=1.0), rows), 12)
+    ).any()
 
 
 def test_lam0_is_the_regularization_unless_a_spec_gives_another():

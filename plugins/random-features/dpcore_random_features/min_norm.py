@@ -34,6 +34,7 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
@@ -65,7 +66,7 @@ class WaveModel(ShownModel):
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        return self.domain.uncentre(self.score(self.domain.encode(table)))
+        return self.domain.uncentre(self.score(encode_table(self.domain, table)))
 
     def score(self, encoded: NDArray[np.float64]) -> NDArray[np.float64]:
         """Re phi . c, shape (n,)."""

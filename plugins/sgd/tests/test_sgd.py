@@ -27,6 +27,7 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.encoding.tables import parse_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.learning.features.identity import Identity
@@ -444,7 +445,7 @@ def test_insurance_at_epsilon_1_is_learnt_without_tuning():
     text = text.replace("    norm: 1.5\n", "") + "evaluate: {holdout: 0.2, metrics: [mse]}\n"
     spec = spec_of_text(text, "insurance.yaml")
     declared = spec.request.domain
-    table = declared.parse(load_table("insurance.csv", Path(folder), spec.csv, declared))
+    table = parse_table(declared, load_table("insurance.csv", Path(folder), spec.csv, declared))
     plan = spec.price()
     errors = [
         evaluate(plan, plan.run(table), {"mse": MeanSquaredError()})["release"]["mse"]

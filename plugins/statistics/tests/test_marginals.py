@@ -17,6 +17,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_models.measurements.residuals import PLACES
@@ -56,7 +57,7 @@ def table_of(rows):
 
 def sum_of(learner, public, rows):
     (query,) = learner.queries(public)
-    records = public.domain.project(table_of(rows))
+    records = project_table(public.domain, table_of(rows))
     return np.asarray(learner.statistic(query, records, public, SECRET))
 
 
@@ -118,7 +119,7 @@ def test_parts_are_sums_of_contributions_and_tables_are_counts(name, known):
     rows = [RECORDS[i] for i in rng.integers(0, len(RECORDS), 40)]
     public = public_of(len(rows) if known else None)
     (query,) = learner.queries(public)
-    block = public.domain.project(table_of(rows))
+    block = project_table(public.domain, table_of(rows))
     contributions = learner.contributions(query, block, public)
     part = sum_of(learner, public, rows)
     assert np.array_equal(contributions.sum(axis=0), part)

@@ -20,6 +20,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
@@ -48,7 +49,7 @@ def learner_of(**fields):
 
 def project(public, rows):
     columns = zip("xgh", zip(*rows, strict=True), strict=True)
-    return public.domain.project({name: [*values] for name, values in columns})
+    return project_table(public.domain, {name: [*values] for name, values in columns})
 
 
 def contributions(learner, public, choice):

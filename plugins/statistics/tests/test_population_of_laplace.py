@@ -22,6 +22,7 @@ from dpcore import (
     Session,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore_attacks.attacks.setting import Case
@@ -147,8 +148,8 @@ def test_no_record_moves_the_sum_farther_than_is_claimed(name, exact):
     public = Public(domain=facts, coins=PublicCoins(1), mu=None)
     (query,) = learner.queries(public)
     places = [*itertools.product(np.linspace(0, 3, 25), "ab")]
-    made = attrs.evolve(facts, exact=None).project(
-        {"x": [x for x, _ in places], "g": [g for _, g in places]}
+    made = project_table(
+        attrs.evolve(facts, exact=None), {"x": [x for x, _ in places], "g": [g for _, g in places]}
     )
     rows = np.array(learner.contributions(query, made, public)).reshape(len(places), -1)
     if exact is None:

@@ -24,6 +24,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.learning.learners.by_person import clipped_sums
 from dpcore.mechanisms.gaussian import Gaussian
@@ -173,7 +174,7 @@ def test_no_person_moves_the_means_of_groups_farther_than_is_claimed(records):
     (query,) = learner.queries(known)
     rows = [np.zeros(query.real_size)]
     for values in persons:
-        made = domain.project({"x": [x for x, _ in values], "g": [g for _, g in values]})
+        made = project_table(domain, {"x": [x for x, _ in values], "g": [g for _, g in values]})
         made = attrs.evolve(made, persons=np.zeros(len(values), dtype=np.int32))
         rows.append(learner.total_of(query, made, known).floats().ravel())
     vectors = np.array(rows)

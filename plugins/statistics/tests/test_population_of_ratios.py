@@ -22,6 +22,7 @@ from dpcore import (
     Session,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
@@ -65,7 +66,7 @@ def test_no_record_moves_more_than_is_claimed(relation):
     # The learner's own rows are those of the definition.
     learner, domain = scheduled.learner, priced.request.domain
     table = {"cost": cost, "days": days, "g": ["a"] * cost.size}
-    records = attrs.evolve(domain, exact=None).project(table)
+    records = project_table(attrs.evolve(domain, exact=None), table)
     own = learner.contributions(ask.query, records, scheduled.public(PublicCoins(1)))
     assert own == pytest.approx(rows, abs=1e-12)
     movement = np.linalg.norm(rows, axis=1).max()

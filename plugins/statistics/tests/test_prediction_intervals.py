@@ -22,6 +22,7 @@ from dpcore import (
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.specs.spec import spec_of_text
@@ -57,8 +58,8 @@ def published(learner, domain, errors, laws, rng, group="p"):
     """The table of records with these errors: their exact sums, and noise on the grid."""
     public, (mechanism, law) = public_of(domain), laws
     size = len(errors)
-    records = domain.project(
-        {"g": np.full(size, group), "predicted": np.zeros(size), "y": np.asarray(errors)}
+    records = project_table(
+        domain, {"g": np.full(size, group), "predicted": np.zeros(size), "y": np.asarray(errors)}
     )
     query = learner.query(public)
     exact = learner.total_of(query, records, public).floats()
@@ -76,7 +77,7 @@ def test_no_pair_of_a_small_universe_moves_further_than_claimed(by, exact):
     public = public_of(domain)
     ends = np.linspace(-HALF, HALF, 5)
     group, predicted, label = map(np.array, zip(*itertools.product("pq", ends, ends), strict=True))
-    block = domain.project({"g": group, "predicted": predicted, "y": label})
+    block = project_table(domain, {"g": group, "predicted": predicted, "y": label})
     query = learner.query(public)
     values = learner.contributions(query, block, public).reshape(50, -1)
 
@@ -92,10 +93,10 @@ def test_no_pair_of_a_small_universe_moves_further_than_claimed(by, exact):
 def test_errors_are_rounded_up_so_that_a_point_holds_what_it_counts():
     learner, domain = PredictionInterval(points=5), facts()
     errors = np.array([0.0, 0.1, 1.0, 1.01, -2.0, 2.0])
-    records = domain.project({"g": np.full(6, "p"), "predicted": np.zeros(6), "y": errors})
+    records = project_table(domain, {"g": np.full(6, "p"), "predicted": np.zeros(6), "y": errors})
     _, points = learner._places(records, public_of(domain))
     assert points.tolist() == [0, 1, 1, 2, 2, 2]
-    widest = domain.project({"g": ["p"], "predicted": [-HALF], "y": [HALF]})
+    widest = project_table(domain, {"g": ["p"], "predicted": [-HALF], "y": [HALF]})
     assert learner._places(widest, public_of(domain))[1].tolist() == [4]
 
 

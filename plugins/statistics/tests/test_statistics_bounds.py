@@ -18,6 +18,7 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
@@ -107,7 +108,7 @@ def value(values, name, args=None, records=None, learner=LEARNER, mu=1.0):
     public = Public(domain=facts(records), coins=PublicCoins(1), mu=mu)
     (query,) = (q for q in learner.queries(public) if q.name == name)
     query = attrs.evolve(query, args=args)
-    found = learner.statistic(query, public.domain.project({"x": values}), public, SECRET)
+    found = learner.statistic(query, project_table(public.domain, {"x": values}), public, SECRET)
     return np.asarray(found), query
 
 
@@ -229,7 +230,7 @@ def test_means_by_group_share_one_bound_and_move_as_claimed():
         asked = attrs.evolve(query, args={"bound": 8.0})
         rows = []
         for x, g in points:
-            records = public.domain.project({"x": [x], "g": [g]})
+            records = project_table(public.domain, {"x": [x], "g": [g]})
             rows.append(np.asarray(learner.statistic(asked, records, public, SECRET)).ravel())
         rows = np.array(rows)
         w = 1.0 if exact and mu else math.sqrt(0.5)

@@ -19,6 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
@@ -178,7 +179,7 @@ def test_one_group_alone_is_left_or_entered():
 def sums(learner, domain, table):
     public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
     (query,) = learner.queries(public)
-    records = domain.project(table)
+    records = project_table(domain, table)
     return query, learner.total_of(query, records, public).floats(), records, public
 
 
@@ -262,7 +263,7 @@ def test_distinct_values_are_those_of_the_definition():
     (query,) = learner.queries(public)
     for rows in ([], [(0.0, "a")], [(0.0, "a"), (7.0, "a"), (7.0, "c"), (8.0, "c")]):
         columns = {"x": [x for x, _ in rows], "g": [g for _, g in rows], "z": [1.0] * len(rows)}
-        found = learner.statistic(query, domain.project(columns), public, SECRET)
+        found = learner.statistic(query, project_table(domain, columns), public, SECRET)
         assert found.tolist() == numbers(rows)
 
 

@@ -20,6 +20,7 @@ from dpcore import (
     Session,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import parse_table, project_table
 from dpcore.errors import ParameterError
 from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
@@ -115,7 +116,7 @@ def test_the_sums_are_those_of_the_definition_in_every_group():
         learner = Covariance(column="x", other="y", by=by)
         public = Public(domain=facts(), coins=PublicCoins(1), mu=1.0)
         (query,) = learner.queries(public)
-        records = public.domain.project(public.domain.parse({"x": x, "y": y, "g": g}))
+        records = project_table(public.domain, parse_table(public.domain, {"x": x, "y": y, "g": g}))
         total = np.asarray(learner.statistic(query, records, public, SECRET))
         rows = np.array(
             [contribution((a - 5) / 5, (b + 1) / 2, ROOT, 1) for a, b in zip(x, y, strict=True)]
@@ -169,7 +170,9 @@ def test_intervals_hold_their_level_on_tied_and_skewed_data(n, law):
     public = Public(domain=facts(), coins=PublicCoins(1), mu=0.24 if law == "normal" else None)
     learner = Covariance(column="x", other="y")
     (query,) = learner.queries(public)
-    records = public.domain.project(public.domain.parse({"x": x, "y": y, "g": np.array(["a"] * n)}))
+    records = project_table(
+        public.domain, parse_table(public.domain, {"x": x, "y": y, "g": np.array(["a"] * n)})
+    )
     exact = np.asarray(learner.statistic(query, records, public, SECRET))
     truths = [np.cov(x, y, bias=True)[0, 1], np.corrcoef(x, y)[0, 1]]
     spread, draw = noise_of(law, query.sum.clip, rng)

@@ -18,6 +18,7 @@ from dpcore import (
     Records,
 )
 from dpcore.domain.classes import Classes
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import CELLS_AT_EDGES, sum_verdicts
@@ -73,7 +74,7 @@ def public(domain):
 
 def projected(domain, numbers):
     table = {name: numbers for name in domain.rules if name not in ("g",)}
-    return domain.project({**table, "g": ["x"] * len(numbers)})
+    return project_table(domain, {**table, "g": ["x"] * len(numbers)})
 
 
 def summed(learner, domain, numbers):
@@ -198,7 +199,7 @@ def test_days_are_in_the_cell_that_begins_with_them(bins):
     numbers = np.arange(ends[0], ends[1] + 1)
     expected = np.minimum([sum(e <= x for e in edges) - 1 for x in numbers.tolist()], bins - 1)
     for column in (days, [str(day) for day in days]):
-        records = domain.project({"day": column})
+        records = project_table(domain, {"day": column})
         assert Cells.of(domain, "day", None, bins).index(records).tolist() == expected.tolist()
 
 
@@ -227,7 +228,7 @@ def test_a_condition_begins_at_its_number_and_ends_below_it():
 
 def test_missing_numbers_are_in_no_cell():
     domain = facts(0, 10, missing=True)
-    records = domain.project({"a": [None, 0.0, 3.0, 10.0], "g": ["x"] * 4, "y": [1.0] * 4})
+    records = project_table(domain, {"a": [None, 0.0, 3.0, 10.0], "g": ["x"] * 4, "y": [1.0] * 4})
     assert Cells.of(domain, "a", None, 10).index(records).tolist() == [-1, 0, 3, 9]
     by_hand = Records(features=records.features, labels=records.labels)
     assert Cells.of(domain, "a", None, 10).index(by_hand).tolist() == [-1, 0, 3, 9]
@@ -254,7 +255,7 @@ def test_scores_on_an_edge_are_in_the_cell_that_begins_there():
     (query,) = learner.queries(public(domain))
     numbers, expected = beside(nearest(0, 1, 10))
     table = {"predicted": ["no"] * len(numbers), "score": numbers, "y": ["no"] * len(numbers)}
-    found = learner.total_of(query, domain.project(table), public(domain)).floats()
+    found = learner.total_of(query, project_table(domain, table), public(domain)).floats()
     assert found[0, 0].tolist() == expected
 
 

@@ -24,6 +24,7 @@ from dpcore import (
 )
 from dpcore.adjacency import REPLACE_LABEL, replace_features
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -134,7 +135,9 @@ def test_claims_of_group_errors_are_attained_and_never_exceeded(adjacency, recor
         far = farthest(UNIVERSE, value, adjacency, 2 if mu else 1)
         assert 0.95 * claim.value < far <= claim.value
         rows = table(UNIVERSE, NUMBERS)
-        found = np.asarray(learner.statistic(query, public.domain.project(rows), public, SECRET))
+        found = np.asarray(
+            learner.statistic(query, project_table(public.domain, rows), public, SECRET)
+        )
         assert found == pytest.approx(errors_of(UNIVERSE, w, power, cap), abs=1e-6)
 
 
@@ -146,7 +149,7 @@ def test_claims_of_group_parity_are_attained_and_never_exceeded(adjacency, recor
     measured = learner.strategy(public).measured
     far = farthest(UNIVERSE, lambda rows: parity_of(rows, measured), adjacency, 2 if mu else 1)
     assert 0.95 * claim.value < far <= claim.value
-    records = public.domain.project(table(UNIVERSE, NUMBERS))
+    records = project_table(public.domain, table(UNIVERSE, NUMBERS))
     found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert found == pytest.approx(parity_of(UNIVERSE, measured), abs=1e-9)
     assert found == pytest.approx(learner.contributions(query, records, public).sum(axis=0))
@@ -160,7 +163,7 @@ def test_claims_of_group_rates_are_attained_and_never_exceeded(adjacency, record
     claim, query, public = claimed(learner, classes(records), adjacency, mu)
     far = farthest(CLASSED, lambda rows: rates_of(rows, cells or 2), adjacency, 2 if mu else 1)
     assert 0.95 * claim.value < far <= claim.value
-    records = public.domain.project(table(CLASSED, SCORED))
+    records = project_table(public.domain, table(CLASSED, SCORED))
     found = np.asarray(learner.statistic(query, records, public, SECRET))
     assert np.array_equal(found, rates_of(CLASSED, cells or 2))
     assert np.array_equal(found, learner.contributions(query, records, public).sum(axis=0))
@@ -451,7 +454,7 @@ def test_moments_of_group_errors_cost_nothing(adjacency, records):
         value = partial(moments_of_errors, w=w, power=power, cap=cap)
         far = farthest(UNIVERSE, value, adjacency, 2)
         assert 0.95 * claim.value < far <= claim.value
-        records_of_all = public.domain.project(table(UNIVERSE, NUMBERS))
+        records_of_all = project_table(public.domain, table(UNIVERSE, NUMBERS))
         found = np.asarray(learner.statistic(query, records_of_all, public, SECRET))
         assert found == pytest.approx(moments_of_errors(UNIVERSE, w, power, cap), abs=1e-6)
 
@@ -466,7 +469,7 @@ def test_errors_of_groups_tell_the_population():
         learner = GroupErrors(by=("g",), power=1, cap=2.0, interval=interval)
         public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
         (query,) = learner.queries(public)
-        value = learner.statistic(query, domain.project(rows), public, SECRET)
+        value = learner.statistic(query, project_table(domain, rows), public, SECRET)
         spread = NormalSpread(width=1e-3)
         answer = Answer(query=query, number=1, value=value, mechanism=Gaussian(), spread=spread)
         tables = learner.tables(answer, public).tables

@@ -21,6 +21,7 @@ from dpcore import (
     Session,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.learning.learners.by_person import clipped_sums
@@ -62,8 +63,8 @@ def project(facts, persons):
     """The records of some persons, of whom each is a tuple of places."""
     pairs = [(place, owner) for owner, places in enumerate(persons) for place in places]
     np.random.default_rng(1).shuffle(pairs := np.array(pairs, dtype=object))
-    records = facts.project(
-        {"g": [g for (g, _), _ in pairs], "x": [x + 0.5 for (_, x), _ in pairs]}
+    records = project_table(
+        facts, {"g": [g for (g, _), _ in pairs], "x": [x + 0.5 for (_, x), _ in pairs]}
     )
     return attrs.evolve(records, persons=np.array([owner for _, owner in pairs], dtype=np.int32))
 

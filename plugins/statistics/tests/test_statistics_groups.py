@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
@@ -63,7 +64,7 @@ def test_pairs_are_those_of_the_definition():
     learner, public = GroupBy(by=("g",), column="x"), public_of(ADD_REMOVE)
     (query,) = learner.queries(public)
     rows = [*ROWS, (2.5, "c")]
-    records = public.domain.project({"x": [x for x, _ in rows], "g": [g for _, g in rows]})
+    records = project_table(public.domain, {"x": [x for x, _ in rows], "g": [g for _, g in rows]})
     found = np.asarray(learner.statistic(query, records, public, SECRET)).ravel()
     assert found == pytest.approx(pairs_of(rows, math.sqrt(0.5)), abs=1e-9)
     by_hand = learner.contributions(query, records, public).sum(axis=0).ravel()
@@ -109,7 +110,9 @@ def test_the_number_of_distinct_values_moves_by_one_at_most(adjacency):
     far = 0
     for first in itertools.product(ROWS, repeat=2):
         seconds = [first[:1]] if adjacency is ADD_REMOVE else [(first[0], r) for r in ROWS]
-        records = public.domain.project({"x": [x for x, _ in first], "g": [g for _, g in first]})
+        records = project_table(
+            public.domain, {"x": [x for x, _ in first], "g": [g for _, g in first]}
+        )
         assert learner.statistic(query, records, public, SECRET)[0] == number(first)
         far = max(far, *(abs(number(first) - number(second)) for second in seconds))
     assert far == claim.value == 1

@@ -20,6 +20,7 @@ from dpcore import (
     Sensitivity,
 )
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
@@ -206,7 +207,7 @@ def test_the_claim_is_the_largest_movement_of_all_records(adjacency):
     secret = SecretCoins.rehearsal(0).learner(0, "q", 1)
 
     def value(towns):
-        records = public.domain.project({"town": towns, "x": [0.5] * len(towns)})
+        records = project_table(public.domain, {"town": towns, "x": [0.5] * len(towns)})
         return learner.statistic(query, records, public, secret)
 
     pairs = [(["a"], []), (["a", "b"], ["a"]), (["a", "a"], ["a"])]

@@ -19,6 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -58,7 +59,7 @@ def domain(records):
 def project(facts, wards, owners):
     """Records of these persons; x tells the second half of the wards from the first."""
     x = [0.5 if ward in "ab" else 1.5 for ward in wards]
-    made = facts.project({"ward": list(wards), "x": x})
+    made = project_table(facts, {"ward": list(wards), "x": x})
     return attrs.evolve(made, persons=np.array(owners, dtype=np.int32))
 
 

@@ -24,6 +24,7 @@ from dpcore import (
     Session,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
@@ -166,7 +167,7 @@ def test_no_record_moves_more_than_is_claimed(name, relation):
         (x, g) for x in (*ENDS, 10 * (math.sqrt(5) - 1) / 2, *np.arange(0, 10, 0.7)) for g in "abc"
     ]
     columns = dict(zip("xg", map(list, zip(*rows, strict=True)), strict=True))
-    records = domain.project(columns)
+    records = project_table(domain, columns)
     grouped = name.endswith("groups") or name == "difference"
     w = (
         1.0

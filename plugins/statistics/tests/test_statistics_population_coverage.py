@@ -27,6 +27,7 @@ from dpcore import (
     Range,
     Session,
 )
+from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.group_errors import GroupErrors
@@ -327,7 +328,10 @@ def test_expected_counts_of_tables_hold_together(strategy, public):
     corners = [{"x": [k + 0.5], "g": [g]} for g in "abc" for k in range(4)]
     plain = attrs.evolve(domain, exact=None)
     rows = np.array(
-        [learner.contributions(query, plain.project(row), facts)[0].ravel() for row in corners]
+        [
+            learner.contributions(query, project_table(plain, row), facts)[0].ravel()
+            for row in corners
+        ]
     )
     for _ in range(draws):
         chances = cells.ravel()

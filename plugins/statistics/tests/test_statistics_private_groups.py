@@ -18,6 +18,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.mechanisms.thresholded import Thresholded
@@ -67,13 +68,13 @@ def test_frequent_towns_have_their_mean_ages(adjacency):
 def asked(keys):
     _, means = LEARNER.queries(PUBLIC)
     rows = np.zeros((6, DOMAIN.columns["town"].width))
-    encoded = DOMAIN.project({"town": keys, "age": [0.0] * len(keys)}).features
+    encoded = project_table(DOMAIN, {"town": keys, "age": [0.0] * len(keys)}).features
     rows[: len(keys)] = encoded[:, : rows.shape[1]]
     return attrs.evolve(means, args={KEYS: rows})
 
 
 def total(query, towns, ages):
-    records = DOMAIN.project({"town": towns, "age": ages})
+    records = project_table(DOMAIN, {"town": towns, "age": ages})
     return np.asarray(LEARNER.statistic(query, records, PUBLIC, None))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
@@ -38,7 +39,7 @@ def scores(learner, values, shift=None):
         import attrs
 
         query = attrs.evolve(query, args={"shift": shift})
-    return learner.statistic(query, domain().project({"x": values}), public, SECRET)
+    return learner.statistic(query, project_table(domain(), {"x": values}), public, SECRET)
 
 
 @pytest.mark.parametrize("shift", [-7, 0, 5])
@@ -94,7 +95,7 @@ def published(priced, values, seed):
     """One run's table, at known coins."""
     (scheduled,) = priced.schedule.releases
     facts, learner = scheduled.public(PublicCoins(1)), scheduled.learner
-    records = priced.request.domain.project({"x": values})
+    records = project_table(priced.request.domain, {"x": values})
     state, number = learner.start(facts), 0
     while (query := learner.ask(state)) is not None:
         number += 1

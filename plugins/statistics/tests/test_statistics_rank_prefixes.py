@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SpecError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.exponential import Exponential
@@ -49,7 +50,7 @@ def test_claims_are_the_largest_moves_of_all_neighbours(relation, by, mu, record
     universe = [*itertools.product((0.0, 0.3, 5.0, 10.0), "ab")]
     rows = []
     for x, g in universe:
-        encoded = public.domain.project({"x": [x], "g": [g]})
+        encoded = project_table(public.domain, {"x": [x], "g": [g]})
         rows.append(learner.statistic(query, encoded, public, SECRET).floats().ravel())
     order = 2 if mu else 1
     sums = [
@@ -77,7 +78,7 @@ def test_a_norm_that_is_asked_for_is_that_of_a_budget_without_a_delta(by):
     (query,), (pure,) = asked.queries(public_facts(1.0)), default.queries(public_facts(None))
     assert query == pure
     assert query.distance == "l1"
-    records = facts().project({"x": [0.3, 5.0, 9.0], "g": ["a", "b", "c"]})
+    records = project_table(facts(), {"x": [0.3, 5.0, 9.0], "g": ["a", "b", "c"]})
     sums = [
         learner.statistic(query, records, public_facts(mu), SECRET).floats().tolist()
         for learner, mu in ((asked, 1.0), (default, None))

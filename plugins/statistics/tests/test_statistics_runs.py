@@ -11,6 +11,7 @@ import dpcore
 from dpcore import ADD_REMOVE, Categories, Domain, Range, load_run
 from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, NoModelError, RequestError, SpecError
 from dpcore.guarantee import ReleaseKind
 from dpcore.learning.models.figures import NOISE_ONLY
@@ -188,7 +189,7 @@ def test_a_domain_without_a_target_shows_its_public_facts(tmp_path):
     facts = Domain(columns={"x": Range(0, 1)}, exact=3)
     assert not facts.labelled
     assert repr(facts).startswith("Domain(columns={'x': Range(low=0, high=1")
-    assert facts.project({"x": [0.0, 0.5, 1.0]}).labels.tolist() == [0, 0, 0]
+    assert project_table(facts, {"x": [0.0, 0.5, 1.0]}).labels.tolist() == [0, 0, 0]
     with pytest.raises(dpcore.DpcoreError, match="declares no target"):
         _ = facts.label_bound
     with pytest.raises(dpcore.DpcoreError, match="not a run folder"):

@@ -18,6 +18,7 @@ from dpcore import (
     Refused,
     SecretCoins,
 )
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
@@ -174,7 +175,7 @@ def test_a_learner_computes_the_statistic_that_is_defined(name):
     learner, adjacency, _, _, definition, missing = CASES[name]
     _, query, public = claimed(learner, adjacency, missing)
     rows = universe(missing)
-    records = public.domain.project(of(rows))
+    records = project_table(public.domain, of(rows))
     value = np.asarray(learner.statistic(query, records, public, SECRET))
     assert value == pytest.approx(np.asarray(definition(rows), dtype=float), abs=1e-9)
 

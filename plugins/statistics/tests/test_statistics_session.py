@@ -29,6 +29,7 @@ from dpcore import (
 )
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.ledger.book import Ledger
@@ -260,7 +261,7 @@ def test_a_question_sees_the_records_that_a_plan_sees(longest, kind):
         table["g"] = ["b"] * len(table["g"])
         one.release(Seeing(), epsilon=1.0)
     domain, table = every_kind()
-    expected = attrs.evolve(domain, norm=longest).project(table)
+    expected = project_table(attrs.evolve(domain, norm=longest), table)
     expected = np.column_stack([expected.features, expected.labels])
     for rows in seen:
         assert np.array_equal(rows[np.lexsort(rows.T)], expected[np.lexsort(expected.T)])

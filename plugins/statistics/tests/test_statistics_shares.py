@@ -19,6 +19,7 @@ from dpcore import (
     Range,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
@@ -116,7 +117,7 @@ def test_a_claim_is_the_farthest_of_all_records(name, relation, distance, by):
     public = Public(domain=domain, coins=PublicCoins(1), mu=1.0)
     (query,) = learner.queries(public)
     table = dict(zip("xyg", map(list, zip(*ROWS, strict=True)), strict=True))
-    records = domain.project(table)
+    records = project_table(domain, table)
     sums = learner.total_of(query, records, public).floats()
     assert np.ravel(sums) == pytest.approx(rows.sum(axis=0), abs=1e-8)
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
@@ -40,7 +41,7 @@ def claim_of(learner, adjacency, mu=1.0):
 
 
 def single(learner, query, public, x, g):
-    records = public.domain.project({"x": [x], "g": [g]})
+    records = project_table(public.domain, {"x": [x], "g": [g]})
     return np.asarray(learner.statistic(query, records, public, SECRET))
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Public, PublicCoins, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
@@ -45,7 +46,9 @@ def test_no_person_moves_a_tree_farther_and_one_moves_it_as_far(relation, mu, re
     )
     rows = [
         np.asarray(
-            learner.statistic(query, public.domain.project({"x": [x]}), public, SECRET).floats()
+            learner.statistic(
+                query, project_table(public.domain, {"x": [x]}), public, SECRET
+            ).floats()
         )
         for x in UNIVERSE
     ]

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_synthetic.learner import Rows
@@ -32,7 +33,7 @@ def test_all_bars_of_measured_cells_hold_together_as_often_as_is_stated():
         for places in ((0,), (1,), (2,), *PAIRS)
     }
     learner, draws = Rows(bins={"x": 4}), 2000
-    records, covered, together = public.domain.project(table), [], 0
+    records, covered, together = project_table(public.domain, table), [], 0
     for seed in range(draws):
         state = learner.start(public)
         noise = np.random.default_rng(seed)

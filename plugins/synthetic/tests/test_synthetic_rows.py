@@ -28,6 +28,7 @@ from dpcore import (
 )
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
@@ -69,7 +70,7 @@ def table_of(size, seed=0):
 
 def released(learner, public, table, width=2.0, seed=0):
     """What is published of records, and the state that it follows from."""
-    records, rng = public.domain.project(table), np.random.default_rng(seed)
+    records, rng = project_table(public.domain, table), np.random.default_rng(seed)
     state = learner.start(public)
     while (query := learner.ask(state)) is not None:
         exact = learner.statistic(query, records, public, SECRET).floats()
@@ -113,7 +114,7 @@ def test_no_record_moves_an_ask_by_more_than_is_claimed(relation, people):
     learner, public = Rows(bins={"x": 2, "day": 2}, target="g"), public_of(people=people)
     values = itertools.product((1.0, 9.0, ""), ("2019-04-15", "2019-07-01"), ("a", "3", "z"))
     names = zip(("x", "day", "g"), zip(*values, strict=True), strict=True)
-    records = public.domain.project({name: [*column] for name, column in names})
+    records = project_table(public.domain, {name: [*column] for name, column in names})
     for query in learner.queries(public):
         claim = RowsBound().sensitivity(query, learner, public, relation).value
         asks = [query] if query.name == "count" else [
@@ -163,7 +164,7 @@ def test_every_value_counts_in_the_cell_that_it_was_drawn_for():
         name: ["" if value != value else value for value in values.tolist()]
         for name, values in published.columns.items()
     }
-    records = public.domain.project(columns)
+    records = project_table(public.domain, columns)
     display = learner.display(state.answers[-1], public)
     stream = public.coins.stream("synthetic.rows")
     codes = generate(display, round(display.n), learner.sweeps, stream)
@@ -252,7 +253,7 @@ def test_the_claim_holds_after_any_answer_to_the_first_ask(count):
         query=query, number=1, value=np.array([count]), mechanism=Gaussian(), spread=spread
     )
     ask = learner.ask(learner.update(state, answer))
-    records = public.domain.project(table_of(12))
+    records = project_table(public.domain, table_of(12))
     rows = learner.contributions(ask, records, public)
     for relation in (ADD_REMOVE, REPLACE_ONE):
         claim = RowsBound().sensitivity(ask, learner, public, relation).value
@@ -292,7 +293,7 @@ def exact_residuals(learner, public, records):
 @pytest.mark.slow
 def test_the_bars_of_all_measured_cells_hold_together():
     learner, public = Rows(bins={"x": 4, "day": 3}, target="g"), public_of()
-    records, rng = public.domain.project(table_of(800)), np.random.default_rng(7)
+    records, rng = project_table(public.domain, table_of(800)), np.random.default_rng(7)
     ask, exact = exact_residuals(learner, public, records)
     statistic, width = learner.measuring(public), 0.5
     measured = statistic.answered(ask, public)
@@ -479,4 +480,4 @@ def test_whole_numbers_are_drawn_in_the_cell_that_counts_them(low, high, bins, d
     # Rows that are drawn are counted in the cells that they were drawn for.
     codes = np.repeat(np.arange(bins), 20)
     numbers = values_of(cells, codes, decimals, PublicCoins(1).stream("x"))
-    assert cells.index(domain.project({"x": numbers})).tolist() == codes.tolist()
+    assert cells.index(project_table(domain, {"x": numbers})).tolist() == codes.tolist()

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
@@ -20,7 +21,7 @@ def public_of(columns, **names):
 
 def released(learner, public, table):
     """What is published of records, with hardly any noise."""
-    records, state = public.domain.project(table), learner.start(public)
+    records, state = project_table(public.domain, table), learner.start(public)
     while (query := learner.ask(state)) is not None:
         exact = learner.statistic(query, records, public, SECRET).floats()
         answer = Answer(

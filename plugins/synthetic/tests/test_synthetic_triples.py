@@ -19,6 +19,7 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.mechanisms.gaussian import Gaussian
@@ -45,8 +46,9 @@ def public_of(mu=1.0, **names):
 def universe(public):
     """One record of every kind; "z" is no declared category."""
     rows = itertools.product((1.0, 6.0, ""), "abz", "uv", (0, 1))
-    return public.domain.project(
-        {name: [*column] for name, column in zip("xghk", zip(*rows, strict=True), strict=True)}
+    return project_table(
+        public.domain,
+        {name: [*column] for name, column in zip("xghk", zip(*rows, strict=True), strict=True)},
     )
 
 
@@ -74,7 +76,7 @@ def answer_of(query, value, width):
 
 def released(learner, public, table, widths=(2.0, 0.01), count=None):
     """What is published of records, and the last answer."""
-    records, rng = public.domain.project(table), np.random.default_rng(0)
+    records, rng = project_table(public.domain, table), np.random.default_rng(0)
     state = learner.start(public)
     while (query := learner.ask(state)) is not None:
         exact = learner.statistic(query, records, public, SECRET).floats()

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from dpcore import Domain, Range
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
@@ -192,7 +193,7 @@ class ShapeModel(ShownModel):
             column, rows = self.domain.columns[weight], len(next(iter(columns.values())))
             assert isinstance(column, Range), "weights are numbers"
             columns = {**columns, weight: np.full(rows, column.high)}
-        return self.domain.encode(columns)
+        return encode_table(self.domain, columns)
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
         """Of every class, in the order in which they are declared; shape (n, classes).

@@ -8,6 +8,7 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError, UndeclaredError, UnfitTargetError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
@@ -108,11 +109,13 @@ def test_noise_moves_a_projected_curve_by_no_more():
 def test_predictions_of_a_monotone_column_never_turn(kind, epsilon, direction):
     model = fitted(ShapeFunctions(monotone={"a": direction}), kind, epsilon)
     rows = grid()
-    scores = model.score(model.domain.encode(rows))
+    scores = model.score(encode_table(model.domain, rows))
     steps = np.diff(scores) * (1 if direction == "up" else -1)
     assert steps.min() >= 0.0
     free = fitted(ShapeFunctions(), kind, epsilon)
-    assert np.diff(free.score(free.domain.encode(rows))).min() < 0  # the sine falls beyond 4.7
+    assert (
+        np.diff(free.score(encode_table(free.domain, rows))).min() < 0
+    )  # the sine falls beyond 4.7
     # The shape is the same curve, without a mean; bands are nowhere narrower.
     (shape,) = [shape for shape in model.shapes() if shape.columns == ("a",)]
     change = np.diff(shape.values)
@@ -123,7 +126,7 @@ def test_predictions_of_a_monotone_column_never_turn(kind, epsilon, direction):
     assert (shape.band >= other.band).all()
     assert (shape.joint_band >= other.joint_band).all()
     # Standard errors are of the score before projection: a curve that rises already is that score.
-    encoded, weights = model.domain.encode(rows), np.zeros(model.weights.shape)
+    encoded, weights = encode_table(model.domain, rows), np.zeros(model.weights.shape)
     line = model.dictionary.terms.tolist().index([0, 0, NONE, NONE])
     weights[1 + line] = 1.0 if direction == "up" else -1.0
     (curve,) = model.curves
@@ -132,7 +135,7 @@ def test_predictions_of_a_monotone_column_never_turn(kind, epsilon, direction):
     cell = np.abs(np.diff(rising.values)).max()
     assert rising.values[rising.cells(model.dictionary, encoded)] == pytest.approx(values, abs=cell)
     # Exports have the same scores, with numpy alone.
-    assert portable.score(model.domain.encode(rows), model.exported()[1]) == pytest.approx(
+    assert portable.score(encode_table(model.domain, rows), model.exported()[1]) == pytest.approx(
         scores, abs=1e-12
     )
 
@@ -174,7 +177,7 @@ def test_wishes_that_cannot_be_met_are_refused_before_anything_is_spent(learner,
 def test_an_edit_adds_where_it_says_and_leaves_the_published_model(kind):
     model = fitted(ShapeFunctions(), kind)
     rows = {name: values[:300] for name, values in table(kind).items() if name != "y"}
-    before = model.outputs(model.domain.encode(rows))
+    before = model.outputs(encode_table(model.domain, rows))
     unit = 12.0 if kind == "number" else 1.0
     edited = (
         model.edit("a", (3, 5), 0.5, "a fault of the meter")
@@ -183,9 +186,9 @@ def test_an_edit_adds_where_it_says_and_leaves_the_published_model(kind):
     )
     expected = 0.5 * ((rows["a"] >= 3) & (rows["a"] <= 5)) - 0.25 * (rows["c"] == "y")
     expected = expected + 0.125 * (rows["d"] != "v")
-    after = edited.outputs(edited.domain.encode(rows))
+    after = edited.outputs(encode_table(edited.domain, rows))
     assert (after - before)[:, 0] * unit == pytest.approx(expected, abs=1e-12)
-    assert (model.outputs(model.domain.encode(rows)) == before).all()
+    assert (model.outputs(encode_table(model.domain, rows)) == before).all()
     assert not model.edits
     # Shapes, the sheet and exports say so.
     shapes = {shape.columns: shape for shape in model.shapes()}
@@ -199,8 +202,10 @@ def test_an_edit_adds_where_it_says_and_leaves_the_published_model(kind):
     assert [row[-1] for row in heading.rows] == ["a fault of the meter", "a policy", "a policy"]
     values = edited.exported()[1]
     assert values["edits"][0]["reason"] == "a fault of the meter"
-    scores = edited.score(edited.domain.encode(rows))
-    assert portable.score(edited.domain.encode(rows), values) == pytest.approx(scores, abs=1e-12)
+    scores = edited.score(encode_table(edited.domain, rows))
+    assert portable.score(encode_table(edited.domain, rows), values) == pytest.approx(
+        scores, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Classes, Domain, Public, PublicCoins, Range
+from dpcore.encoding.tables import project_table
 from dpcore_tables.choice import kept
 from dpcore_tables.descent import Descent, first_prior
 from dpcore_tables.dictionary import Dictionary
@@ -36,7 +37,10 @@ def fitted(labels, mu=1.0, **rules):
     table["y"] = np.clip(noisy, -2, 3) if numbers else np.where(noisy > 0.5, "up", "down")
     domain = Domain(columns=COLUMNS, target="y", labels=labels, exact=1500)
     learner = ShapeFunctions(**rules)
-    public, records = Public(domain=domain, coins=PublicCoins(1), mu=mu), domain.project(table)
+    public, records = (
+        Public(domain=domain, coins=PublicCoins(1), mu=mu),
+        project_table(domain, table),
+    )
     state, number = learner.start(public), 0
     while (query := learner.ask(state)) is not None:
         number += 1

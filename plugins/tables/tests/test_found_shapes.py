@@ -7,6 +7,7 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, Categories, Domain, Range, SecretCoins
+from dpcore.encoding.tables import encode_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
@@ -60,7 +61,7 @@ def test_effects_add_up_to_the_model_but_for_a_constant():
     sums, scores = [], []
     for corner in itertools.product(*ends):
         record = {name: np.array([value]) for name, value in zip(COLUMNS, corner, strict=True)}
-        values = dictionary().values(DOMAIN.encode(record))[:, 0]
+        values = dictionary().values(encode_table(DOMAIN, record))[:, 0]
         scores.append(float(values * dictionary().sizes @ weights))
         total = 0.0
         for owner, effect in found.items():

@@ -6,6 +6,7 @@ from scipy import optimize
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Categories, Classes, Domain, Public, Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.randomness import PublicCoins
@@ -43,7 +44,11 @@ def noiseless(loss, table, mu=40.0, **options):
     """A fit whose answers have no noise, though rules take them to have that of the plan."""
     facts = domain(loss, len(table["y"]))
     public = Public(domain=facts, coins=PublicCoins(1), mu=mu)
-    learner, records, numbers = ShapeFunctions(loss=loss, **options), facts.project(table), {}
+    learner, records, numbers = (
+        ShapeFunctions(loss=loss, **options),
+        project_table(facts, table),
+        {},
+    )
     state = learner.start(public)
     while (query := learner.ask(state)) is not None:
         numbers[query.name] = numbers.get(query.name, 0) + 1

@@ -25,6 +25,7 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.encoding.tables import encode_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import likely_pairs
@@ -520,7 +521,7 @@ def test_shapes_with_a_table_are_pure_and_add_up(model):
 def test_exported_scores_and_errors_know_of_tables(model):
     test = interacting(200, 3)
     module, values = model.exported()
-    encoded = model.domain.encode(test)
+    encoded = encode_table(model.domain, test)
     assert np.array_equal(module.score(encoded, values), model.score(encoded))
     bare = attrs.evolve(model, state=attrs.evolve(model.state, tables=Tables()))
     assert np.all(model.standard_errors(test) > bare.standard_errors(test))

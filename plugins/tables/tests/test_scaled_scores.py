@@ -8,6 +8,7 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.encoding.tables import encode_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
 from dpcore_tables import portable
@@ -290,7 +291,7 @@ def model_of(labels, edition):
 @pytest.mark.parametrize("edition", [1, 2])
 def test_what_is_exported_names_the_classes_that_the_model_does(edition):
     model, table = model_of(("p", "q", "r"), edition)
-    encoded = model.domain.encode(table)
+    encoded = encode_table(model.domain, table)
     assert np.array_equal(portable.score(encoded, model.exported()[1]), model.score(encoded))
     assert np.abs(model.outputs(encoded).sum(axis=1)).max() < 1e-9
     likely = model.probabilities(table)

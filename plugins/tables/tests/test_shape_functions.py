@@ -24,6 +24,7 @@ from dpcore import (
 )
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.events.gaussian import gaussian_mu
 from dpcore.learning.bounds.sum import SumBound
@@ -102,7 +103,7 @@ def corner(facts, rng):
     for name, column in {**facts.columns, facts.target: facts.labels}.items():
         if isinstance(column, Range) and rng.random() < 0.8:
             row[name] = np.array([rng.choice([column.low, column.high])])
-    return facts.project(row)
+    return project_table(facts, row)
 
 
 PLENTY = {

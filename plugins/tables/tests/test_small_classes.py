@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Classes, Domain, Public, PublicCoins, Range
+from dpcore.encoding.tables import project_table
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore_tables import small
 from dpcore_tables.classes import scatter
@@ -154,7 +155,10 @@ def released(table, labels, mu, rng, scale=1.0):
     count = len(table["y"])
     domain = Domain(columns=COLUMNS, target="y", labels=labels, exact=count)
     learner = ShapeFunctions()
-    public, records = Public(domain=domain, coins=PublicCoins(1), mu=mu), domain.project(table)
+    public, records = (
+        Public(domain=domain, coins=PublicCoins(1), mu=mu),
+        project_table(domain, table),
+    )
     state, number = learner.start(public), 0
     while (query := learner.ask(state)) is not None:
         number += 1
@@ -210,11 +214,9 @@ def test_standard_errors_are_what_fits_of_one_table_differ_by(classes, mu):
     if len(classes) == 3:
         is_other = rng.random(800) < 0.2
         table["y"] = np.where(is_other, "z", table["y"])
-    encoded = (
-        Domain(columns=COLUMNS, target="y", labels=Classes(classes), exact=300)
-        .project(others)
-        .features
-    )
+    encoded = project_table(
+        Domain(columns=COLUMNS, target="y", labels=Classes(classes), exact=300), others
+    ).features
     scores, claims = [], []
     for seed in range(16):
         model = released(table, Classes(classes), mu, np.random.default_rng(100 + seed))

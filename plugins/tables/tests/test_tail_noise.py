@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore.encoding.tables import encode_table
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Records
@@ -41,7 +42,7 @@ class Laboratory:
         self.domain = domain or domain_of(count)
         self.learner = ShapeFunctions(**fields)
         self.public = Public(domain=self.domain, coins=PublicCoins(1), mu=mu)
-        features = self.domain.encode(table)
+        features = encode_table(self.domain, table)
         labels = table["y"] - (LOW + HIGH) / 2
         self.blocks = [
             Records(features=features[i : i + BLOCK], labels=labels[i : i + BLOCK])
@@ -195,7 +196,7 @@ def test_ranks_of_a_path_are_those_of_moments_with_their_noise():
 def test_what_paths_add_is_their_variance_less_what_was_counted(released):
     _, model = released
     table = {"x": np.array([0.5, 3.0, 40.0, 190.0]), "y": np.zeros(4)}
-    encoded = model.domain.encode(table)
+    encoded = encode_table(model.domain, table)
     rows, spread, tails = model.dictionary.rows(encoded), model.spread, model.tails
     for place in range(4):
         counted, scores = 0.0, []
@@ -264,7 +265,7 @@ NOISY = (
 def test_the_noise_of_every_answer_is_in_the_paths(released, name):
     _, model = released
     replay = replay_of(model)
-    encoded = model.domain.encode({"x": np.array([30.0, 100.0])})
+    encoded = encode_table(model.domain, {"x": np.array([30.0, 100.0])})
     rows, none = model.dictionary.rows(encoded), np.zeros_like(model.spread)
 
     def variance(factors):
@@ -285,7 +286,7 @@ def test_standard_errors_in_a_tail_are_those_of_redrawn_noise(mu):
     models = [laboratory.model(rng) for _ in range(40)]
     for name, low, high in (("body", 0.75, 1.2), ("near", 0.6, 1.7), ("far", 0.6, 1.7)):
         table = {"x": np.array(places[name])}
-        encoded = models[0].domain.encode(table)
+        encoded = encode_table(models[0].domain, table)
         scores = [(HIGH - LOW) * model.outputs(encoded)[:, 0] for model in models]
         measured = np.sqrt(np.mean(np.var(scores, axis=0, ddof=1)))
         claimed = np.sqrt(np.mean([m.standard_errors(table) ** 2 for m in models[:10]]))

@@ -5,6 +5,7 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, Categories, Domain, Range, Records
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables import portable, shape_functions
@@ -108,7 +109,7 @@ def test_weights_that_follow_the_largest_seen_break_the_bounds(monkeypatch):
 def test_what_a_record_counts_is_its_weight_over_the_end_of_the_range():
     facts = Domain(columns=COLUMNS, target="y", labels=Range(0, 1), exact=5)
     table = {"a": np.zeros(5), "c": np.array(["x"] * 5), "y": np.zeros(5)}
-    records = facts.project({**table, "w": np.array([0.0, 1.0, 4.0, 9.0, np.nan])})
+    records = project_table(facts, {**table, "w": np.array([0.0, 1.0, 4.0, 9.0, np.nan])})
     # What lies outside is clipped, and what is no number stands in the middle.
     assert factors_of(records, facts, "w").tolist() == [0.0, 0.25, 1.0, 1.0, 0.5]
     broken = Records(features=np.full((1, 5), np.nan), labels=np.zeros(1))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.notebook_views import ShownModel
 from dpcore_models.solvers.elementary import falling_exp
@@ -66,7 +67,7 @@ class NetworkModel(ShownModel):
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions in the file's units, or classes; shape (n,)."""
-        return self.domain.uncentre(self.score(self.domain.encode(table)))
+        return self.domain.uncentre(self.score(encode_table(self.domain, table)))
 
     def probabilities(self, table: Table) -> NDArray[np.float64]:
         """Of every class, in the order in which they are declared; shape (n, classes).
@@ -76,7 +77,7 @@ class NetworkModel(ShownModel):
         """
         if not self.domain.classes:
             raise AttributeError("a target that is a number has no probabilities of classes")
-        return softmax(self.outputs(self.domain.encode(table)))
+        return softmax(self.outputs(encode_table(self.domain, table)))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The weights, which are all that was released."""

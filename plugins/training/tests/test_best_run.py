@@ -25,6 +25,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
 from dpcore.guarantee import Status
@@ -266,7 +267,7 @@ def farthest_step(learner):
     for _ in range(12):
         cells = rng.choice([-1.0, 1.0], size=(6, 2))
         columns = {"a": cells[:, 0], "b": cells[:, 1], "y": rng.choice(["u", "v", "w"], 6)}
-        records = domain.project(columns)
+        records = project_table(domain, columns)
         full, removed, replaced = (
             learner.statistic(query, records.take(np.array(places)), public, secret)
             for places in ([0, 1, 2, 3, 4], [0, 1, 2, 3], [0, 1, 2, 3, 5])
@@ -364,7 +365,7 @@ def test_a_run_remembers_nothing_and_draws_nothing():
 def test_a_run_without_noise_is_the_candidates_own_training():
     learner, domain, data = BestRun(candidates=CANDIDATES), facts(), table()
     public = Public(domain=domain, coins=PublicCoins(1))
-    records, (query,) = domain.project(data), learner.queries(public)
+    records, (query,) = project_table(domain, data), learner.queries(public)
     secret = SecretCoins.rehearsal(0).learner(0, "run", 1)
     process = learner.statistic(query, records, public, secret)
     best = RandomStopping().noiseless(np.asarray(process), query)
@@ -389,7 +390,7 @@ def test_right_answers_of_three_classes_are_counted():
         def score(self, rows):
             return np.array([1.0])
 
-    records = domain.project(data)
+    records = project_table(domain, data)
     wrong = total_loss(Always(), records, domain, 0.25)
     assert wrong * 2.0**LOSS_UNIT == (data["y"] != "v").sum()
 

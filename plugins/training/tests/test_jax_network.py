@@ -18,6 +18,7 @@ from dpcore import (
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, NoClaimError
 from dpcore.running.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
@@ -203,7 +204,7 @@ def test_the_digest_of_the_program_is_a_premise_and_follows_the_loss():
 
 def test_rows_are_the_gradients_of_the_loss():
     domain = facts(classes=False)
-    records = domain.project(table(classes=False))
+    records = project_table(domain, table(classes=False))
     rows = rows_of(Line(clip=100.0), records, domain)
     weights = np.random.default_rng(3).normal(size=5)
     errors = records.features @ weights - records.labels / 2
@@ -214,7 +215,7 @@ def test_rows_are_the_gradients_of_the_loss():
 
 def test_a_clip_that_follows_a_quantile_adds_a_count_to_the_same_gradients():
     domain = facts(classes=False)
-    records, ask = domain.project(table(classes=False)), {"weights": np.full(5, 0.5)}
+    records, ask = project_table(domain, table(classes=False)), {"weights": np.full(5, 0.5)}
     public = Public(domain=domain, coins=PublicCoins(1))
     rows = []
     for learner in (Line(clip=100.0), Line(clip=100.0, quantile=0.5)):
@@ -230,7 +231,7 @@ def test_a_clip_that_follows_a_quantile_adds_a_count_to_the_same_gradients():
 @pytest.mark.parametrize("size", [1, 5, 37, 300])
 def test_a_row_is_the_same_in_every_company(size):
     domain = facts()
-    records, rng = domain.project(table()), np.random.default_rng(size)
+    records, rng = project_table(domain, table()), np.random.default_rng(size)
     expected = rows_of(Tanh(), records.take(np.array([4])), domain)[0]
     places = np.insert(rng.choice(RECORDS, size), rng.integers(size + 1), 4)
     rows = rows_of(Tanh(), records.take(places), domain)

@@ -9,6 +9,7 @@ import pytest
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, price
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, NoClaimError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
@@ -198,7 +199,7 @@ def test_the_digest_of_the_graph_is_a_premise_and_follows_the_loss_and_its_numbe
 
 def test_rows_are_the_gradients_of_the_loss():
     domain = facts(classes=False)
-    records = domain.project(table(classes=False))
+    records = project_table(domain, table(classes=False))
     rows = rows_of(Line(clip=100.0), records, domain)
     weights = np.random.default_rng(3).normal(size=5)
     errors = records.features @ weights - records.labels / 2
@@ -209,7 +210,7 @@ def test_rows_are_the_gradients_of_the_loss():
 
 def test_a_loss_may_write_to_an_array_of_its_own():
     domain = facts()
-    records = domain.project(table())
+    records = project_table(domain, table())
     assert (rows_of(Scaled(), records, domain) != rows_of(Tanh(), records, domain)).any()
     order = np.arange(RECORDS)[::-1]
     turned = rows_of(Scaled(), records.take(order), domain)
@@ -219,7 +220,7 @@ def test_a_loss_may_write_to_an_array_of_its_own():
 @pytest.mark.parametrize("size", [1, 5, 37, 300])
 def test_a_row_is_the_same_in_every_company(size):
     domain = facts()
-    records, rng = domain.project(table()), np.random.default_rng(size)
+    records, rng = project_table(domain, table()), np.random.default_rng(size)
     expected = rows_of(Tanh(), records.take(np.array([4])), domain)[0]
     places = np.insert(rng.choice(RECORDS, size), rng.integers(size + 1), 4)
     rows = rows_of(Tanh(), records.take(places), domain)

@@ -26,6 +26,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
+from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound
@@ -89,7 +90,7 @@ def test_a_row_is_the_clipped_gradient_of_its_records_loss(classes, hidden):
         DenseNetwork(hidden=hidden, clip=0.3),
         Public(domain=domain, coins=PublicCoins(1)),
     )
-    records = domain.project(table(classes, 6))
+    records = project_table(domain, table(classes, 6))
     (query,) = learner.queries(public)
     weights = np.random.default_rng(1).normal(size=query.shape)
     rows = learner.contributions(query.with_args({"weights": weights}), records, public)
@@ -112,7 +113,7 @@ def test_a_row_is_the_clipped_gradient_of_its_records_loss(classes, hidden):
 def test_an_unknown_class_adds_nothing():
     domain, learner = facts(3), DenseNetwork()
     public = Public(domain=domain, coins=PublicCoins(1))
-    records = domain.project({**table(3, 3), "y": np.array(["u", "?", "w"])})
+    records = project_table(domain, {**table(3, 3), "y": np.array(["u", "?", "w"])})
     (query,) = learner.queries(public)
     ask = query.with_args({"weights": np.ones(query.shape)})
     assert learner.contributions(ask, records, public).integers.any(axis=1).tolist() == [
@@ -226,7 +227,7 @@ def test_a_row_is_the_same_in_every_slot_and_company(hidden):
     (query,) = learner.queries(public)
     rng = np.random.default_rng(0)
     ask = query.with_args({"weights": rng.normal(size=query.shape)})
-    records = domain.project(table(3, 61))
+    records = project_table(domain, table(3, 61))
     expected = learner.contributions(ask, records.take(np.array([7])), public).integers[0]
     for count in (1, 2, 3, 8, 16, 31, 60):
         for slot in {0, 1, count // 2, count} - {count + 1}:

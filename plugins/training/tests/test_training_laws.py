@@ -19,6 +19,7 @@ from dpcore import (
     price,
 )
 from dpcore.domain.columns import Range
+from dpcore.encoding.tables import project_table
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
@@ -98,7 +99,7 @@ def unchecked(learner, records):
 
 @pytest.mark.parametrize("name", LIES)
 def test_a_row_that_is_too_long_counts_as_zeros_and_the_others_as_they_are(name):
-    records = facts().project(table(9))
+    records = project_table(facts(), table(9))
     rest = total(DenseNetwork(), records.take(np.arange(1, 9)))
     learner = Lies(lie=LIES[name])
     assert [*total(learner, records)] == [*rest]
@@ -116,7 +117,7 @@ def test_a_row_that_is_too_long_counts_as_zeros_and_the_others_as_they_are(name)
     ],
 )
 def test_what_is_no_row_of_integers_for_every_record_counts_as_zeros(lie):
-    assert [*total(Lies(lie=lie), facts().project(table(9)))] == [0, 0]
+    assert [*total(Lies(lie=lie), project_table(facts(), table(9)))] == [0, 0]
 
 
 @attrs.frozen(kw_only=True)
@@ -130,7 +131,7 @@ class ByLayer(DenseNetwork):
 
 
 def test_layers_that_are_clipped_one_by_one_count_as_zeros():
-    records = facts().project(table(9)).take(np.arange(1, 9))
+    records = project_table(facts(), table(9)).take(np.arange(1, 9))
     assert any(unchecked(ByLayer(), records))
     assert not any(total(ByLayer(), records))
 

@@ -18,6 +18,7 @@ from dpcore import (
     price,
 )
 from dpcore.domain.columns import Range
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.learners.clipping import IntegerRows
@@ -109,7 +110,9 @@ def test_every_pair_of_small_tables_is_within_what_one_record_may_move():
     public = Public(domain=domain, coins=PublicCoins(1))
     (query,) = learner.queries(public)
     ask = query.with_args({"weights": np.array([0.4, -0.1]), "stretch": power_of_two(-0.5)})
-    records = domain.project({"a": np.linspace(-1, 1, 5), "y": np.array([1, -1, 0, 0.3, -0.7])})
+    records = project_table(
+        domain, {"a": np.linspace(-1, 1, 5), "y": np.array([1, -1, 0, 0.3, -0.7])}
+    )
     limit = math.floor(math.ldexp(0.7, -query.sum.unit))
 
     def total(places):
@@ -161,7 +164,10 @@ def test_powers_of_two_are_rounded_to_eighths():
 def test_without_noise_the_clip_ends_at_the_quantile_however_many_records(quantile, count):
     # Weights hardly move, so that the lengths of gradients stay what they are.
     learner = DenseNetwork(steps=120, quantile=quantile, rate=1e-9, clip=2.0)
-    public, records = Public(domain=facts(), coins=PublicCoins(1)), facts().project(table(count))
+    public, records = (
+        Public(domain=facts(), coins=PublicCoins(1)),
+        project_table(facts(), table(count)),
+    )
     state = learner.start(public)
     while (query := learner.ask(state)) is not None:
         value = learner.total_of(query, records, public).floats()

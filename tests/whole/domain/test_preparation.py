@@ -17,6 +17,7 @@ from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.derived import DIFFERENCE, MISSING, Derived
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ParameterError, SourceError, SpecError
 from dpcore.running.opening import open_source, open_table
@@ -191,7 +192,7 @@ def test_every_record_is_prepared_as_the_definitions_say_through_every_door(tmp_
     records = [a_record(rng) for _ in range(300)]
     request = spec_at("add_remove", "private").request
     expected = np.array([defined_row(record) for record in records])
-    projected = request.domain.project(columns_of(records)).features
+    projected = project_table(request.domain, columns_of(records)).features
     np.testing.assert_allclose(projected, expected, rtol=0, atol=1e-15)
     for source in doors(tmp_path / "people.csv", records, request):
         assert sorted_rows(opened_rows(request, source)) == sorted_rows(projected)
@@ -230,7 +231,7 @@ def test_neighbouring_messy_files_differ_in_one_row_and_within_every_claim(
                     np.asarray(
                         scheduled.learner.statistic(
                             ask.query,
-                            spec.request.domain.project(columns_of(file)),
+                            project_table(spec.request.domain, columns_of(file)),
                             public,
                             SecretCoins.rehearsal(0).learner(0, ask.query.name, 1),
                         )
@@ -260,7 +261,9 @@ def test_a_typed_table_is_prepared_too():
         ("F", "true", "2024-02-29", "2024-03-01", "17.5", "70", "2"),
         ("m", "false", "2024-12-30", "", "", "", "0"),
     ]
-    assert domain.project(frame).features.tolist() == [defined_row(record) for record in texts]
+    assert project_table(domain, frame).features.tolist() == [
+        defined_row(record) for record in texts
+    ]
     with pytest.raises(SourceError, match="declares dates"):
         Session(budget, domain, pyarrow.table(table | {"came": ["2024-02-29", "x"]}))
 
@@ -352,7 +355,7 @@ def test_a_column_of_an_unequal_length_is_never_stretched():
     )
     for a, b in [([1, 2, 3], [1]), ([1], [1, 2, 3]), ([1, 2], [1, 2, 3])]:
         with pytest.raises(SourceError, match="equally long"):
-            domain.project({"a": a, "b": b})
+            project_table(domain, {"a": a, "b": b})
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import threading
 import time
+from functools import partial
 
 import attrs
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.spool import Spool
@@ -197,7 +199,7 @@ def test_an_engine_counts_what_is_selected_and_keeps_no_more():
     both = int((~kept & other.kept(0, 400)).sum())
     zero = (Exact.zeros((1,), 0),)
     with LocalEngine(rows=64, threads=2) as engine:
-        counts = engine.load(Cut(table(400), CUTS[2]).parts(), domain().project)
+        counts = engine.load(Cut(table(400), CUTS[2]).parts(), partial(project_table, domain()))
         assert counts == (300, 50, 0, 50)
         for fields, count in [
             ({}, 400),
@@ -208,7 +210,7 @@ def test_an_engine_counts_what_is_selected_and_keeps_no_more():
             (total,) = engine.total(Task(part=ones, zero=zero, **fields))
             assert total.integers() == [count]
         with pytest.raises(ContractError, match="one run"):
-            engine.load((), domain().project)
+            engine.load((), partial(project_table, domain()))
     with pytest.raises(ContractError, match="no records"):
         engine.total(Task(part=ones, zero=zero))
 
@@ -268,7 +270,7 @@ def test_what_is_derived_comes_back_with_the_same_bits():
         return ones(block)
 
     with LocalEngine(rows=50, threads=1) as engine:
-        engine.load([TablePart(table(400))], domain().project)
+        engine.load([TablePart(table(400))], partial(project_table, domain()))
         for _ in range(3):
             engine.total(Task(part=part, zero=(Exact.zeros((1,), 0),)))
     assert len(made) == 8
@@ -285,7 +287,7 @@ def test_a_failure_on_a_thread_ends_the_total():
         return ones(block)
 
     with LocalEngine(rows=1, threads=2) as engine:
-        engine.load([TablePart(table(400))], domain().project)
+        engine.load([TablePart(table(400))], partial(project_table, domain()))
         with pytest.raises(ReleaseError, match=r"failed \(KeyError\)"):
             engine.total(Task(part=part, zero=(Exact.zeros((1,), 0),)))
     assert len(calls) < 400

@@ -9,6 +9,7 @@ import scipy.stats
 
 import dpcore
 from dpcore import PublicCoins
+from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import ContractError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.learner import Answer, Public
@@ -59,7 +60,7 @@ def simulated(made, records, draws=DRAWS):
     learner = scheduled.learner
     secret = dpcore.SecretCoins.rehearsal(1).learner(0, ask.query.name, 1)
     exact = np.asarray(
-        learner.statistic(ask.query, domain(records).project(table(records)), public, secret)
+        learner.statistic(ask.query, project_table(domain(records), table(records)), public, secret)
     )
     rng = np.random.default_rng([records, 3])
     noisy = (
@@ -77,11 +78,11 @@ def within(hits, draws, level=0.95):
 def test_bars_of_released_coefficients_cover(records):
     learner = OutputPerturbation(features=Identity(), total_regularization=20, clip=1.0)
     truth, noisy = simulated(priced(learner, records), records)
-    score = truth.score(truth.domain.encode(POINTS))
+    score = truth.score(encode_table(truth.domain, POINTS))
     alone = together = own = 0
     for model in noisy:
-        bars, phi = model.bars, model.features(model.domain.encode(POINTS))
-        far = np.abs(model.score(model.domain.encode(POINTS)) - score)
+        bars, phi = model.bars, model.features(encode_table(model.domain, POINTS))
+        far = np.abs(model.score(encode_table(model.domain, POINTS)) - score)
         alone += far[0] <= bars.half_widths(phi, 0.95, together=False)[0]
         together += (far <= bars.half_widths(phi, 0.95, together=True)).all()
         off = abs(model.coefficients[1] - truth.coefficients[1])
@@ -95,10 +96,10 @@ def test_bars_of_released_coefficients_cover(records):
 def test_bars_of_released_sums_cover(records):
     learner = SufficientStatistics(features=Identity(), total_regularization=5.0)
     truth, noisy = simulated(priced(learner, records), records)
-    score, hits = truth.score(truth.domain.encode(POINTS)), 0
+    score, hits = truth.score(encode_table(truth.domain, POINTS)), 0
     for model in noisy:
-        phi = model.features(model.domain.encode(POINTS))
-        far = np.abs(model.score(model.domain.encode(POINTS)) - score)
+        phi = model.features(encode_table(model.domain, POINTS))
+        far = np.abs(model.score(encode_table(model.domain, POINTS)) - score)
         hits += far[0] <= model.bars.half_widths(phi, 0.95, together=False)[0]
     assert within(hits, DRAWS)
 
@@ -146,11 +147,11 @@ def test_a_run_tells_its_bars_and_check_tells_the_same_before():
     scheduled, ask = ask_of(made)
     assert scheduled.forecast(PublicCoins(7)) == (model.bars.describe(),)
     assert model.coefficient_errors() == pytest.approx(np.full(2, ask.spread.std))
-    phi = model.features(model.domain.encode(POINTS))
+    phi = model.features(encode_table(model.domain, POINTS))
     errors = ask.spread.std * np.linalg.norm(phi, axis=1)
     assert model.standard_errors(POINTS) == pytest.approx(errors)
     low, high = model.intervals(POINTS, 0.9)
-    centre = model.domain.uncentre(model.score(model.domain.encode(POINTS)))
+    centre = model.domain.uncentre(model.score(encode_table(model.domain, POINTS)))
     assert (low <= centre).all()
     assert (centre <= high).all()
     wide = model.intervals(POINTS, 0.9, together=True)

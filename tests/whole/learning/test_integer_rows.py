@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, strategies as st
 
 from dpcore import ADD_REMOVE, Distance, OneShot, Public, PublicCoins, Sum, SummingLearner, SumQuery
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
 from dpcore.learning.bounds.sum import ROW_WISE, SumBound
 from dpcore.learning.learners.clipping import LONGEST_PROPOSAL, IntegerRows
@@ -53,7 +54,7 @@ def total(proposer, **fields):
     learner = Proposing(proposer=proposer, **fields)
     public = Public(domain=domain(), coins=PublicCoins(1))
     (query,) = learner.queries(public)
-    return learner.total_of(query, public.domain.project(table(9)), public).integers()
+    return learner.total_of(query, project_table(public.domain, table(9)), public).integers()
 
 
 @given(
@@ -112,7 +113,7 @@ def test_what_a_lying_proposer_returns_adds_nothing(liar, fields):
     if fields.get("person"):
         learner = Proposing(proposer=liar, **fields)
         public = Public(domain=domain(), coins=PublicCoins(1))
-        records = public.domain.project(table(9))
+        records = project_table(public.domain, table(9))
         records = attrs.evolve(records, persons=np.arange(9, dtype=np.int32))
         (query,) = learner.queries(public)
         assert learner.total_of(query, records, public).integers() == [0, 0]
@@ -126,7 +127,7 @@ def test_a_long_row_adds_zeros_and_the_others_stay():
         integers[0] = 2 * LONGEST
         return IntegerRows(integers)
 
-    whole = np.array(honest(domain().project(table(9)).features))
+    whole = np.array(honest(project_table(domain(), table(9)).features))
     assert total(honest) == whole.sum(axis=0).tolist()
     assert total(one_long) == whole[1:].sum(axis=0).tolist()
 

@@ -28,6 +28,7 @@ from dpcore import (
     price,
 )
 from dpcore.distance import conversion
+from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, SpecError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.learner import Public, Published
@@ -251,7 +252,7 @@ class Cells(SummingLearner, OneShot):
 def test_a_sum_is_clipped_in_every_norm_that_its_query_lists(norms, norm):
     learner, public = Cells(norms=norms), Public(domain=FACTS, coins=PublicCoins(0), mu=1.0)
     (query,) = learner.queries(public)
-    record = FACTS.project({"a": np.array([0.5])})
+    record = project_table(FACTS, {"a": np.array([0.5])})
     total = learner.total_of(query, record, public).floats()
     assert np.linalg.norm(total, ord=ORDERS[Distance(norm)]) <= 1
     assert np.linalg.norm(total, ord=ORDERS[Distance(norm)]) > 0.999

@@ -8,6 +8,7 @@ import pytest
 
 import dpcore
 from dpcore import Classes, Domain, Range
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
 from dpcore.publish.evaluation import evaluation
 from dpcore.publish.paid_metrics import paid, plan_of
@@ -52,7 +53,7 @@ def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
     told = {name: who["private"] for name, who in found.told["release"].items()}
     table, model = outcome.opened.held.table(), outcome.models["release"]
     truth, predicted = outcome.opened.held.labels(), model.predict(table)
-    score = model.score(model.domain.encode(table))
+    score = model.score(encode_table(model.domain, table))
     assert told["roc_auc"] == pytest.approx(scored.roc_auc_score(truth == "yes", score))
     assert told["balanced_accuracy"] == pytest.approx(
         scored.balanced_accuracy_score(truth, predicted)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from dpcore import Distance, Domain, LearnerCoins, OneShot, Public, Query, Records
 from dpcore.checks import positive_integer
 from dpcore.domain.domain import Table
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
 
 
@@ -75,7 +76,7 @@ class BinModel:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """Predictions in the file's units, shape (n,)."""
-        where = bin_of(self.domain.encode(table), self.column, len(self.means))
+        where = bin_of(encode_table(self.domain, table), self.column, len(self.means))
         return self.domain.uncentre(self.means[where])
 
     def arrays(self) -> dict[str, NDArray[Any]]:

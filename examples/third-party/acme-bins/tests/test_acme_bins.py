@@ -5,6 +5,7 @@ import numpy as np
 from acme_bins.histogram import Histogram
 
 from dpcore import Domain, Public, PublicCoins, Range, Records
+from dpcore.encoding.tables import project_table
 from dpcore_attacks.pytest_checks import checks
 
 test_conformance = checks(acme_bins)
@@ -13,7 +14,7 @@ test_conformance = checks(acme_bins)
 def test_sums_and_counts_of_four_records():
     domain = Domain(columns={"hour": Range(0, 24)}, target="m", labels=Range(0, 10), exact=4)
     public = Public(domain=domain, coins=PublicCoins(0))
-    records = domain.project({"hour": [0, 5, 13, 24], "m": [10, 0, 5, 10]})
+    records = project_table(domain, {"hour": [0, 5, 13, 24], "m": [10, 0, 5, 10]})
     learner = Histogram(bins=2)
     (query,) = learner.queries(public)
     table = learner.statistic(query, records, public, None)

@@ -13,6 +13,7 @@ import numpy as np
 import dpcore
 from dpcore.checks import positive_integer
 from dpcore.domain.names import encoded_names
+from dpcore.encoding.tables import encode_table
 from dpcore.learning.learners.conversation import Conversation
 
 
@@ -29,7 +30,7 @@ class Components(dpcore.Transformer, dpcore.Described):
         return {"axes": self.axes, "spreads": self.spreads}
 
     def transform(self, table):
-        return self.domain.encode(table) @ self.axes.T
+        return encode_table(self.domain, table) @ self.axes.T
 
     def column_names(self):
         return tuple(f"pca{number}" for number in range(len(self.axes)))

@@ -8,6 +8,7 @@ import pytest
 from private_pca.pca import PrivatePCA
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, Range, price
+from dpcore.encoding.tables import project_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.pytest_checks import checks
 
@@ -50,7 +51,7 @@ def test_no_neighbours_on_a_grid_are_further_apart_than_the_bound(adjacency):
 def test_the_statistic_is_the_matrix_of_second_moments():
     public = Public(domain=domain(REPLACE_ONE), coins=PublicCoins(0))
     rows = np.array([[0.3, -0.7], [-1, 1], [0.5, 0.25]])
-    records = public.domain.project({"a": rows[:, 0], "b": rows[:, 1]})
+    records = project_table(public.domain, {"a": rows[:, 0], "b": rows[:, 1]})
     learner = PrivatePCA(components=1)
     (query,) = learner.queries(public)
     released = learner.statistic(query, records, public, None).floats()

@@ -16,6 +16,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.texts import Texts
+from dpcore.encoding.tables import project_table
 from dpcore.records.records import Records
 
 _UNKNOWN = "\x00unknown"
@@ -45,7 +46,7 @@ class Rows:
 
     def project(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> Records:
         """The records that raw rows with centred labels become. Shapes (k, width), (k,)."""
-        return self.domain.project(self.table(raw, labels))
+        return project_table(self.domain, self.table(raw, labels))
 
     def table(self, raw: NDArray[np.float64], labels: NDArray[np.float64]) -> dict[str, Any]:
         """The same rows as a user's file would hold them."""

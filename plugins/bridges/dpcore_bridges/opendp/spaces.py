@@ -12,8 +12,8 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.domain.fit import fit
 from dpcore.errors import AdjacencyError
+from dpcore.private.fit import fit
 from dpcore.records.cells import named
 from dpcore.running.plan import Plan
 

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 
 from dpcore.domain.classes import Classes
+from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError, need
 from dpcore.learning.probabilities import decision, of_scores, probabilities, scored
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
@@ -122,7 +123,7 @@ class Classifier(ClassifierMixin, Predictor):
 
     def _ask_oracle(self, table: Mapping[str, Any]) -> NDArray[np.float64]:
         """Centred answers of the oracle."""
-        encoded = self.domain_.encode(table)
+        encoded = encode_table(self.domain_, table)
         return np.asarray(self.predictor_.oracle.ask(encoded), dtype=np.float64)
 
     def _weights(self, declared: Classes) -> NDArray[np.float64]:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.domain.columns import Categories, Range
+from dpcore.encoding.tables import encode_table
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
 from dpcore_tables.pairs.cells import PIECES, Pair, column_cells, sides as cell_sides
@@ -181,7 +182,7 @@ def encode_points(domain: Domain, place: int, points: NDArray[Any]) -> NDArray[n
     for number, (name, column) in enumerate(domain.columns.items()):
         usual = np.array([column.centre if isinstance(column, Range) else None] * len(points))
         table[name] = points if number == place else usual
-    return domain.encode(table)
+    return encode_table(domain, table)
 
 
 def _of_column(alone: Dictionary, column: int, rows: NDArray[np.float64]) -> NDArray[np.float64]:

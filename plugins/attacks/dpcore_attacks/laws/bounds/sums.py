@@ -21,6 +21,7 @@ from dpcore.distance import Distance
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.domain.edges import equal_edges
+from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SummingLearner, require_sum, sums_exactly
 from dpcore.query import SumQuery
@@ -140,7 +141,9 @@ def universe(domain: Domain, rng: np.random.Generator) -> Records:
             tuple(column[rng.integers(len(column))] for column in cells.values())
             for _ in range(_UNIVERSE)
         ]
-    return one_each(domain.project(dict(zip(cells, zip(*combinations, strict=True), strict=True))))
+    return one_each(
+        project_table(domain, dict(zip(cells, zip(*combinations, strict=True), strict=True)))
+    )
 
 
 def _small_universe(trial: _Sums) -> str:
@@ -274,7 +277,7 @@ def _cells_at_edges(trial: _Sums) -> str:
         cells = rows.table(rows.anywhere(rng, 1), rows.label_bound * rng.uniform(-1, 1, 1))
         table = {other: [*values] * (4 * begins.size) for other, values in cells.items()}
         table[name] = [*(begins - near), *np.nextafter(begins, -np.inf), *begins, *(begins + near)]
-        vectors = trial.rows(query, one_each(domain.project(table)))
+        vectors = trial.rows(query, one_each(project_table(domain, table)))
         skip_if(vectors is None, "contributions fail on made-up records")
         moves = np.diff(np.reshape(np.asarray(vectors), (4, begins.size, -1)), axis=0)
         # Of the three moves the second alone is over an edge.

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
 
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice
 from dpcore.records.location import Location
@@ -34,7 +35,9 @@ def choice_verdicts(
                 make = partial(kind(workers=workers).opened, Path(folder))
                 with make() as engine:
                     wants_plan = type(engine).accept is not Engine.accept
-                    engine.load(Trial(make, None, seed, cuts).parts((9,)), DOMAIN.project)
+                    engine.load(
+                        Trial(make, None, seed, cuts).parts((9,)), partial(project_table, DOMAIN)
+                    )
             except Exception as error:
                 if wants_plan:
                     return stored_verdicts(make, kinds, name, seed)

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Task
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
@@ -166,7 +167,7 @@ class Trial:
         return pieces
 
     def expected(self, selection: Selection = EVERYTHING) -> Exact:
-        records = DOMAIN.project(self.table())
+        records = project_table(DOMAIN, self.table())
         (total,) = _summed(records.take(np.flatnonzero(selection.kept(0, _RECORDS))))
         return total
 
@@ -179,7 +180,7 @@ def _total(engine: Engine, **fields: Selection) -> Exact:
 def _counted(trial: Trial) -> str:
     for cut in trial.cuts:
         with trial.make() as engine:
-            counts = tuple(engine.load(trial.parts(cut), DOMAIN.project))
+            counts = tuple(engine.load(trial.parts(cut), partial(project_table, DOMAIN)))
         fail_if(counts != cut, f"parts of {cut[:4]} records are told as {counts[:4]}")
     return f"{len(trial.cuts)} ways to cut {_RECORDS} records"
 
@@ -188,7 +189,7 @@ def _same_bits(trial: Trial) -> str:
     expected = trial.expected()
     for cut, batch, order in product(trial.cuts, (7, 1000), (1, -1)):
         with trial.make() as engine:
-            engine.load(trial.parts(cut, batch)[::order], DOMAIN.project)
+            engine.load(trial.parts(cut, batch)[::order], partial(project_table, DOMAIN))
             # Twice on one engine: what it keeps between tasks must not be added again.
             totals = [_total(engine), _total(engine)]
         fail_if(totals[0] != totals[1], "the same task gives another total the second time")
@@ -206,11 +207,11 @@ def _selected(trial: Trial) -> str:
     sample = Coins(secret.runtime("sample").by_place, 1 << 61)
     places = np.arange(_RECORDS)
     inside = ~out.kept(0, _RECORDS) & sample.kept(0, _RECORDS)
-    records = DOMAIN.project(trial.table())
+    records = project_table(DOMAIN, trial.table())
     (selected_total,) = _summed(records.take(places[inside]))
     for cut in trial.cuts:
         with trial.make() as engine:
-            engine.load(trial.parts(cut), DOMAIN.project)
+            engine.load(trial.parts(cut), partial(project_table, DOMAIN))
             fail_if(
                 _total(engine, split=Complement(out)) != trial.expected(Complement(out)),
                 f"{len(cut)} parts: a split takes other records",
@@ -224,10 +225,10 @@ def _selected(trial: Trial) -> str:
 
 def _derived(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[-1]), DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), partial(project_table, DOMAIN))
         # The first key comes back after another one, when a cache may have dropped it.
         for key in (1.0, 0.3, 1.0):
-            (expected,) = _from_derived(key, DOMAIN.project(trial.table()))
+            (expected,) = _from_derived(key, project_table(DOMAIN, trial.table()))
             for _ in range(2):
                 (total,) = engine.total(Task(part=partial(_from_derived, key), zero=_ZERO))
                 fail_if(total != expected, "a derived value comes back with other bits")
@@ -238,7 +239,7 @@ def _survived(trial: Trial) -> str:
     if trial.disturb is None:
         raise NotApplicableError("nothing was given that disturbs it")
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[-1]), DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[-1]), partial(project_table, DOMAIN))
         for _ in range(3):
             trial.disturb(engine)
             fail_if(_total(engine) != trial.expected(), "the total is another one")
@@ -247,7 +248,7 @@ def _survived(trial: Trial) -> str:
 
 def _silent(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[0]), DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[0]), partial(project_table, DOMAIN))
         try:
             engine.total(Task(part=_fails, zero=_ZERO))
         except Exception as error:
@@ -260,7 +261,7 @@ def _silent(trial: Trial) -> str:
 
 def _closed(trial: Trial) -> str:
     with trial.make() as engine:
-        engine.load(trial.parts(trial.cuts[0]), DOMAIN.project)
+        engine.load(trial.parts(trial.cuts[0]), partial(project_table, DOMAIN))
         engine.close()
         engine.close()
         try:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Workload
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import DpcoreError, RequestError, SourceError
@@ -201,7 +202,7 @@ class Stored:
 
     def expected(self) -> list[Exact]:
         """The sums that the core adds, of the cells that were written."""
-        records = _DOMAIN.project(self.table)
+        records = project_table(_DOMAIN, self.table)
         return [part.learner.total_of(part.query, records, part.public) for _, part in PARTS]
 
 
@@ -276,7 +277,7 @@ def _selected(trial: _Trial) -> str:
     count = len(stored.table["y"])
     out = Smallest.of(SecretCoins.rehearsal(7).runtime("out").by_place, count // 7, count)
     places = np.flatnonzero(Complement(out).kept(0, count))
-    records = _DOMAIN.project(stored.table).take(places)
+    records = project_table(_DOMAIN, stored.table).take(places)
     refusals = []
     with stored.accepted(trial.make) as engine:
         split = attrs.evolve(stored.records(engine), split=Complement(out), count=len(places))

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.records.records import Records
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
@@ -95,7 +96,7 @@ def _require_same_rows(
     beside = "when another record's cell is replaced" if second else "when it stands alone"
 
     def encode(table: dict[str, Column], container: Container) -> Records:
-        return domain.project({name: container(column) for name, column in table.items()})
+        return project_table(domain, {name: container(column) for name, column in table.items()})
 
     encoded = encode(first, container)
     reference = None if second is None else encode(second, container)

@@ -12,6 +12,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.encoding.tables import project_table
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import published, settled, transcript
 from dpcore.learner import (
@@ -404,7 +405,7 @@ def _same_rows(trial: _Trial, table: dict[str, Any], models: Sequence[Published]
 
 def _one_by_one(trial: _Trial, table: dict[str, Any], first: Model, second: Model) -> None:
     """Rows alone, in order and backwards: `best_of` and paid looks rest on each row's own loss."""
-    encoded = trial.case.domain.project(table).features
+    encoded = project_table(trial.case.domain, table).features
     scores = promises(trial.case.learner, ScoringModel)
 
     def outputs_of(model: Model, row: int) -> list[NDArray[Any]]:

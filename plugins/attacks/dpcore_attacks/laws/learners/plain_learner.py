@@ -12,6 +12,7 @@ from dpcore.adjacency import ADD_REMOVE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
 from dpcore.learner import Learner, Public, ScoringModel
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.one_shot import OneShot
@@ -84,7 +85,7 @@ class Constant:
 
     def predict(self, table: Table) -> NDArray[np.float64]:
         """The value for every row of the table, in the file's units."""
-        rows = len(self.domain.encode(table))
+        rows = len(encode_table(self.domain, table))
         return self.domain.uncentre(np.full(rows, float(self.value[0])))
 
     def arrays(self) -> dict[str, NDArray[Any]]:

@@ -17,6 +17,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.encoding.tables import project_table
 from dpcore.functions.learner import FunctionLearner
 from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore.learner import (
@@ -146,7 +147,7 @@ def digest_published(result: Published, case: Case, seed: int) -> str:
         and (kind is not ProbabilityModel or case.domain.classes)
     }
     if promises(case.learner, ScoringModel) and isinstance(model, ScoringModel):
-        answers["score"] = np.asarray(model.score(case.domain.project(table).features))
+        answers["score"] = np.asarray(model.score(project_table(case.domain, table).features))
     # Bytes, not numbers: the sign of a zero is published as well.
     arrays = {**answers, **{f"array {name}": a for name, a in collect_arrays(model).items()}}
     return published(model, arrays, describe(model))

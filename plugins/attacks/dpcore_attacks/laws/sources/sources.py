@@ -17,6 +17,7 @@ import numpy as np
 
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
 from dpcore.records.location import Holds, Location, Reading
 from dpcore.records.records import Records
@@ -128,12 +129,12 @@ def _bits(records: Records) -> tuple[bytes, bytes]:
 
 
 def _read(open_source: Open) -> tuple[bytes, bytes]:
-    return _bits(_DOMAIN.project(whole(open_source(_READING), _READING, "it")))
+    return _bits(project_table(_DOMAIN, whole(open_source(_READING), _READING, "it")))
 
 
 def _every_record(opened: _Opened) -> str:
     for name, table, open_source in opened():
-        expected, bits = _bits(_DOMAIN.project(table)), _read(open_source)
+        expected, bits = _bits(project_table(_DOMAIN, table)), _read(open_source)
         fail_if(
             bits != expected,
             f"{name}: {len(expected[1]) // 8} records were written, {len(bits[1]) // 8} are read"

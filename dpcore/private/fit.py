@@ -15,6 +15,7 @@ from dpcore.domain.columns import Dates, Range
 from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
+from dpcore.encoding.tables import derive_columns, parse_table
 from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named, numbers
 
@@ -68,8 +69,8 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     for batch in batches:
         table = named(batch)
         # What was parsed was derived before.
-        table = domain.derive(table) if parsed is None else table
-        numbers = domain.parse(table) if parsed is None else parsed
+        table = derive_columns(domain, table) if parsed is None else table
+        numbers = parse_table(domain, table) if parsed is None else parsed
         mask = rows_that_count(domain.only, domain.rules, table)
         for name, rule in rules.items():
             for breach, places in _broken_rules(

@@ -1,0 +1,1 @@
+"""Encoding: cells to numbers and back, for records and for public points alike."""
