@@ -16,11 +16,11 @@ from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.remaining_budget import RemainingBudget
-from dpcore.private.fit import require_fit
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.running.fit import require_fit
 from dpcore.running.opening import admit_to, in_memory
 from dpcore.sources.opening import Unopened
 from dpcore.specs.components import NAME, bind

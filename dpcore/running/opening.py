@@ -24,7 +24,6 @@ from dpcore.errors import SourceError, need, unpassed
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
-from dpcore.private.fit import require_fit, require_fit_of_batch
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
@@ -33,6 +32,7 @@ from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import HANDED_OVER, BoundedPart, Columns, Part, Source, TableSource
+from dpcore.running.fit import require_fit, require_fit_of_batch
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied

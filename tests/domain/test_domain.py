@@ -7,7 +7,7 @@ from hypothesis import given, strategies as st
 from dpcore import Categories, Domain, Range
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
-from dpcore.private.fit import fit
+from dpcore.running.fit import fit
 
 ANYTHING = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

@@ -12,8 +12,8 @@ import pytest
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import SourceError
-from dpcore.private.fit import require_fit
 from dpcore.records.cells import cells, coded, days, empty, index, numbers
+from dpcore.running.fit import require_fit
 
 pa = pytest.importorskip("pyarrow")
 

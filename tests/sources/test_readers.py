@@ -13,8 +13,8 @@ from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.private.fit import fit
 from dpcore.records.cells import empty, number, numbers
+from dpcore.running.fit import fit
 from dpcore.sources import csv_file
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource

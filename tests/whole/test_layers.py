@@ -43,7 +43,6 @@ strict_yaml
 sources
 registry
 plan isolate
-private
 running
 private
 pricing

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rounding.md").read_text()
 ROOMS = (
     "events accounting mechanisms learning ledger domain plan pricing functions records sampling "
-    "running isolate encoding private"
+    "running isolate encoding"
 )
 TOOLS = ["attacks", "bridges", "engines", "experiments", "report"]  # no guarantee rests on them
 SMALL = 1e-3

@@ -8,7 +8,7 @@ import pytest
 from dpcore import Domain, Range
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.private.fit import fit
+from dpcore.running.fit import fit
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 from whole.records.test_cells import COLUMNS, same

@@ -10,7 +10,7 @@ from dpcore import Categories, Domain, Range
 from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
 from dpcore.errors import SourceError
-from dpcore.private.fit import Misfit, fit, require_fit
+from dpcore.running.fit import Misfit, fit, require_fit
 from dpcore.specs.spec import load_spec
 
 DOMAIN = Domain(

@@ -13,8 +13,8 @@ from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError
-from dpcore.private.fit import fit
 from dpcore.records.cells import named
+from dpcore.running.fit import fit
 from dpcore.running.plan import Plan
 
 
