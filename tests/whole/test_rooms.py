@@ -187,11 +187,11 @@ def test_an_import_brings_no_more_than_its_limit(root, lazy, limit, forbidden):
 
 @pytest.mark.parametrize(("root", "lazy", "limit", "forbidden"), IMPORTS)
 def test_an_import_that_is_added_is_seen(root, lazy, limit, forbidden):
-    line = "def show():\n    import dpcore.cli.run\n" if lazy else "from dpcore.cli import run\n"
-    sources = SOURCES | {root: f"{SOURCES[root]}\n{line}"}
+    line = f"from dpcore.{PRINTING[0]} import run\n"
+    sources = SOURCES | {root: f"{SOURCES[root]}\n{'def show(): ' if lazy else ''}{line}"}
     size, *rooms = complaints(root, lazy, limit, forbidden, sources)
     assert "statements" in size
-    assert f"{root} brings dpcore.cli.run" in rooms
+    assert f"{root} brings dpcore.{PRINTING[0]}.run" in rooms
 
 
 def test_imports_for_types_are_none_and_those_of_packages_are_some():
