@@ -133,12 +133,11 @@ class Table:
 
     def is_emptied(self, path: str) -> bool:
         """Whether rows move what is below a package, and none says where itself goes."""
-        rows = (*self.modules, *self.names)
         return (
             "." in path
             and path not in self.modules
             and self.match(path) is None
-            and any(old.startswith(f"{path}.") for old in rows)
+            and any(old.startswith(f"{path}.") for old in self.modules)
         )
 
 
@@ -412,6 +411,7 @@ class Rewriting:
         self.dotted = re.compile(
             rf"{START}(?:{roots})(?:\.{identifier})+(?::{identifier}(?:\.{identifier})*)?"
         )
+        self.escaped = re.compile(rf"{START}(?:{roots})(?:(\\+\.)[A-Za-z_]\w*)+")
         self.paths = re.compile(
             rf"(?:(?<![\w.\-])|(?<=\\[nrt]))(?:{roots})(?:/\w+)+(?:\.[A-Za-z]\w*)?"
         )
@@ -681,7 +681,7 @@ class Rewriting:
                 if not isinstance(side, ast.Constant) or not isinstance(side.value, str):
                     continue
                 words = re.sub(r"(/__init__)?\.py$", "", side.value.strip("/")).replace("/", ".")
-                is_path = re.fullmatch(r"[a-z_]\w*(\.\w+)+", words) and not words.endswith(
+                is_path = re.fullmatch(r"[a-z_]\w*(\.[A-Za-z_]\w*)+", words) and not words.endswith(
                     (".json", ".yaml", ".yml", ".md", ".csv", ".toml", ".txt", ".html", ".svg")
                 )
                 is_file = joins and re.fullmatch(r"[a-z_]\w*", words)
@@ -708,6 +708,10 @@ class Rewriting:
             free = not any(a < match.end() and match.start() < b for a, b in spans)
             if new != match[0] and free and not self._is_closed(*match.span()):
                 self.edits[match.span()] = new
+        for match in self.escaped.finditer(text, start, end):
+            new = self.table.resolve(match[0].replace(match[1], "."))
+            if new != match[0].replace(match[1], ".") and not self._is_closed(*match.span()):
+                self.edits[match.span()] = new.replace(".", match[1])
         for match in self.paths.finditer(text, start, end) if self.texts else ():
             new = self._moved_path(match[0])
             if new != match[0] and not self._is_closed(*match.span()):

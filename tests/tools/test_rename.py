@@ -164,6 +164,11 @@ CASES = {
         "code = 'import x\\nfrom lib.claims.event import Event; "
         "from lib.claims.events.base import Direction\\nlib.claims.events.a'\n",
     ),
+    "paths in patterns": (
+        "match(r'lib\\.events\\.base'), match('lib\\\\.events'), match(r'\\w\\.events')\n",
+        "match(r'lib\\.claims\\.events\\.base'), match('lib\\\\.claims\\\\.events'), "
+        "match(r'\\w\\.events')\n",
+    ),
     "paths of files": (
         "# lib/running/plan.py, src/lib/events/ and lib/events/data.json\n",
         "# lib/claims/plan/plan.py, src/lib/claims/events/ and lib/claims/events/data.json\n",
@@ -240,7 +245,7 @@ NOTED = {
     "a package without a place": "import lib.running\n",
     "a part of a path": "home = {'x': 'running.plan'}\n",
     "a path of strings": "PACKAGE / 'events' / 'base.py'\n",
-    "an escaped path": "match(r'lib\\.events')\n",
+    "a path in another notation": "match(r'lib[.]events')\n",
     "an attribute by its name": "from lib import query\nsetattr(query, 'look', 1)\n",
     "a star": "from lib.query import *\n",
     "a comment that moves": "from lib.events.base import (\n    Event,  # why\n    Direction,\n)\n",
