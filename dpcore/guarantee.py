@@ -9,7 +9,7 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import ContractError, need
-from dpcore.notebook_view import Sheet, Shown, facts, in_digits
+from dpcore.shown import Shown, in_digits
 
 _MOST_NAMES = 5  # of queries in one sentence
 _ON_DISK = 6  # digits of a claim in what is published: format 3 has as many
@@ -237,22 +237,6 @@ class Guarantee(Shown):
             return "NOT PRIVATE"
         claim = f"({rounded_up(self.epsilon)}, {rounded_up(self.delta)})"
         return f"{self.status}, {claim}-differentially private under {self.adjacency}"
-
-    def sheet(self) -> Sheet:
-        """The claim in short and in full."""
-        # Where nothing is claimed, no number is shown: somebody would quote it.
-        numbers = (
-            ()
-            if self.status is Status.NONE
-            else (
-                ("epsilon", rounded_up(self.epsilon)),
-                ("delta", rounded_up(self.delta)),
-            )
-        )
-        table = facts(("status", self.status), *numbers, ("neighbours", self.adjacency),
-                      ("publishes", self.release), ("accountant", self.accountant))  # fmt: skip
-        sentences = tuple(self.paragraph().split("\n\n"))
-        return Sheet(title=f"Guarantee: {self.short}", tables=(table,), sentences=sentences)
 
     def void(self, reason: str) -> "Guarantee":
         """The same release without any claim, and why."""

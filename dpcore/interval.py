@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import need
-from dpcore.notebook_view import Sheet, Shown
+from dpcore.shown import Shown
 
 _ROUND_UP = 1 + 2.0**-30  # covers the roundings of a sum of exponentials, and of a quantile
 _NARROW = 64.0  # widths in steps below which tails are summed
@@ -30,10 +30,6 @@ class Interval(Shown):
             ValueError,
             f"not an interval: [{self.lower!r}, {self.upper!r}]",
         )
-
-    def sheet(self) -> Sheet:
-        """Both ends, as a notebook shows them."""
-        return Sheet(title=f"[{self.lower!r}, {self.upper!r}]")
 
     def __contains__(self, value: float) -> bool:
         return self.lower <= value <= self.upper

@@ -26,7 +26,7 @@ from dpcore.checks import fraction, is_integer, need_field, positive, probabilit
 from dpcore.errors import DpcoreError, NoClaimError, need, need_value
 from dpcore.events.base import Event
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 _FORGIVEN = Fraction(1, 2**48)  # relative: what the parts of a budget were rounded up by
 

@@ -28,7 +28,7 @@ from dpcore.cli.limit_options import (
 from dpcore.cli.parameters import PATH, command, explain_option, json_option, spec_argument
 from dpcore.cli.progress import slow_progress
 from dpcore.errors import OperatorFileError
-from dpcore.notebook_view import in_digits, interval_cells
+from dpcore.shown import in_digits, interval_cells
 from dpcore.specs.spec import load_spec
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from dpcore.guarantee import Guarantee
 from dpcore.learning.models.description import Picture
 from dpcore.learning.models.figures import Figures
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,7 @@ import enum
 import functools
 import math
 import re
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.interval import Interval
-from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.rounding import down
+from dpcore.shown import Shown
 
 
 class Direction(enum.Enum):
@@ -60,21 +60,13 @@ def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[f
     return below, above
 
 
-class Event(Shown):
+class Event(Shown, ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
     adjacency: Adjacency
 
     inverses: ClassVar[Mapping[str, str]] = {}
     """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
-
-    def sheet(self) -> Sheet:
-        """The event's class name and its parameters, as a sheet to show."""
-        kind: type = type(self)
-        if not attrs.has(kind):
-            return Sheet(title=str(self))
-        rows = [(f.name, getattr(self, f.name)) for f in attrs.fields(kind) if f.repr]
-        return Sheet(title=kind.__name__, tables=(facts(*rows),))
 
     @property
     def label(self) -> str:

@@ -32,7 +32,7 @@ from dpcore.ledger.analysts import (
     spent_by,
 )
 from dpcore.ledger.charge import Charge
-from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED, ledger_sheet, taken
+from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
 from dpcore.ledger.gaussian_cover import covered, settled
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction, now
 from dpcore.ledger.locations import journal_at, unknown
@@ -40,17 +40,16 @@ from dpcore.ledger.recomputing import Verified, recomputed, stored
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.ledger.reservation import Reservation as Reservation, committed_guarantee
 from dpcore.ledger.total import Notion, Spent, Total
-from dpcore.notebook_view import Sheet, Shown
 from dpcore.registry.events import catalogue_of
 from dpcore.registry.registry import Registry
-from dpcore.siblings import sibling
+from dpcore.shown import Drawn
 
 FAILURES_SHARE = 2.0**-6  # of delta, for leaks
 TILTED_SHARE = 2.0**-3  # of delta, for tilted leaks: epsilon falls by about 0.7 % for both
 
 
 @attrs.frozen(kw_only=True)
-class Ledger(Shown):
+class Ledger(Drawn):
     """A budget that outlives its runs. Any number of processes may spend it at once.
 
     Args:
@@ -260,17 +259,6 @@ class Ledger(Shown):
         with self._reading() as transaction:
             entries = limits_in(transaction.last(*HOLDERS))
         return {analyst: spent_by(entries, analyst) for analyst in entries}
-
-    def sheet(self) -> Sheet:
-        """What the ledger promises, its latest entries, and what is left of its budget."""
-        return ledger_sheet(self.name, self.total, self.iterate_rows(), self.left())
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw what is spent after each charge, on matplotlib's axes or new ones."""
-        (figure_axes,) = sibling("report", "plots.curves", "Ledger.plot").axes_or_new(axes)
-        shares = [charge.share for charge in taken(self.total, self.iterate_rows())]
-        sibling("report", "plots.ledgers", "Ledger.plot").draw_spending(figure_axes, shares)
-        return figure_axes
 
     def note(self, what: str) -> None:
         """Record a look at the records that nothing accounts for; nothing is charged."""

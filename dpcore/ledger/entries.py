@@ -6,13 +6,11 @@ from typing import Any
 
 import attrs
 
-from dpcore.guarantee import rounded_up
 from dpcore.ledger.analysts import LIMITED, RESERVED, SPENT
 from dpcore.ledger.journal import Row
 from dpcore.ledger.recomputing import COMMITTED, stored
 from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Total
-from dpcore.notebook_view import MOST_ROWS, Listing, Sheet, facts
 
 CREATED, REFUSED, UNCOVERED = "created", "refused", "uncovered"
 
@@ -76,26 +74,6 @@ def latest(rows: Iterable[Row], last: int) -> tuple[list[Entry], int]:
                 guarantees.pop(recent_rows[0].digest, None)
             recent_rows.append(row)
     return [Entry(row=row, guarantee=guarantees.get(row.digest)) for row in recent_rows], count
-
-
-def ledger_sheet(name: str, total: Total, rows: Iterable[Row], left: RemainingBudget) -> Sheet:
-    """The ledger's promise and its latest entries as tables, and what is left as a sentence."""
-    entries, count = latest(rows, MOST_ROWS)
-    # A promise may be shown as weaker than it is by rounding, never as stronger.
-    promise = facts(
-        ("epsilon", rounded_up(total.epsilon)),
-        ("delta", rounded_up(total.delta)),
-        ("neighbours", total.adjacency),
-        ("adds up", total.notion),
-    )
-    return Sheet(
-        title=f"Ledger {name!r}: {count} entries",
-        tables=(
-            promise,
-            Listing.of(("row", "time", "what", "cost", "status"), [e.cells for e in entries]),
-        ),
-        sentences=(f"Left: {left.describe()}.",),
-    )
 
 
 @attrs.frozen(kw_only=True)

@@ -30,8 +30,8 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.claim_cover import claimed
 from dpcore.ledger.total import Spent
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 
 SHARES = (256, 16, 4)
 """A leak is at most one of these parts of what a ledger still keeps for failures.

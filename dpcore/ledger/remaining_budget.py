@@ -5,7 +5,7 @@ import attrs
 from dpcore.checks import is_finite
 from dpcore.errors import ParameterError, need
 from dpcore.events.gaussian import gaussian_epsilon
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 ON_DISK = 6
 """Digits of what is left, in a published guarantee and as JSON: format 3 has as many."""

@@ -8,8 +8,8 @@ from functools import partial
 from dpcore.accountant import Accountant
 from dpcore.errors import NoClaimError, need
 from dpcore.events.gaussian import gaussian_mu
-from dpcore.notebook_view import in_digits
 from dpcore.plan.ask import Ask, compose
+from dpcore.shown import in_digits
 
 _FARTHEST = 40.0  # how far from a first guess the scale factor is sought, in log2
 _LAST = 32.0  # the last of the distances 1/2, 1, 2, 4, ... that are tried

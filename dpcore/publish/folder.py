@@ -27,7 +27,6 @@ from dpcore.learning.models.description import (
     only_published,
 )
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.request import RELEASE
 from dpcore.pricing.effort import require_quick
 from dpcore.publish.bounded_reading import (
@@ -47,6 +46,7 @@ from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
+from dpcore.shown import Shown
 from dpcore.specs.spec import Spec, spec_of_plain
 
 if TYPE_CHECKING:
@@ -251,14 +251,6 @@ class Run(Shown):
             NoModelError: there are several releases.
         """
         return only_published(self.models)
-
-    def sheet(self) -> Sheet:
-        """What was published, its tables, and the guarantee in full."""
-        from dpcore.running.notebook_views import released_sheet
-
-        page = released_sheet(f"Run {self.folder.name}", self.models, self.guarantee, {})
-        figures = tuple(table.sheet().tables[0] for table in self.tables.values())
-        return attrs.evolve(page, tables=(*page.tables, *figures))
 
     def predict(self, table: Table) -> NDArray[Any]:
         """Predictions of the only model, in the file's units, or classes; shape (n,).

@@ -30,7 +30,6 @@ from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
-from dpcore.notebook_view import Listing, Sheet, Shown
 from dpcore.plan.request import PublicInput, Release
 from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import (
@@ -45,10 +44,10 @@ from dpcore.publish.session_arguments import (
 )
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
-from dpcore.running.notebook_views import released_sheet
 from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
+from dpcore.shown import Shown
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
 
@@ -91,11 +90,6 @@ class PaidRelease(Shown):
     guarantee: Guarantee
     left: str
     description: Description = attrs.field(factory=Description)
-
-    def sheet(self) -> Sheet:
-        """What was published, and its guarantee in full."""
-        models, descriptions = {self.name: self.published}, {self.name: self.description}
-        return released_sheet(self.name, models, self.guarantee, descriptions)
 
 
 class Session(SingleUse, Shown):
@@ -174,12 +168,6 @@ class Session(SingleUse, Shown):
         return f"Session({len(self._releases)} releases; left {self.left})"
 
     __str__ = Shown.text
-
-    def sheet(self) -> Sheet:
-        """Every release, what it cost, and what is left."""
-        rows = [(release.name, release.guarantee.short, release.left) for release in self._releases]
-        table = Listing.of(("release", "guarantee", "left after it"), rows)
-        return Sheet(title="Session", tables=(table,), sentences=(f"Left: {self.left}.",))
 
     @property
     def releases(self) -> tuple[PaidRelease, ...]:

@@ -11,9 +11,9 @@ from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.models.description import Description, only_model, only_published
-from dpcore.notebook_view import Sheet, Shown
 from dpcore.randomness import PublicCoins
 from dpcore.running.opening import Opened
+from dpcore.shown import Shown
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -79,9 +79,3 @@ class Outcome(Shown):
         # `copy`, `deepcopy` and every pickler ask here; records refuse all of them.
         fields = {f.name.removeprefix("_"): getattr(self, f.name) for f in attrs.fields(Outcome)}
         return partial(Outcome, **{**fields, "opened": None}), ()
-
-    def sheet(self) -> Sheet:
-        """What was published, and the guarantee in full."""
-        from dpcore.running.notebook_views import released_sheet
-
-        return released_sheet("Outcome", self.models, self.guarantee, self.descriptions)

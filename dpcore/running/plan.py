@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 
 from dpcore.guarantee import Guarantee, Payer
 from dpcore.learner import Published
-from dpcore.notebook_view import Sheet, Shown
 from dpcore.plan.cost_statement import Resources
 from dpcore.plan.request import Request
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.running.schedule import Handover, Schedule
-from dpcore.siblings import sibling
+from dpcore.shown import Drawn
 
 if TYPE_CHECKING:
     from dpcore.accounting.certainty import Curve
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class Plan(Shown):
+class Plan(Drawn):
     """A run with its price.
 
     Args:
@@ -47,13 +46,7 @@ class Plan(Shown):
     guarantee: Guarantee
     coins: PublicCoins | None
     resources: Resources = attrs.field(factory=Resources)
-    __str__ = Shown.text
-
-    def sheet(self) -> Sheet:
-        """The guarantee in short, and every query with its noise."""
-        from dpcore.running.notebook_views import plan_sheet
-
-        return plan_sheet(self.schedule, self.guarantee)
+    __str__ = Drawn.text
 
     def curve(self) -> Curve:
         """Upper ends of epsilon over delta: what the whole run may cost, at any delta.
@@ -65,26 +58,6 @@ class Plan(Shown):
         from dpcore.running.privacy_curve import certified
 
         return certified(self.schedule, self.guarantee)
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the certified curve, and what an attacker recognises at most; needs matplotlib.
-
-        Args:
-            axes: Two of matplotlib's; those of a new figure if None.
-
-        Returns:
-            Both axes.
-
-        Raises:
-            ImportError: dpcore-report or matplotlib is not installed.
-        """
-        # matplotlib is imported here alone, so that a plan needs no plotting library.
-        curves = sibling("report", "plots.curves", "Plan.plot")
-        curve_axes, trade_off_axes = curves.axes_or_new(axes, 2)
-        curve, guarantee = self.curve(), self.guarantee
-        curves.draw_curve(curve_axes, curve, guarantee.epsilon, guarantee.delta)
-        curves.draw_trade_off(trade_off_axes, curve)
-        return curve_axes, trade_off_axes
 
     @property
     def request(self) -> Request:

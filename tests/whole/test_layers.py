@@ -22,7 +22,7 @@ PACKAGE = Path(dpcore.__file__).parent
 # From the bottom: what is in a line may import from the lines above it, and from its own folder.
 LAYERS = """
 errors
-notebook_view
+shown
 checks exact interval fingerprint single_use rounding siblings
 adjacency distance randomness
 events
@@ -49,6 +49,7 @@ pricing
 ledger
 specs
 publish
+views
 cli sklearn
 """.strip().splitlines()
 

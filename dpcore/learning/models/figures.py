@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, need
-from dpcore.notebook_view import Listing, Sheet, Shown, digits_within, number_cell
+from dpcore.shown import Shown, align, digits_within, number_cell
 
 NOISE_ONLY = (
     "noise only: where the same number without noise lies. It does not include sampling error, "
@@ -144,13 +144,7 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
 
     def __str__(self) -> str:
         """The table as text, with what its intervals say."""
-        rows = self.printed_rows()
-        cells = [(*self.columns,), *rows]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
-            for row in cells
-        ]
+        lines = align([(*self.columns,), *self.printed_rows()])
         return "\n".join([*lines, f"({self.bars})"])
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -238,15 +232,6 @@ class Figures(Mapping[str, tuple[Any, ...]], Shown):
         import pyarrow  # type: ignore[import-not-found,unused-ignore]  # an extra of the reader's
 
         return pyarrow.table({name: list(column) for name, column in self.columns.items()})
-
-    def sheet(self) -> Sheet:
-        """The table, and what its intervals say."""
-        numeric = tuple(not any(isinstance(v, str) for v in column) for column in self.values())
-        rows = tuple(self.printed_rows())
-        table = Listing(headings=tuple(self), rows=rows, numeric=numeric)
-        return Sheet(
-            title=f"{self.estimate.size} released numbers", tables=(table,), sentences=(self.bars,)
-        )
 
     def data(self) -> dict[str, Any]:
         """JSON-ready, by the keys of format 3; an interval without an end has null there."""
@@ -346,17 +331,6 @@ class Statistics(Shown):
     def of(cls, figures: Figures) -> Statistics:
         """Statistics of a single table, which needs no name."""
         return cls(tables={"": figures})
-
-    def sheet(self) -> Sheet:
-        """All tables on one sheet, each sentence about their intervals once."""
-        sheets = [figures.sheet() for figures in self.tables.values()]
-        # Tables of one release mostly share a sentence, which is said once.
-        sentences = dict.fromkeys(line for table_sheet in sheets for line in table_sheet.sentences)
-        return Sheet(
-            title=", ".join(filter(None, self.tables)) or "Statistics",
-            tables=tuple(table for table_sheet in sheets for table in table_sheet.tables),
-            sentences=tuple(sentences),
-        )
 
     def settled(self) -> Statistics:
         """A copy that shares nothing with this one, and is made of plain values alone."""

@@ -13,7 +13,7 @@ from dpcore.errors import ContractError, need
 from dpcore.learning.features.base import Features
 from dpcore.learning.features.identity import SAME
 from dpcore.learning.models.error_bars import UNSTATED, ErrorBars
-from dpcore.learning.models.notebook_views import ShownModel
+from dpcore.learning.models.shown_model import ShownModel
 
 _ENTRIES = 1 << 22  # of a feature matrix that are held at a time
 

@@ -13,7 +13,7 @@ from dpcore.domain.edges import equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.errors import UndeclaredError, need_value
 from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.notebook_views import ShownModel
+from dpcore.learning.models.shown_model import ShownModel
 from dpcore_explainable_boosting.bins import Cells
 
 

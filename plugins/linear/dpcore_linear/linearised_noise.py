@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.learning.models.error_bars import ErrorBars
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 
 @final

@@ -27,7 +27,8 @@ from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, NoBars
 from dpcore.learning.models.figures import NOISE, POPULATION, PopulationBars
 from dpcore.learning.models.linear import LinearModel
-from dpcore.notebook_view import Listing, Sheet, in_digits, interval_cells
+from dpcore.shown import align, in_digits, interval_cells
+from dpcore.views.markup import Listing, Sheet
 from dpcore_linear.design import Design, bases, file_units
 from dpcore_linear.linearised_noise import LinearisedNoise
 
@@ -258,21 +259,17 @@ class Regression(LinearModel, Described):
 
     def sheet(self) -> Sheet:
         """The table as `summary` prints it."""
-        table = Listing.of(self._headings(), self._rows())
-        return Sheet(title=self.method, tables=(table,), sentences=(self._sentence(),))
+        return Sheet(
+            title=self.method,
+            tables=(Listing.of(self._headings(), self._rows()),),
+            sentences=(self._sentence(),),
+        )
 
     def summary(self) -> str:
         """The table as text: coefficient, standard error, z, p value, interval of the population,
         and which share of the variance is noise."""
-        cells = [self._headings(), *self._rows()]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(
-                text.rjust(width) if place else text.ljust(width)
-                for place, (text, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in cells
-        ]
+        headings = self._headings()
+        lines = align([headings, *self._rows()], range(1, len(headings)))
         return "\n".join([f"{self.method}: {self.domain.target}", *lines, self._sentence()])
 
     def _headings(self) -> tuple[str, ...]:

@@ -43,7 +43,7 @@ from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.notebook_views import ShownModel
+from dpcore.learning.models.shown_model import ShownModel
 from dpcore_linear import portable
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (

@@ -13,8 +13,8 @@ from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.events.catalogue import Catalogue
 from dpcore.interval import Interval
-from dpcore.notebook_view import in_digits
 from dpcore.registry.events import catalogue_of
+from dpcore.shown import in_digits
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors
 from dpcore.strict_yaml.located import read

@@ -26,15 +26,15 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NoBars
 from dpcore.learning.models.figures import NOT_STATED, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
-from dpcore.notebook_view import digits_within, number_cell
 from dpcore.publish.folder import PUBLIC, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
 from dpcore.publish.whole_run import replay
 from dpcore.rounding import up
-from dpcore.running.notebook_views import described
 from dpcore.running.plan import Plan
+from dpcore.shown import digits_within, number_cell
+from dpcore.views.notebook import describe_model
 from dpcore_report.operators import Looked, operators
 from dpcore_report.pictures import Additions, drawn
 from dpcore_report.results import draw, readable, show_table
@@ -246,19 +246,15 @@ def _classes(run: Run) -> tuple[str, ...]:
 def _released(model: Any) -> str:
     """What a release published, in a few words."""
     if isinstance(model, Statistics):
-        count = len(model.tables)
         stated = all(figures.stated for figures in model.tables.values())
-        bars = "with error bars" if stated else f"with error bars {NOT_STATED}"
-        return f"{count} {'table' if count == 1 else 'tables'} of numbers {bars}"
-    if isinstance(model, Predictions):
-        return f"predictions at {len(model.values)} points"
+        return describe_model(model) if stated else f"{describe_model(model)} {NOT_STATED}"
     if isinstance(model, LinearModel) and not isinstance(model.bars, NoBars):
         return f"the parameters of a model; {model.bars.describe()} (95 %; {NOISE_OF_FIT})"
-    if isinstance(model, Model):
+    if isinstance(model, Model) and not isinstance(model, Predictions):
         return "the parameters of a model"
     # The shapes of dozens of arrays would fill a screen, and their tables follow below.
     tables, count = len(describe(model).tables), len(model.arrays())
-    return f"{tables} tables, of {count} arrays" if tables > _MOST_NAMES else described(model)
+    return f"{tables} tables, of {count} arrays" if tables > _MOST_NAMES else describe_model(model)
 
 
 def _query(query: Mapping[str, Any]) -> tuple[str, ...]:

@@ -29,8 +29,8 @@ from dpcore.errors import ParameterError
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import Estimated, around, cut, gaps, ratio
 from dpcore_statistics.columns import CategoryColumn, NumberColumn, declared
 from dpcore_statistics.groups import Paired

@@ -26,8 +26,8 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.by_group import groups_of
 from dpcore_statistics.columns import Marginal, number_column, one_hot

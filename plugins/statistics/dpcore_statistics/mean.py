@@ -27,8 +27,8 @@ from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import around, cut, cut_count, ratio
 from dpcore_statistics.by_group import OfValues, group_weight, inside
 from dpcore_statistics.columns import NumberColumn, number_column

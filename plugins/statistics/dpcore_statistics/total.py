@@ -11,7 +11,7 @@ from dpcore import Answer, Public, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import around
 from dpcore_statistics.by_group import OfValues
 from dpcore_statistics.columns import NumberColumn, number_column

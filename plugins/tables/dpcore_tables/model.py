@@ -15,10 +15,10 @@ from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
 from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.notebook_views import ShownModel
 from dpcore.learning.models.shapes import Shape
-from dpcore.notebook_view import Listing, Sheet
+from dpcore.learning.models.shown_model import ShownModel
 from dpcore.records.cells import named
+from dpcore.views.markup import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped
 from dpcore_tables.conversation import State

@@ -26,9 +26,9 @@ from dpcore.cli.warning_table import (
 from dpcore.guarantee import Assumption, Guarantee, ReleaseKind, Status
 from dpcore.learning.models.description import Bars, Lines
 from dpcore.learning.models.figures import Figures
-from dpcore.notebook_view import in_digits
 from dpcore.registry.plugin_files import beside, shipped
 from dpcore.registry.registry import Registry
+from dpcore.shown import in_digits
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = {

@@ -26,9 +26,11 @@ from dpcore.learning.features.identity import Identity
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.notebook_view import Listing, Sheet
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.shown import Drawn, Shown
+from dpcore.views.markup import Listing, Sheet
+from dpcore.views.notebook import plot, show
 from dpcore_attacks.attacks.counterexample import Counterexample
 
 EVIL = "<script>alert('1')</script> & \"$\\{\n\r\x1b[31m"
@@ -152,6 +154,37 @@ def test_everything_shows_itself_and_escapes_all_text(everything, kind, monkeypa
             assert told in plain
     assert "_repr_pretty_" in vars(type(shown))  # else IPython takes the class's own `__repr__`
     assert "\x1b" not in words + plain
+
+
+def classes_below(kind):
+    """Classes of dpcore's distributions that derive from one, as far as they are imported."""
+    for below in kind.__subclasses__():
+        if below.__module__.startswith("dpcore"):
+            yield below
+        yield from classes_below(below)
+
+
+def test_every_class_that_is_shown_has_a_view_or_writes_its_own_sheet(everything):
+    for kind in {*classes_below(Shown)} - {Drawn}:
+        assert show.dispatch(kind) is not show.dispatch(object) or "sheet" in vars(kind), kind
+    for kind in {*classes_below(Drawn)}:
+        assert plot.dispatch(kind) is not plot.dispatch(object), kind
+
+
+def test_an_object_without_a_view_is_shown_by_its_own_sheet_alone():
+    class Bare(Drawn):
+        pass
+
+    class Own(Shown):
+        def sheet(self):
+            return Sheet(title="own")
+
+    with pytest.raises(dpcore.errors.ContractError, match="shows no Bare"):
+        Bare().text()
+    with pytest.raises(dpcore.errors.ContractError, match="draws no Bare"):
+        Bare().plot()
+    assert printed(Own()) == "own"
+    assert harmless(Own()) == "own"
 
 
 def test_an_event_shows_a_row_for_each_parameter(everything):

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.bound import Refused
-from dpcore.notebook_view import Sheet, Shown, facts
 from dpcore.records.records import Records
+from dpcore.shown import Shown
+from dpcore.views.markup import Sheet, facts
 from dpcore_attacks.attacks.branches import lines_apart
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of

@@ -30,7 +30,7 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State, promises
-from dpcore.learning.models.notebook_views import ShownModel
+from dpcore.learning.models.shown_model import ShownModel
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records

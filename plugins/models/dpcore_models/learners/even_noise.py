@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.error_bars import ErrorBars, NoBars
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 
 @final

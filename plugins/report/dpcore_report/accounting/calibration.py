@@ -22,7 +22,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import Interval
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 Family = Callable[[float], Sequence[tuple[Event, int]]]
 _INFINITE = 1e6  # stands for an epsilon that nobody states

@@ -38,8 +38,8 @@ from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.mean import Averaged, with_count

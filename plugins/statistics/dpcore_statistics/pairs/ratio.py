@@ -22,8 +22,8 @@ from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import in_digits
 from dpcore.rounding import up
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import cut, ratio
 from dpcore_statistics.by_group import ByRanges
 from dpcore_statistics.columns import NumberColumn, number_column

@@ -20,7 +20,7 @@ from dpcore import Answer, Distance, Public, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 from dpcore_statistics.bars import EVERYTHING, normal_quantile
 from dpcore_statistics.columns import NumberColumn, number_column
 from dpcore_statistics.pairs.covariance import Covariance

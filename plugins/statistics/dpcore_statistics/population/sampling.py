@@ -29,7 +29,7 @@ from dpcore.checks import is_finite
 from dpcore.errors import need
 from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import PopulationBars
-from dpcore.notebook_view import in_digits
+from dpcore.shown import in_digits
 
 Numbers = NDArray[np.float64]
 Ends = tuple[Numbers, Numbers]

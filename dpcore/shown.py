@@ -1,0 +1,139 @@
+"""`shown`: round the numbers that people read, and let notebooks and terminals show objects.
+
+Notebooks ask an object for `_repr_html_`, terminals that show objects for `_repr_pretty_`. What the
+core's classes show is written in `dpcore.views`, which is imported when one of them is asked.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Container, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpcore.views.markup import Sheet
+
+NO_NUMBER = "-"
+"""What stands in place of a number where none is known."""
+
+
+def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
+    """A number as text with so many significant digits, and without them all only below 10^6.
+
+    What is no number is a dash, and who prints it says why; what is infinite has no end.
+
+    Args:
+        direction: 0 for the nearest text, 1 for one that is never below the number, such as an
+            epsilon that is claimed, -1 for one that is never above it, such as a budget that is
+            left.
+    """
+    if not math.isfinite(value):
+        return NO_NUMBER if math.isnan(value) else "no end"
+    text = f"{value:.{digits}g}"
+    if direction * (float(text) - value) < 0:
+        # Rounding lost at most half a unit of the last digit: one unit is enough.
+        unit = 10.0 ** (int(f"{value:e}".split("e")[1]) - digits + 1)
+        text = f"{value + direction * unit:.{digits}g}"
+    # 5.988e+04 is read as 59880, and as a number of so many digits all the same.
+    exponent = int(text.partition("e+")[2] or 0)
+    return f"{float(text):.0f}" if 0 < exponent <= max(5, digits + 1) else text
+
+
+def digits_within(low: float, high: float, least: int = 4) -> int:
+    """How many significant digits tell apart what lies in an interval: `least`, or more.
+
+    The last one is that of the half-width's first digit: 2015.48 where that is 0.04.
+    """
+    half, largest = (high - low) / 2, max(abs(low), abs(high))
+    if not 0 < half < largest < math.inf:
+        return least
+    return max(least, min(15, 1 + math.floor(math.log10(largest)) - math.floor(math.log10(half))))
+
+
+def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """A number and the ends of its interval, these rounded outwards, by the digits it allows."""
+    digits = digits_within(low, high)
+    low_end, high_end = (in_digits(x, digits, direction=d) for x, d in ((low, -1), (high, 1)))
+    return in_digits(value, digits), low_end, high_end
+
+
+def number_cell(value: float, direction: int = 0, digits: int = 4) -> str:
+    """A whole number in full, such as a count; any other by so many digits.
+
+    Args:
+        direction: As for `in_digits`: -1 for a low end and 1 for a high one, so that an interval
+            as it is printed holds what it covers.
+    """
+    is_whole = abs(value) < 1e15 and value == int(value)
+    return f"{value:.0f}" if is_whole else in_digits(value, digits, direction=direction)
+
+
+def align(rows: Sequence[Sequence[str]], right: Container[int] = ()) -> list[str]:
+    """Lay out rows of texts as lines, columns side by side; `right` says which are flush right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            text.rjust(width) if place in right else text.ljust(width)
+            for place, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
+
+
+class Shown:
+    """An object that notebooks and terminals show."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Each class has the method of its own: IPython takes a class's own `__repr__` before a
+        base's `_repr_pretty_`."""
+        super().__init_subclass__(**options)
+        cls._repr_pretty_ = Shown._repr_pretty_  # type: ignore[method-assign]
+
+    def sheet(self) -> Sheet:
+        """What a notebook shows of it: public facts alone. A class of a plugin writes its own.
+
+        Raises:
+            ContractError: there is none for its class.
+        """
+        from dpcore.views.notebook import show
+
+        return show(self)
+
+    def text(self) -> str:
+        """What a terminal shows of it, as plain text."""
+        return self.sheet().text()
+
+    def _repr_html_(self) -> str:
+        return self.sheet().html()
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text("..." if cycle else self.text())
+
+
+class Drawn(Shown):
+    """An object that is drawn, too."""
+
+    __slots__ = ()
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw it; needs matplotlib.
+
+        A plan draws the certified curve, and what an attacker recognises at most; a ledger what is
+        spent after each charge; a model its most important shapes, or its coefficients.
+
+        Args:
+            axes: Of matplotlib's: two for a plan, one for a ledger or for coefficients, one for
+                each of up to four shapes; those of a new figure if None.
+
+        Returns:
+            The axes.
+
+        Raises:
+            ContractError: a model that is neither a sum of shapes nor a line.
+            ImportError: dpcore-report or matplotlib is not installed.
+        """
+        from dpcore.views.notebook import plot
+
+        return plot(self, axes)
