@@ -2,11 +2,12 @@
 
     python tools/rename.py [--table FILE] [--check] [--texts] [--skip PATH] PATH...
 
-Python files: imports wherever they stand, uses of what was imported, and dotted paths in strings,
-docstrings and comments. Text files (Markdown, YAML, TOML, JSON, notebooks, templates): dotted paths
-as whole words, and Python in fenced blocks. `--texts` also rewrites paths of files, such as
-`dpcore/events/base.py`. All rows apply at once. Nothing else changes: afterwards run
-`ruff check --select I --fix` and `ruff format` to sort, merge and wrap the imports.
+Python files: imports wherever they stand, uses of what was imported, dotted paths in strings,
+docstrings and comments, and a definition whose name alone changed. Text files (Markdown, YAML,
+TOML, JSON, notebooks, templates): dotted paths as whole words, and Python in fenced blocks.
+`--texts` also rewrites paths of files, such as `dpcore/events/base.py`. All rows apply at once.
+Nothing else changes: afterwards run `ruff check --select I --fix` and `ruff format` to sort, merge
+and wrap the imports.
 
 Every file that changes is printed, then each place that names a moved module and was left alone.
 A folder is searched without what begins with a dot; `--check` writes nothing and exits 1 if
@@ -227,6 +228,7 @@ class Scopes(ast.NodeVisitor):
         self.scope = Scope()
         self.module = self.scope
         self.uses: list[Use] = []
+        self.stores: dict[str, list[int]] = {}  # where the module itself binds a name
         self.calls: list[tuple[Scope, ast.expr, str]] = []
         self.imports: list[tuple[Scope, ast.Import | ast.ImportFrom]] = []
         self.base: int | None = None  # of the string that holds an annotation
@@ -235,7 +237,12 @@ class Scopes(ast.NodeVisitor):
         if isinstance(node.ctx, ast.Load):
             self._use(node, [])
         else:
-            self.scope.bind(node.id)
+            self._store(node.id, self.source.span(node)[0])
+
+    def _store(self, name: str, start: int) -> None:
+        self.scope.bind(name)
+        if self.scope is self.module:
+            self.stores.setdefault(name, []).append(start)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
         chain: list[ast.Attribute] = []
@@ -273,12 +280,17 @@ class Scopes(ast.NodeVisitor):
             self.scope.bind(alias.asname or alias.name, binding)
 
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-        self.scope.bind(node.name)
+        self._define(node)
         for decorator in node.decorator_list:
             self.visit(decorator)
         if node.returns is not None:
             self._annotation(node.returns)
         self._function(node.args, node.body)
+
+    def _define(self, node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> None:
+        start = self.source.span(node)[0]
+        words = re.compile(r"(?:(?:async|def|class)[ \t]+)+").match(self.source.text, start)
+        self._store(node.name, start if words is None else words.end())
 
     visit_AsyncFunctionDef = visit_FunctionDef  # noqa: N815 - the names of ast
 
@@ -307,7 +319,7 @@ class Scopes(ast.NodeVisitor):
         self.scope = outside
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.scope.bind(node.name)
+        self._define(node)
         for expression in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(expression)
         self._enter(Scope(self.scope, is_class=True), [], node.body)
@@ -399,8 +411,8 @@ class Scopes(ast.NodeVisitor):
 class Rewriting:
     """The edits that a table asks for in one file, and what they leave to a reader."""
 
-    def __init__(self, table: Table, text: str, texts: bool) -> None:
-        self.table, self.texts = table, texts
+    def __init__(self, table: Table, text: str, texts: bool, module: str | None = None) -> None:
+        self.table, self.texts, self.module = table, texts, module
         self.source = Source(text)
         self.edits: dict[tuple[int, int], str] = {}
         self.closed: list[tuple[int, int]] = []  # what the syntax tree decided
@@ -441,6 +453,7 @@ class Rewriting:
         scopes.visit(tree)
         self.closed += [self.source.span(statement) for _, statement in scopes.imports]
         renamed = self._renamed_locals(scopes)
+        self._rename_definitions(scopes)
         needs: dict[ast.stmt, list[str]] = {}
         owners: dict[ast.stmt, Scope] = {statement: scope for scope, statement in scopes.imports}
         for use in scopes.uses:
@@ -501,6 +514,36 @@ class Rewriting:
                     if scope is scopes.module:
                         self.local.append((name, new))
         return renamed
+
+    def _rename_definitions(self, scopes: Scopes) -> None:
+        """Give names that the module itself defines, and that keep their module, their new name."""
+        for path, (home, new) in self.table.names.items():
+            module, _, name = path.rpartition(".")
+            starts = scopes.stores.get(name, [])
+            if self.module not in (module, home) or self.table.resolve(module) != home:
+                continue
+            if name == new or not starts:
+                continue
+            uses = [use for use in scopes.uses if use.parts[0] == name]
+            spans = [
+                *((start, start + len(name)) for start in starts),
+                *(
+                    (use.start, use.ends[0])
+                    for use in uses
+                    if use.scope.owner(name) is scopes.module
+                ),
+            ]
+            if (
+                len(starts) < len(scopes.module.bindings[name])
+                or any(self.source.text[start:end] != name for start, end in spans)
+                or any(use.scope.owner(new) for use in uses)
+                or new in scopes.module.bindings
+                or any(use.parts[0] == new for use in scopes.uses)
+                or self._is_exported(name)
+            ):
+                self.note(starts[0], f"{name} is {new} in the table, and not yet here")
+                continue
+            self.edits |= dict.fromkeys(spans, new)
 
     def _is_exported(self, name: str) -> bool:
         exports = re.search(r"^__all__\s*[+:=].*?[\])]", self.source.text, re.MULTILINE | re.DOTALL)
@@ -820,7 +863,9 @@ def _blocks(text: str) -> str:
     return "".join(kept)
 
 
-def rewrite(table: Table, text: str, suffix: str, texts: bool = False) -> Rewriting:
+def rewrite(
+    table: Table, text: str, suffix: str, texts: bool = False, module: str | None = None
+) -> Rewriting:
     """Rewrite the text of one file.
 
     Args:
@@ -828,8 +873,9 @@ def rewrite(table: Table, text: str, suffix: str, texts: bool = False) -> Rewrit
         text: The file, with its own ends of lines.
         suffix: The ending of its name, with the dot.
         texts: Whether paths of files change as well.
+        module: The dotted path of a Python file: a name that it defines itself takes its new name.
     """
-    rewriting = Rewriting(table, text, texts)
+    rewriting = Rewriting(table, text, texts, module)
     source = rewriting.source
     if suffix == ".py":
         try:
@@ -870,6 +916,16 @@ def files(paths: list[Path], skipped: list[Path]) -> Iterator[Path]:
                 yield file
 
 
+def dotted(path: Path) -> str:
+    """Return the dotted path of a file below the packages that it lies in."""
+    parts = [] if path.stem == "__init__" else [path.stem]
+    folder = path.resolve().parent
+    while (folder / "__init__.py").exists():
+        parts.insert(0, folder.name)
+        folder = folder.parent
+    return ".".join(parts)
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Rewrite files, print them and what is left, and return the exit status."""
     here = Path(__file__)
@@ -892,18 +948,22 @@ def main(arguments: list[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 2
-    changed, notes, exports = 0, [], []
+    changed, notes = 0, []
+    renamed: dict[tuple[str, str], str] = {}
+    mentions: dict[tuple[str, str], Path] = {}
     for path in files(options.paths, [*options.skip, options.table, here]):
         try:
             text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
             continue
-        if not any(root in text for root in table.roots):
+        mentions |= dict.fromkeys(re.findall(r"([A-Za-z_]\w*)\.([A-Za-z_]\w*)", text), path)
+        if not any(root in text or root in path.parts for root in table.roots):
             continue
-        rewriting = rewrite(table, text, path.suffix, options.texts)
+        rewriting = rewrite(table, text, path.suffix, options.texts, dotted(path))
         new = rewriting.result()
         notes += [(path, *note) for note in sorted(set(rewriting.notes))]
-        exports += [(path, *names) for names in rewriting.local]
+        stem = path.parent.name if path.stem == "__init__" else path.stem
+        renamed |= {(stem, name): new for name, new in rewriting.local}
         if new != text:
             changed += 1
             print(f"{'would change' if options.check else 'changed'} {path}")
@@ -911,8 +971,8 @@ def main(arguments: list[str] | None = None) -> int:
                 path.write_bytes(new.encode("utf-8"))
     for path, line, message in notes:
         print(f"{path}:{line}: {message}")
-    for path, name, new_name in exports:
-        print(f"{path}: {name} is {new_name} here now, also for who reads it from this module")
+    for pair in sorted(renamed.keys() & mentions.keys()):
+        print(f"{mentions[pair]}: {'.'.join(pair)} may be an import that is {renamed[pair]} now")
     print(f"{changed} files, {len(notes)} places to look at")
     return 1 if changed and options.check else 0
 

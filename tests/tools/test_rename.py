@@ -228,6 +228,18 @@ def test_a_text_names_the_new_place(suffix, moved):
     assert moved(before, suffix).result() == after
 
 
+def test_a_definition_takes_its_new_name(rename):
+    table = rename.Table({"lib.a": "lib.b"}, {"lib.a.look": ("lib.b", "evaluate")})
+    before = "def look(n) -> 'look':\n    look.n = n\n\n\n"
+    before += "class A:\n    def look(self):\n        look()\n"
+    after = "def evaluate(n) -> 'evaluate':\n    evaluate.n = n\n\n\n"
+    after += "class A:\n    def look(self):\n        evaluate()\n"
+    for module in ("lib.a", "lib.b"):
+        assert rename.rewrite(table, before, ".py", module=module).result() == after
+    assert rename.rewrite(table, after, ".py", module="lib.b").result() == after
+    assert rename.rewrite(table, before, ".py", module="lib.c").result() == before
+
+
 def test_two_modules_swap_in_one_run(moved):
     rows = "module lib.a lib.b\nmodule lib.b lib.a"
     before = "from lib.a import x\nfrom lib.b import y\nz = 'lib.a', 'lib.b'\n"
@@ -307,6 +319,18 @@ def test_a_plugin_runs_before_and_after(rename, tmp_path, capsys):
     assert "changed" in capsys.readouterr().out
     assert rename.main([*arguments, "--check"]) == 0
     assert capsys.readouterr().out == "0 files, 0 places to look at\n"
+
+
+def test_who_reads_an_import_from_its_module_is_listed(rename, tmp_path, capsys):
+    files = {
+        "plugin/use.py": "from lib.a import look\n",
+        "plugin/test_use.py": 'patch("plugin.use.look")\n',
+    }
+    folder = folder_of(tmp_path / "ours", files)
+    table = tmp_path / "rows.tsv"
+    table.write_text("name\tlib.a:look\tlib.a:evaluate\n")
+    rename.main(["--table", str(table), str(folder)])
+    assert "test_use.py: use.look may be an import that is evaluate now" in capsys.readouterr().out
 
 
 def test_skipped_and_hidden_files_stay(rename, tmp_path):
