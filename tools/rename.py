@@ -956,7 +956,7 @@ def main(arguments: list[str] | None = None) -> int:
             text = path.read_bytes().decode("utf-8")
         except UnicodeDecodeError:
             continue
-        mentions |= dict.fromkeys(re.findall(r"([A-Za-z_]\w*)\.([A-Za-z_]\w*)", text), path)
+        mentions |= dict.fromkeys(re.findall(r"\b(\w+)(?=\.(\w+))", text), path)
         if not any(root in text or root in path.parts for root in table.roots):
             continue
         rewriting = rewrite(table, text, path.suffix, options.texts, dotted(path))
