@@ -77,7 +77,6 @@ if TYPE_CHECKING:
         IntegerLaw as IntegerLaw,
     )
     from dpcore.plan.request import Release as Release, Request as Request
-    from dpcore.pricing.price import price as price
     from dpcore.publish.folder import Run as Run, load_run as load_run
     from dpcore.publish.session import Session as Session
     from dpcore.publish.whole_run import replay as replay, run as run
@@ -93,6 +92,7 @@ if TYPE_CHECKING:
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
+    from dpcore.runs.price import price as price
     from dpcore.sampling.hit_law import HitLaw as HitLaw
     from dpcore.sampling.schemes import (
         Cyclic as Cyclic,
@@ -225,7 +225,7 @@ _HOME = {
     "hookimpl": "registry.hookspecs",
     "load_run": "publish.folder",
     "load_spec": "specs.spec",
-    "price": "pricing.price",
+    "price": "runs.price",
     "read_csv": "sources.opening",
     "read_parquet": "sources.opening",
     "read_sql": "sources.opening",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Protocol
 
 import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.learner import AnyLearner, Public
+from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.sensitivity import AnySensitivity
 
@@ -19,6 +20,22 @@ class Refused:
     """No bound for this query, learner, domain and adjacency, and why."""
 
     reason: str
+
+
+class Components(Protocol):
+    """What a plan may be made of: what is admitted, and whose code it is."""
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        """A learner's bounds by name, in order of preference."""
+
+    def mechanism(self, name: str) -> type[AnyMechanism]:
+        """The mechanism that goes by a name."""
+
+    def distributions(self, objects: Iterable[Any]) -> dict[str, str]:
+        """The distributions on whose code objects, or classes, rest: versions by name."""
+
+    def premises(self) -> tuple[str, ...]:
+        """What a guarantee takes for granted of the code that was used so far."""
 
 
 class Claims(Protocol):

@@ -22,7 +22,6 @@ from dpcore.randomness import PublicCoins
 
 if TYPE_CHECKING:
     from dpcore.plan.paid_evaluation import PrivateLook
-    from dpcore.registry.registry import Registry
     from dpcore.sources.opening import Unopened
 
 RELEASE = "evaluation"
@@ -108,7 +107,6 @@ class Request:
         premises: What the operator takes for granted besides, word by word for the guarantee.
         public: By name, records that are declared public: as a table, or what `read_csv` returns;
             or what a session hands on.
-        registry: Where a learner's bounds are looked up by name; the default one if None.
         expected: A public estimate of a private number of records, by whoever operates the
             machine: memory, disk and work are counted with it where the domain declares no number,
             and nothing else is.
@@ -142,7 +140,6 @@ class Request:
     accept_delta: bool = False
     premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
-    registry: Registry | None = None
     expected: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )

@@ -1,13 +1,13 @@
 """Bounding: which theorem limits each query of a release, evaluated before records are opened."""
 
 from collections.abc import Callable, Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from typing import Any, cast
 
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused, SensitivityBound
+from dpcore.bound import Components, Refused, SensitivityBound
 from dpcore.distance import CONVERTIBLE, Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
@@ -25,8 +25,6 @@ from dpcore.pricing.unit_claims import (
 )
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
-from dpcore.registry.kinds import BOUND, MECHANISM
-from dpcore.registry.registry import Registry
 from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling.schemes import Order
@@ -44,13 +42,13 @@ _FITTING = {
 """What releases a query that moves in each distance, for messages."""
 
 
-@attrs.frozen(eq=False, slots=False)
+@attrs.frozen(eq=False)
 class Bounds:
     """Finds each release's bound and evaluates it at the learners' part."""
 
     part: Domain
     adjacency: Adjacency
-    registry: Registry | None
+    components: Components
     reproduce: bool = False
     """Whether refuted bounds are priced, for a reproduction that is marked not private."""
     locked: bool = False
@@ -103,7 +101,8 @@ class Bounds:
         if release.of is not None and (reason := _explain_unfit(queries)):
             return Refused(reason)
         has_delta = public.mu is not None
-        claims = _Claims(self, _choose_mechanisms(release, queries, has_delta, self._mechanism))
+        named = self.components.mechanism
+        claims = _Claims(self, _choose_mechanisms(release, queries, has_delta, named))
         # A bound about a learner within a learner chooses the inner one's bound here, once.
         definite_bound = bound.about(
             release.learner, public, bound_relation(self.adjacency), claims
@@ -175,23 +174,7 @@ class Bounds:
         """The bound that a release is given, else its learner's, in order of preference."""
         if (bound := release.bound) is not None:
             return iter([(type(bound).__name__, bound)])
-        return self.of_learner(release.learner)
-
-    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        """A learner's bounds, with their names."""
-        for bound in learner.bounds:
-            yield (
-                (bound, self._effective_registry.component(BOUND, bound)())
-                if isinstance(bound, str)
-                else (type(bound).__name__, bound)
-            )
-
-    def _mechanism(self, name: str) -> type[AnyMechanism]:
-        return self._effective_registry.component(MECHANISM, name)
-
-    @cached_property
-    def _effective_registry(self) -> Registry:
-        return Registry.default() if self.registry is None else self.registry
+        return self.components.of_learner(release.learner)
 
     def evaluate(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
@@ -229,9 +212,9 @@ class Bounds:
         if isinstance(result.validity, Refuted) and not self.reproduce:
             return Refused(f"refuted: {result.validity.reason}")
         # A lock says what was taken for granted when it was written.
-        if self.locked or self.registry is None:
+        if self.locked:
             return result
-        premises = dict.fromkeys((*result.premises, *self.registry.premises()))
+        premises = dict.fromkeys((*result.premises, *self.components.premises()))
         return attrs.evolve(result, premises=tuple(premises))
 
 
@@ -277,7 +260,7 @@ class _Claims:
     mechanisms: Mapping[str, tuple[AnyMechanism, list[str]]]
 
     def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
-        return self.bounds.of_learner(learner)
+        return self.bounds.components.of_learner(learner)
 
     def claim(
         self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str

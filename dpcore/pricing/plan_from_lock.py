@@ -13,7 +13,7 @@ from typing import Any, cast
 import attrs
 
 from dpcore.adjacency import Adjacency
-from dpcore.bound import Refused, SensitivityBound
+from dpcore.bound import Components, Refused, SensitivityBound
 from dpcore.errors import ReplayError, map_below, need
 from dpcore.learner import AnyLearner, Public
 from dpcore.mechanism import AnyMechanism, free_field
@@ -26,9 +26,11 @@ from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, stated
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import with_inputs
-from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.running.public_inputs import read_inputs
+from dpcore.running.schedule import Schedule, Scheduled, with_inputs
 from dpcore.sensitivity import AnySensitivity
 
 
@@ -96,11 +98,12 @@ class LockedBound(SensitivityBound):
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
 
-def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
+def relock(request: Request, terms: Terms, coins: PublicCoins, registry: Registry) -> Plan:
     """The plan of a request at what its lock says.
 
     Args:
         coins: The lock's.
+        registry: Where components are looked up.
 
     Raises:
         ReplayError: the lock does not fit the request, or states more than the budget.
@@ -115,10 +118,12 @@ def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
         "the lock has another number of releases than its spec",
     )
     pairs = enumerate(zip(request.releases, terms.releases, strict=True))
-    schedule_pair = partial(_schedule_release, request, coins)
+    components = AdmittedComponents(registry)
+    schedule_pair = partial(_schedule_release, request, coins, components)
     releases = [*map_below(schedule_pair, pairs, "releases").values()]
     look = _look(request, releases, terms)
-    schedule = Schedule(request=request, releases=with_inputs(request, releases), look=look)
+    with_all = with_inputs(releases, read_inputs(request))
+    schedule = Schedule(request=request, releases=with_all, look=look)
     # Added up from the locked bounds themselves: a lock cannot leave a failure out.
     gamma = failure_over_coins(schedule.asks)
     _require_budget(request, terms, gamma)
@@ -133,12 +138,16 @@ def relock(request: Request, terms: Terms, coins: PublicCoins) -> Plan:
             distributions=terms.distributions,
         ),
         coins=None if gamma else coins,
+        components=components,
         resources=with_queries(releases, request, part),
     )
 
 
 def _schedule_release(
-    request: Request, coins: PublicCoins, pair: tuple[Release, LockedRelease]
+    request: Request,
+    coins: PublicCoins,
+    components: Components,
+    pair: tuple[Release, LockedRelease],
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
     release, locked = pair
@@ -146,7 +155,7 @@ def _schedule_release(
     withheld_part = attrs.evolve(view.part, exact=None, limit=view.part.at_most)
     part = withheld_part if locked.withholds_count else view.part
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
-    bounds = Bounds(part, view.adjacency, request.registry, request.reproduce, locked=True)
+    bounds = Bounds(part, view.adjacency, components, request.reproduce, locked=True)
     locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
     scheduled = bounds.release(locked_release, locked.mu, coins)
     # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.

@@ -1,50 +1,85 @@
-"""Pricing: from a request to a plan with its guarantee, without opening any record."""
+"""Price a request by claims alone: from bounds and noise to a plan with its guarantee."""
 
 import itertools
 import math
 import warnings
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.bound import Components
+from dpcore.domain.domain import Domain
 from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, need
+from dpcore.guarantee import ReleaseKind
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
-from dpcore.plan.request import RELEASE, Release, Request
+from dpcore.plan.request import RELEASE, PublicInput, Release, Request
 from dpcore.pricing.blame import find_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
-from dpcore.pricing.cost_estimate import require_room, with_queries
-from dpcore.pricing.effort import require_quick
 from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import with_inputs
-from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.running.schedule import Schedule, Scheduled, with_inputs
 
 _WITHHELD = PublicCoins(None)
 
 
-def price(request: Request | None = None, /, **fields: Any) -> Plan:
-    """State a run's whole guarantee before any record is opened.
+@attrs.frozen(kw_only=True, eq=False)
+class Bounded:
+    """A request whose every query has its bound, and no noise yet.
 
     Args:
-        request: What is asked for.
-        fields: Fields of `Request`, in its place or changing it. In its place, a single release may
-            be given as `learner`, `mechanism` and `bound`.
+        components: What was looked up for it.
+        coins: The public coins if a bound had to read them.
+        groups: The releases, in groups that are calibrated each by itself.
+        kind: What a run publishes.
+        gamma: The part of delta that goes to bounds that may fail over the public coins.
+        accountant: Empty; the one that states the guarantee.
+    """
+
+    request: Request
+    components: Components
+    coins: PublicCoins | None
+    groups: list[list[Scheduled]]
+    kind: ReleaseKind
+    gamma: float
+    accountant: Accountant
+
+    @property
+    def releases(self) -> list[Scheduled]:
+        """The releases of all groups, in order."""
+        return [*itertools.chain(*self.groups)]
+
+    @property
+    def asks(self) -> list[list[tuple[int, Ask]]]:
+        """Of every group, each with its share of the group, and the number of its release.
+
+        Raises:
+            SpecError: a share is 0 in floats beside the others.
+        """
+        number = itertools.count()
+        return [
+            [
+                (n, ask)
+                for member, n in zip(group, number, strict=False)
+                for ask in _weigh_asks(member, n)
+            ]
+            for group in self.groups
+        ]
+
+
+def require_consistent(request: Request) -> Domain:
+    """Refuse a request that contradicts itself; return the domain of the learners' part.
 
     Raises:
-        NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
-            meets the budget.
-        SpecError: components do not fit together.
-        ResourceError: the run, or pricing itself, needs more memory or work than it may use.
+        SpecError: a part does not go with another.
+        ParameterError: the number of records does not go with the relation or the hold-out.
     """
-    request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
     need(
         not request.sealed or request.on_invalid != "refuse",
         SpecError,
@@ -52,28 +87,51 @@ def price(request: Request | None = None, /, **fields: Any) -> Plan:
         "on_invalid",
     )
     _judge_delta(request)
-    groups = _groups(request)
-    part = part_domain(request.domain, request.adjacency, request.holdout)
-    require_room(request, part)
-    # Bounds come first: no noise is sought for a release that no theorem covers.
-    read_coins, bounded_groups = _bound_groups(request, groups)
-    kind = publication(itertools.chain(*bounded_groups), request.look)
+    _groups(request)
+    return part_domain(request.domain, request.adjacency, request.holdout)
+
+
+def find_bounds(request: Request, components: Components) -> Bounded:
+    """Find the bound of every query: no noise is sought for a release that no theorem covers.
+
+    Raises:
+        NoClaimError: a bound refuses or is refuted, or bounds use up delta.
+        SpecError: components do not fit together.
+    """
+    read_coins, bounded_groups = _bound_groups(request, components, _groups(request))
+    releases = [*itertools.chain(*bounded_groups)]
+    kind = publication(releases, request.look)
     # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
-    gamma = failure_over_coins(
-        ask for scheduled in itertools.chain(*bounded_groups) for ask in scheduled.asks.values()
-    )
+    gamma = failure_over_coins(ask for entry in releases for ask in entry.asks.values())
     _check_over_coins(gamma, request, read_coins)
-    accountant = _accountant(request)
-    resources = with_queries(itertools.chain(*bounded_groups), request, part)
-    schedule = _calibrate_groups(
-        request, bounded_groups, accountant, request.budget.delta_beside(gamma)
+    return Bounded(
+        request=request,
+        components=components,
+        coins=read_coins,
+        groups=bounded_groups,
+        kind=kind,
+        gamma=gamma,
+        accountant=_accountant(request),
     )
+
+
+def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
+    """Find the least noise that meets the budget, and state the guarantee.
+
+    Args:
+        inputs: What the request declares as public, by name.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or no noise meets the budget.
+    """
+    request, gamma = bounded.request, bounded.gamma
+    schedule = _calibrate_groups(bounded, inputs)
     return Plan(
         schedule=schedule,
-        guarantee=statement(schedule, kind, accountant, gamma),
+        guarantee=statement(schedule, bounded.kind, bounded.accountant, gamma, bounded.components),
         # Such a bound needs coins that nobody could choose: every run draws its own.
-        coins=None if gamma else read_coins or request.coins or PublicCoins.draw(),
-        resources=resources,
+        coins=None if gamma else bounded.coins or request.coins or PublicCoins.draw(),
+        components=bounded.components,
     )
 
 
@@ -96,7 +154,7 @@ def _judge_delta(request: Request) -> None:
     )
     if records is not None and delta * records > 1 and not request.accept_delta:
         message = f"{leak}, and {records} records are declared: choose one far below 1/{records}"
-        warnings.warn(message, UserWarning, stacklevel=3)
+        warnings.warn(message, UserWarning, stacklevel=4)
 
 
 def _groups(request: Request) -> list[Sequence[Release]]:
@@ -124,7 +182,7 @@ def _groups(request: Request) -> list[Sequence[Release]]:
 
 
 def _bound_groups(
-    request: Request, groups: Iterable[Sequence[Release]]
+    request: Request, components: Components, groups: Iterable[Sequence[Release]]
 ) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
     """The coins if a bound had to read them, and uncalibrated releases by group."""
     mu = request.budget.mu
@@ -140,7 +198,7 @@ def _bound_groups(
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
                     view = seen(request, release)
-                    bounds = Bounds(view.part, view.adjacency, request.registry, request.reproduce)
+                    bounds = Bounds(view.part, view.adjacency, components, request.reproduce)
                     bounded_groups[-1].append(bounds.release(release, hint, coins))
         return bounded_groups
 
@@ -192,25 +250,15 @@ def _accountant(request: Request) -> Accountant:
     return accountant
 
 
-def _calibrate_groups(
-    request: Request, groups: Iterable[Sequence[Scheduled]], accountant: Accountant, delta: float
-) -> Schedule:
+def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
     """Every group with noise that meets the budget together with its private look."""
+    request, accountant = bounded.request, bounded.accountant
+    delta = request.budget.delta_beside(bounded.gamma)
     # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
     goal = accountant if request.budget.rho is None else ZcdpAccountant(request.adjacency)
     releases: list[Scheduled] = []
     looks: list[Ask] = []
-    groups, number = [*groups], itertools.count()
-    numbered_groups = [
-        [
-            (n, ask)
-            for member, n in zip(group, number, strict=False)
-            for ask in _weigh_asks(member, n)
-        ]
-        for group in groups
-    ]
-    require_quick(request, numbered_groups)
-    for group, numbered_asks in zip(groups, numbered_groups, strict=True):
+    for group, numbered_asks in zip(bounded.groups, bounded.asks, strict=True):
         # Each group meets the budget with its own look; the guarantee composes all groups.
         look = plan_look(request, group)
         asks = [*(ask for _, ask in numbered_asks), *look]
@@ -227,8 +275,7 @@ def _calibrate_groups(
             require_drawable(len(releases), [*release_asks.values()])
             releases.append(attrs.evolve(scheduled, asks=release_asks))
         looks += look
-    releases_with_inputs = with_inputs(request, releases)
-    return Schedule(request=request, releases=releases_with_inputs, look=tuple(looks))
+    return Schedule(request=request, releases=with_inputs(releases, inputs), look=tuple(looks))
 
 
 def _weigh_asks(scheduled: Scheduled, number: int) -> list[Ask]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
+from dpcore.bound import Components
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
 from dpcore.guarantee import (
@@ -24,7 +25,6 @@ from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.plan.ask import Ask, compose
 from dpcore.plan.request import RELEASE, Request
 from dpcore.query import SumQuery
-from dpcore.registry.distributions import distributions_of
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
@@ -39,7 +39,11 @@ _BESIDE_STATISTICS = {
 
 
 def statement(
-    schedule: Schedule, kind: ReleaseKind, accountant: Accountant, gamma: float
+    schedule: Schedule,
+    kind: ReleaseKind,
+    accountant: Accountant,
+    gamma: float,
+    components: Components,
 ) -> Guarantee:
     """What a run of a schedule guarantees.
 
@@ -47,6 +51,7 @@ def statement(
         kind: What it publishes.
         accountant: Empty, for the run's relation.
         gamma: The part of delta that goes to the public coins.
+        components: What the schedule was made of.
 
     Raises:
         NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
@@ -61,9 +66,7 @@ def statement(
         gamma,
         epsilon=composed.epsilon(delta).upper,
         accountant=composed.explain(delta) + _target(schedule.request.budget),
-        distributions=distributions_of(
-            _components(schedule, accountant), schedule.request.registry
-        ),
+        distributions=components.distributions(_components(schedule, accountant)),
     )
 
 

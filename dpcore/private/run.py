@@ -23,7 +23,6 @@ from dpcore.plan.request import RELEASE
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.registry.distributions import distributions_of
 from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.public_inputs import require_apart
@@ -235,7 +234,7 @@ def _guarantee(
 ) -> Guarantee:
     """The plan's, on the premises of the door through which the records came."""
     # A table by its class: it holds records.
-    doors = distributions_of((type(table), *code), plan.request.registry)
+    doors = plan.components.distributions((type(table), *code))
     moments = [rule.premise(name) for name, rule in plan.request.domain.dates.items()]
     guarantee = attrs.evolve(plan.guarantee, replayed=replayed)
     guarantee = guarantee.resting_on(*premises_of(table), *moments, distributions=doors)

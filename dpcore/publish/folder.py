@@ -364,7 +364,7 @@ def load_run(
     releases = enumerate(plan.schedule.releases)
     asks = [(number, ask) for number, item in releases for ask in item.asks.values()]
     require_quick(plan.request, [[*asks, *((0, ask) for ask in plan.schedule.look)]])
-    note = require_covered(plan.schedule, plan.guarantee, lock.versions)
+    note = require_covered(plan.schedule, plan.guarantee, plan.components, lock.versions)
     # The plan says how many numbers an honest archive holds: a larger one is refused unread.
     numbers, answer_limit = _count_limits(plan)
     orders = len(plan.schedule.releases)  # each of one number an answer, at most

@@ -31,7 +31,6 @@ from dpcore.ledger.remaining_budget import shown_down
 from dpcore.ledger.total import Spent, Total
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.request import PublicInput, Release
-from dpcore.pricing.price import price
 from dpcore.publish.session_arguments import (
     Left,
     Question,
@@ -47,6 +46,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
+from dpcore.runs.price import price
 from dpcore.shown import Shown
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 from numpy.typing import NDArray
 
+from dpcore.bound import Components
 from dpcore.guarantee import Guarantee, Payer
 from dpcore.learner import Published
 from dpcore.plan.cost_statement import Resources
@@ -39,12 +40,14 @@ class Plan(Drawn):
         guarantee: What the run will be entitled to say.
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
+        components: What it is made of, and on whose code that rests.
         resources: What a run needs of the machine, about.
     """
 
     schedule: Schedule
     guarantee: Guarantee
     coins: PublicCoins | None
+    components: Components = attrs.field(repr=False)
     resources: Resources = attrs.field(factory=Resources)
     __str__ = Drawn.text
 

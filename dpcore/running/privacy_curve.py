@@ -9,10 +9,10 @@ from dpcore.accountant import Accountant
 from dpcore.accounting.certainty import Curve
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.bound import Components
 from dpcore.errors import NoClaimError, ReplayError, need, shown
 from dpcore.guarantee import Guarantee, Status
 from dpcore.plan.ask import compose, failure_over_coins
-from dpcore.registry.distributions import distributions_of
 from dpcore.running.schedule import Schedule
 
 _SMALL = [float(f"{digit}e-{power}") for power in range(12, 2, -1) for digit in (1, 3)]
@@ -21,11 +21,14 @@ _ROUNDING = 1e-6  # of a stated epsilon: another processor composes as much more
 _CORRECTION = "dpcore check on the spec tells what is right"
 
 
-def require_covered(schedule: Schedule, stated: Guarantee, versions: Mapping[str, str]) -> str:
+def require_covered(
+    schedule: Schedule, stated: Guarantee, components: Components, versions: Mapping[str, str]
+) -> str:
     """Compose the locked events at the stated delta, and compare epsilon with the stated one.
 
     Args:
         stated: What the lock states; nothing is compared where that is no guarantee.
+        components: What the schedule is made of here.
         versions: What wrote the lock.
 
     Returns:
@@ -54,7 +57,7 @@ def require_covered(schedule: Schedule, stated: Guarantee, versions: Mapping[str
     reason = f"the lock states {claim} = {limit:.6g}, and {reason}"
     # Sensitivities are the lock's: no version of a bound moves what is composed from them.
     parts = (request.accountant, *((ask.mechanism, ask.query.sampling) for ask in asks))
-    here = distributions_of(parts, request.registry)
+    here = components.distributions(parts)
     others = [
         f"{name} {shown(versions.get(name))}" for name in here if here[name] != versions.get(name)
     ]

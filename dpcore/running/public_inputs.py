@@ -7,7 +7,7 @@ no cost changes. Whom public records are about, nothing here can know: that is a
 
 import contextlib
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from dpcore.plan.request import PublicInput, Request
 from dpcore.records.records import PublicRecords
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding, admit_to, in_memory
-from dpcore.running.schedule import Scheduled
 from dpcore.sources.opening import Unopened
 
 _MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
@@ -57,28 +56,19 @@ def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> 
     )
 
 
-def with_inputs(request: Request, releases: Sequence[Scheduled]) -> tuple[Scheduled, ...]:
-    """The releases with what their run has from outside, and the premises of what each starts from.
+def read_inputs(request: Request) -> dict[str, PublicInput]:
+    """What a request declares as public, by name, read where nobody has read it yet.
 
     Raises:
         SourceError: public records cannot be read, or do not fit.
     """
-    inputs, premises = {}, {}
+    inputs = {}
     for name, item in request.public.items():
         with below("data", "public", name):
             inputs[name] = (
                 item if isinstance(item, PublicInput) else read_public(request.domain, name, item)
             )
-            premises[name] = inputs[name].premises
-    # Whoever starts from a release, or is about it, rests on what that one rests on.
-    for entry in releases:
-        origins = (*entry.release.inputs, *filter(None, (entry.release.of,)))
-        premises[entry.name] = tuple(
-            dict.fromkeys(text for name in origins for text in premises[name])
-        )
-    return tuple(
-        attrs.evolve(entry, inputs=inputs, premises=premises[entry.name]) for entry in releases
-    )
+    return inputs
 
 
 def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> None:

@@ -192,6 +192,26 @@ class Handover:
         return {name: objects[name].copy() for name in scheduled.release.inputs}
 
 
+def with_inputs(
+    releases: Sequence[Scheduled], inputs: Mapping[str, PublicInput]
+) -> tuple[Scheduled, ...]:
+    """Attach to releases what comes from outside, and the premises of what each starts from.
+
+    Args:
+        inputs: By name.
+    """
+    premises = {name: item.premises for name, item in inputs.items()}
+    # Whoever starts from a release, or is about it, rests on what that one rests on.
+    for entry in releases:
+        origins = (*entry.release.inputs, *filter(None, (entry.release.of,)))
+        premises[entry.name] = tuple(
+            dict.fromkeys(text for name in origins for text in premises[name])
+        )
+    return tuple(
+        attrs.evolve(entry, inputs=inputs, premises=premises[entry.name]) for entry in releases
+    )
+
+
 @attrs.frozen(kw_only=True, eq=False)
 class Schedule:
     """All releases of one run, on one part of the records.

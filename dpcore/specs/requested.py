@@ -78,7 +78,6 @@ def requested(
             )
             for name, path in text.data.public.items()
         },
-        registry=registry,
         blocks=True,
     )
 

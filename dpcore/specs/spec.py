@@ -78,10 +78,11 @@ class Spec:
             NoClaimError: no guarantee can be stated.
             SpecError: components do not fit together, at the place of the one that does not.
         """
-        from dpcore.pricing.price import price
+        from dpcore.runs.price import price
 
         with self.locate_errors():
-            return price(self.request, coins=self.request.coins or coins, reproduce=reproduce)
+            coins = self.request.coins or coins
+            return price(self.request, registry=self.registry, coins=coins, reproduce=reproduce)
 
     def relock(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
         """The plan at what a lock says, at the lock's coins: no bound is asked again.
@@ -93,7 +94,9 @@ class Spec:
         from dpcore.pricing.plan_from_lock import relock
 
         with self.locate_errors():
-            return relock(attrs.evolve(self.request, reproduce=reproduce), terms, coins)
+            return relock(
+                attrs.evolve(self.request, reproduce=reproduce), terms, coins, self.registry
+            )
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:

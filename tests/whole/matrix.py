@@ -109,7 +109,7 @@ def plan_of(name, mechanism, adjacency, registry):
     Raises:
         DpcoreError: it has no price.
     """
-    return price(request_of(name, mechanism, adjacency, registry))
+    return price(request_of(name, mechanism, adjacency, registry), registry=registry)
 
 
 def request_of(name, mechanism, adjacency, registry, records=RECORDS):
@@ -130,7 +130,6 @@ def request_of(name, mechanism, adjacency, registry, records=RECORDS):
         adjacency=adjacency,
         budget=BUDGET,
         releases=releases,
-        registry=registry,
         **fields,
     )
 
@@ -149,7 +148,7 @@ def pair(name, title, registry):
     mechanism = instance(title, registry)
     relations = RELATIONS if title else fitting.LEARNER_RELATIONS
     answers = {
-        str(relation): fitting.answer(request_of(name, mechanism, relation, registry))
+        str(relation): fitting.answer(request_of(name, mechanism, relation, registry), registry)
         for relation in relations
     }
     priced = [relation for relation, answer in answers.items() if answer.plan is not None]

@@ -25,6 +25,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.request import Release
 from dpcore.pricing.bounds_in_force import Bounds
+from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner
@@ -77,7 +78,8 @@ def bounded(learner, relation, records, bound=None):
     """The release with its sensitivity, as pricing finds it."""
     domain = unit_disc() if relation.membership else unit_disc(exact=records)
     release = Release(learner=learner, mechanism=Gaussian(), bound=bound)
-    return Bounds(domain, relation, Registry.default()).release(release, None, PublicCoins(2))
+    bounds = Bounds(domain, relation, AdmittedComponents(Registry.default()))
+    return bounds.release(release, None, PublicCoins(2))
 
 
 def neighbours(rng, relation, records):

@@ -47,6 +47,7 @@ running
 private
 pricing
 ledger
+runs
 specs
 publish
 views

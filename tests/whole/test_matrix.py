@@ -159,7 +159,7 @@ def test_no_pair_of_neighbours_of_a_small_universe_moves_a_statistic_farther(nam
             continue
         instance = matrix.instance(mechanism, registry)
         request = matrix.request_of(name, instance, relation, registry, records=_MOST)
-        plan = fitting.answer(request).plan
+        plan = fitting.answer(request, registry).plan
         for scheduled in plan.schedule.releases if plan else ():
             case = Case.of(plan, scheduled)
             for query_name, ask in scheduled.asks.items():

@@ -117,7 +117,7 @@ def describer(registry: Registry, matrix: Matrix) -> Callable[[str, Kind], Compo
     """Writes sheets, pricing what the matrix does not know."""
     # Specs are read, and small examples chosen, when a component is the first to need one.
     shelf = functools.cache(lambda: [*examples(registry)])
-    small = functools.cache(lambda learner: small_request(learner, shelf(), registry))
+    small = functools.cache(lambda learner: small_request(learner, shelf()))
     return lambda name, kind: _Describer(name, kind, registry, shelf, small, matrix).sheet()
 
 
@@ -199,7 +199,7 @@ class _Describer:
         small = self.small(self.component)
         if small is None:
             return {}
-        usual, plan = fit(*small, None, LEARNER_RELATIONS)
+        usual, plan = fit(*small, None, self.registry, LEARNER_RELATIONS)
         known = self.matrix.pair(self.name, "", self.registry)
         queries: list[Query] = []
         if plan is not None:
@@ -234,10 +234,11 @@ class _Describer:
         for sampling in _SAMPLINGS:
             learner = _SampledSum(sampling=sampling)
             # A learner of no plugin: its request comes from defaults alone.
-            small = small_request(_SampledSum, [], self.registry)
+            small = small_request(_SampledSum, [])
             assert small is not None, "it is built from defaults"
             request, release = small
-            pair, _ = fit(request, attrs.evolve(release, learner=learner), self.component)
+            summing = attrs.evolve(release, learner=learner)
+            pair, _ = fit(request, summing, self.component, self.registry)
             if pair.relations:
                 yield f"{type(sampling).__name__} ({', '.join(pair.relations)})"
 
@@ -277,7 +278,7 @@ class _Describer:
                     asking = pair_request(request, release, None, relation)
                     *earlier, last = asking.releases
                     bounded = (*earlier, attrs.evolve(last, bound=bound))
-                    result = answer(attrs.evolve(asking, releases=bounded))
+                    result = answer(attrs.evolve(asking, releases=bounded), self.registry)
                     if result.plan is None:
                         reason = result.reason
                         continue

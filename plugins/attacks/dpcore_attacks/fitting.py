@@ -21,13 +21,13 @@ from dpcore.errors import DpcoreError, NoClaimError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.request import Release, Request
-from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins
 from dpcore.registry.index import Index
 from dpcore.registry.kinds import LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
+from dpcore.runs.price import price
 from dpcore.specs.spec import Spec, load_spec
 from dpcore_attacks.subjects import build, instances, plain_domain, supplied
 
@@ -54,12 +54,12 @@ class Answer:
     reason: str = ""
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request, registry: Registry) -> Answer:
     """Price a request, with every assumption accepted that its claim rests on."""
     assumptions: list[str] = [*request.accept_assumptions]
     while True:
         try:
-            plan = price(attrs.evolve(request, accept_assumptions=assumptions))
+            plan = price(request, registry=registry, accept_assumptions=assumptions)
         except NoClaimError as error:
             assumption = _ASSUMPTION.search(error.message)
             if assumption is None:
@@ -104,7 +104,7 @@ def examples(registry: Registry) -> Iterator[Example]:
 
 
 def small_request(
-    learner: type[AnyLearner], shelf: list[Example], registry: Registry
+    learner: type[AnyLearner], shelf: list[Example]
 ) -> tuple[Request, Release] | None:
     """A request with a release of a learner's class: of the shortest example, or from defaults.
 
@@ -131,7 +131,6 @@ def small_request(
         adjacency=REPLACE_ONE,
         budget=BUDGET,
         releases=(release,),
-        registry=registry,
     )
     return request, release
 
@@ -160,7 +159,6 @@ def pair_request(
         coins=PublicCoins(1),
         holdout=request.holdout if any(r.of for r in releases) else 0.0,
         accept_assumptions=request.accept_assumptions,
-        registry=request.registry,
     )
 
 
@@ -207,6 +205,7 @@ def fit(
     request: Request,
     release: Release,
     mechanism: type[AnyMechanism] | None,
+    registry: Registry,
     relations: tuple[Adjacency, ...] = RELATIONS,
 ) -> tuple[Fit, Plan | None]:
     """Hold a learner's release against a mechanism, or the usual ones: the fit, and a plan of it.
@@ -220,7 +219,7 @@ def fit(
     for relation in relations:
         for instance in [None] if mechanism is None else uncalibrated(mechanism):
             try:
-                result = answer(pair_request(request, release, instance, relation))
+                result = answer(pair_request(request, release, instance, relation), registry)
             except DpcoreError as error:
                 result = Answer(plan=None, reason=error.message)
             # The first instance with a price settles the relation.
@@ -294,7 +293,7 @@ def mechanisms_of(learner: str, small: Small, registry: Registry, matrix: Matrix
             example = small(registry.component(LEARNER, learner))
             if example is None:
                 return
-            result, _ = fit(*example, mechanism)
+            result, _ = fit(*example, mechanism, registry)
         yield attrs.evolve(result, name=name, kind=MECHANISM.name)
 
 
@@ -306,7 +305,7 @@ def learners_of(mechanism: str, small: Small, registry: Registry, matrix: Matrix
             example = small(learner)
             if example is None:
                 continue
-            result, _ = fit(*example, registry.component(MECHANISM, mechanism))
+            result, _ = fit(*example, registry.component(MECHANISM, mechanism), registry)
         yield attrs.evolve(result, name=name, kind=LEARNER.name)
 
 

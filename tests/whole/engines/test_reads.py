@@ -20,7 +20,7 @@ from dpcore.errors import RequestError, ResourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.pricing.price import price
+from dpcore.runs.price import price
 from dpcore.sampling.schemes import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_models.features.cos_sin import CosSin

@@ -10,8 +10,8 @@ from dpcore.errors import ResourceError
 from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.pricing import price as pricing
 from dpcore.pricing.effort import require_quick
+from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text
 
 
@@ -52,7 +52,7 @@ def blind(monkeypatch):
         raise LookedAtError
 
     monkeypatch.setattr(DiscreteGaussianEvent, "ends", looked)
-    monkeypatch.setattr(pricing, "calibrate", looked)
+    monkeypatch.setattr("dpcore.pricing.price.calibrate", looked)
 
 
 def test_many_different_curves_are_refused_before_any_is_looked_at(blind):

@@ -183,7 +183,7 @@ def test_work_is_that_of_all_releases_and_every_query():
         releases=(release, attrs.evolve(release, name="again")),
         work=work + work // 2,
     )
-    from dpcore.pricing.price import price
+    from dpcore.runs.price import price
 
     with pytest.raises(ResourceError, match="--work") as told:
         price(twice)

@@ -27,9 +27,9 @@ from dpcore.cli.app import app
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.price import price
 from dpcore.records.records import Records
 from dpcore.registry.kinds import BOUND
+from dpcore.runs.price import price
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import are_neighbours, misfit

@@ -25,13 +25,13 @@ from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
 from dpcore.learning.models.coefficients import Line, line_of
 from dpcore.ledger.book import Ledger
-from dpcore.pricing.price import price
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
 from dpcore.running.opening import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE
+from dpcore.runs.price import price
 from dpcore_bridges.sklearn.components import mechanisms, predicting
 from dpcore_bridges.sklearn.domain import (
     columns_of,

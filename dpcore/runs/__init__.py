@@ -1,0 +1,1 @@
+"""Ways into a run: pricing one on this machine."""

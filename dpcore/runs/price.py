@@ -1,0 +1,43 @@
+"""Price a request on this machine: public tables are read, plugins looked up, room asked for."""
+
+from typing import Any
+
+import attrs
+
+from dpcore.plan.request import Request
+from dpcore.pricing.cost_estimate import require_room, with_queries
+from dpcore.pricing.effort import require_quick
+from dpcore.pricing.price import calibrate_plan, find_bounds, require_consistent
+from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.registry import Registry
+from dpcore.running.plan import Plan
+from dpcore.running.public_inputs import read_inputs
+
+
+def price(
+    request: Request | None = None, /, *, registry: Registry | None = None, **fields: Any
+) -> Plan:
+    """State a run's whole guarantee before any record is opened.
+
+    Args:
+        request: What is asked for.
+        registry: Where a learner's bounds are looked up by name; the default one if None.
+        fields: Fields of `Request`, in its place or changing it. In its place, a single release may
+            be given as `learner`, `mechanism` and `bound`.
+
+    Raises:
+        NoClaimError: a bound refuses or is refuted, an assumption is not accepted, or no noise
+            meets the budget.
+        SpecError: components do not fit together.
+        ResourceError: the run, or pricing itself, needs more memory or work than it may use.
+        SourceError: public records cannot be read, or do not fit.
+    """
+    request = Request.of(**fields) if request is None else attrs.evolve(request, **fields)
+    part = require_consistent(request)
+    # Components may fill the memory by themselves: room for them is asked for first.
+    require_room(request, part)
+    bounded = find_bounds(request, AdmittedComponents(registry))
+    resources = with_queries(bounded.releases, request, part)
+    require_quick(request, bounded.asks)
+    plan = calibrate_plan(bounded, read_inputs(request))
+    return attrs.evolve(plan, resources=resources)
