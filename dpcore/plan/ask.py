@@ -1,14 +1,16 @@
 """Ask: one planned query with its bound and its mechanism."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import Any, Self, cast
+from typing import Any, Protocol, Self, cast
 
 import attrs
 from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
+from dpcore.adjacency import Adjacency
+from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.interval import NoiseLaw
@@ -105,6 +107,24 @@ class Ask:
             f"{type(self.mechanism).__name__} is priced once it is calibrated",
         )
         return self.mechanism
+
+
+class PaidQueries(Protocol):
+    """What is asked of a hold-out about released models, and paid for."""
+
+    def asks(
+        self, releases: tuple[str, ...], domain: Domain, adjacency: Adjacency, holdout: float
+    ) -> tuple[Ask, ...]:
+        """Every query, with its noise.
+
+        Args:
+            releases: Names of those that publish a model.
+            domain: Of all records.
+            holdout: Share of them that is held out.
+        """
+
+    def stated(self, statistics: Mapping[str, NDArray[Any]]) -> dict[str, dict[str, float]]:
+        """{release: {metric: value}} from released statistics, by query name."""
 
 
 def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:

@@ -21,8 +21,8 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.randomness import PublicCoins
 
 if TYPE_CHECKING:
-    from dpcore.plan.paid_evaluation import PrivateLook
-    from dpcore.sources.opening import Unopened
+    from dpcore.plan.ask import PaidQueries
+    from dpcore.records.source import DeclaredSource
 
 RELEASE = "evaluation"
 
@@ -128,7 +128,7 @@ class Request:
     )
     coins: PublicCoins | None = None
     separate: int = 1
-    look: PrivateLook | None = None
+    look: PaidQueries | None = None
     holdout: float = attrs.field(default=0.0, validator=probability)
     sealed: bool = False
     # A sealed run cannot stop at a record that does not fit: stopping would tell that it is there.
@@ -139,7 +139,7 @@ class Request:
     accept_useless: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
     accept_delta: bool = False
     premises: tuple[str, ...] = attrs.field(default=(), converter=_as_tuple)
-    public: Mapping[str, Table | Unopened | PublicInput] = attrs.field(factory=dict)
+    public: Mapping[str, Table | DeclaredSource | PublicInput] = attrs.field(factory=dict)
     expected: int | None = attrs.field(
         default=None, validator=attrs.validators.optional(positive_integer)
     )

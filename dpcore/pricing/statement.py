@@ -1,9 +1,7 @@
 """Statement: the guarantee that a calibrated schedule is entitled to."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.budget import PrivacyBudget
@@ -22,14 +20,11 @@ from dpcore.guarantee import (
 )
 from dpcore.mechanisms.choice import Choice
 from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.plan.ask import Ask, compose
+from dpcore.plan.ask import Ask, PaidQueries, compose
 from dpcore.plan.request import RELEASE, Request
 from dpcore.query import SumQuery
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
-
-if TYPE_CHECKING:
-    from dpcore.plan.paid_evaluation import PrivateLook
 
 _BESIDE_STATISTICS = {
     ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,
@@ -171,7 +166,7 @@ def _find_resting(schedule: Schedule, name: str) -> int:
     return 0
 
 
-def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> ReleaseKind:
+def publication(releases: Iterable[Scheduled], look: PaidQueries | None) -> ReleaseKind:
     """What a run publishes.
 
     Raises:
@@ -192,7 +187,7 @@ def publication(releases: Iterable[Scheduled], look: PrivateLook | None) -> Rele
 
 
 def _of_models(
-    kinds: Sequence[ReleaseKind], model_kinds: set[ReleaseKind], look: PrivateLook | None
+    kinds: Sequence[ReleaseKind], model_kinds: set[ReleaseKind], look: PaidQueries | None
 ) -> ReleaseKind:
     """What a run publishes besides statistics."""
     if model_kinds == {ReleaseKind.PARAMETERS}:
@@ -291,8 +286,7 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
         (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
         for item in schedule.releases
     ]
-    look = () if request.look is None else (request.look.metrics,)
-    return (*components, accountant, *look)
+    return (*components, accountant, request.look)
 
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:

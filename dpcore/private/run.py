@@ -22,14 +22,13 @@ from dpcore.plan.cost_statement import require_disk
 from dpcore.plan.request import RELEASE
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.records.source import Source
+from dpcore.records.source import DeclaredSource, Source
 from dpcore.running.opening import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.running.runtime import open_records, release
-from dpcore.sources.opening import Unopened
 
 if TYPE_CHECKING:
     from dpcore.running.function_release import Predictor, Serving
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 
 def run(
     plan: Plan,
-    table: Table | Source | Unopened,
+    table: Table | Source | DeclaredSource,
     *,
     engine: Engine | None = None,
     secret: SecretCoins | None = None,
@@ -166,7 +165,7 @@ def _release_records(
 
 def open_function(
     plan: Plan,
-    table: Table | Source | Unopened,
+    table: Table | Source | DeclaredSource,
     *,
     secret: SecretCoins | None = None,
     reservation: Payer | None = None,
@@ -257,6 +256,6 @@ def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[
     return {plan.schedule.releases[number].name: points for number, points in encoded.items()}
 
 
-def _location_of(table: Table | Source | Unopened) -> tuple[Any, ...]:
+def _location_of(table: Table | Source | DeclaredSource) -> tuple[Any, ...]:
     """What named the records, if that is known here: its source may be of another distribution."""
-    return (table.location,) if isinstance(table, Unopened) else ()
+    return (table.location,) if isinstance(table, DeclaredSource) else ()

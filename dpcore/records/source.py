@@ -79,6 +79,22 @@ class Source(ABC):
         """
 
 
+class DeclaredSource(ABC):
+    """Records that nobody has read yet: where they stand, and how they are opened."""
+
+    premises: ClassVar[tuple[str, ...]] = ()
+    """What naming them takes for granted, in the words of every guarantee."""
+
+    @property
+    @abstractmethod
+    def location(self) -> Any:
+        """The file, the folder or the query."""
+
+    @abstractmethod
+    def open(self, domain: Any, *, refuse: bool) -> Source:
+        """A source of the columns that a domain declares; no record is read yet."""
+
+
 @attrs.frozen(eq=False, repr=False)
 class TablePart(Part):
     """A table that is in memory: one batch."""

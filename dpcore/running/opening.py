@@ -31,12 +31,19 @@ from dpcore.records.intake import require_column
 from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
-from dpcore.records.source import HANDED_OVER, BoundedPart, Columns, Part, Source, TableSource
+from dpcore.records.source import (
+    HANDED_OVER,
+    BoundedPart,
+    Columns,
+    DeclaredSource,
+    Part,
+    Source,
+    TableSource,
+)
 from dpcore.running.fit import require_fit, require_fit_of_batch
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied
-from dpcore.sources.opening import Unopened
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
 
@@ -47,7 +54,7 @@ _SEALED = (
 )
 
 
-def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
+def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | Source:
     """A table or source that a run of this request may read, before anything is spent.
 
     A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
@@ -56,7 +63,7 @@ def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
         SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
             not fit, which a sealed run tells with its `ReleaseError`.
     """
-    if isinstance(table, Unopened):
+    if isinstance(table, DeclaredSource):
         table = table.open(request.domain, refuse=request.on_invalid == "refuse")
     need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
     admitted = admit_to(request.domain, table, request.on_invalid)
@@ -66,7 +73,7 @@ def admit(request: Request, table: Table | Source | Unopened) -> Table | Source:
 
 
 def admit_to(
-    domain: Domain, table: Table | Source | Unopened, on_invalid: Literal["refuse", "project"]
+    domain: Domain, table: Table | Source | DeclaredSource, on_invalid: Literal["refuse", "project"]
 ) -> Table | Source:
     """The same for a domain that no request holds yet.
 
@@ -75,17 +82,17 @@ def admit_to(
             or a file or query cannot be opened here.
     """
     refuse = on_invalid == "refuse"
-    if isinstance(table, Unopened):
+    if isinstance(table, DeclaredSource):
         table = table.open(domain, refuse=refuse)
     if isinstance(table, TableSource) and HANDED_OVER in table.premises:
         return attrs.evolve(table, table=_require_types(domain, table.table, refuse))
     return table if isinstance(table, Source) else _require_types(domain, table, refuse)
 
 
-def premises_of(records: Table | Source | Unopened) -> tuple[str, ...]:
+def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
     """What reading them takes for granted, in the words of every guarantee."""
     # Nobody can check how the columns of a table were typed before it came here.
-    return records.premises if isinstance(records, Source | Unopened) else (HANDED_OVER,)
+    return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
 
 
 def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:

@@ -12,7 +12,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.metrics.base import Held
 from dpcore.learning.probabilities import probabilities
-from dpcore.plan.ask import Ask
+from dpcore.plan.ask import Ask, PaidQueries
 from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.randomness import SecretCoins
 from dpcore.running.hold_out import joined
@@ -21,7 +21,7 @@ from dpcore.running.release_context import Door
 
 
 def look(
-    what: PrivateLook,
+    queries: PaidQueries,
     asks: tuple[Ask, ...],
     models: Mapping[str, Published],
     opened: Opened,
@@ -36,6 +36,7 @@ def look(
         number: Of this "release" among the run's, so that its noise is its own.
     """
     views: dict[str, Held] = {}
+    what = cast(PrivateLook, queries)  # the one kind that there is
     for ask in asks:
         # Several metrics of one release share one pass over the hold-out; each of them still draws
         # noise of its own.

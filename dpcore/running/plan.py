@@ -23,12 +23,11 @@ if TYPE_CHECKING:
     from dpcore.engines.base import Engine
     from dpcore.ledger.book import Ledger, Reservation
     from dpcore.ledger.charge import Charge
-    from dpcore.records.source import Source
+    from dpcore.records.source import DeclaredSource, Source
     from dpcore.running.function_release import Predictor
     from dpcore.running.outcome import Outcome
     from dpcore.running.release_context import Door
     from dpcore.running.replay_process import Replayer
-    from dpcore.sources.opening import Unopened
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -75,7 +74,7 @@ class Plan(Drawn):
 
     def run(
         self,
-        table: Table | Source | Unopened,
+        table: Table | Source | DeclaredSource,
         *,
         engine: Engine | None = None,
         secret: SecretCoins | None = None,
@@ -138,7 +137,7 @@ class Plan(Drawn):
 
     def open(
         self,
-        table: Table | Source | Unopened,
+        table: Table | Source | DeclaredSource,
         *,
         secret: SecretCoins | None = None,
         reservation: Payer | None = None,

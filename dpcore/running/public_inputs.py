@@ -18,14 +18,13 @@ from dpcore.errors import SourceError, SpecError, below, need
 from dpcore.isolate.isolated_copies import Before
 from dpcore.plan.request import PublicInput, Request
 from dpcore.records.records import PublicRecords
-from dpcore.records.source import Source
+from dpcore.records.source import DeclaredSource, Source
 from dpcore.running.opening import Encoding, admit_to, in_memory
-from dpcore.sources.opening import Unopened
 
 _MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
 
 
-def read_public(domain: Domain, name: str, table: Table | Source | Unopened) -> PublicInput:
+def read_public(domain: Domain, name: str, table: Table | Source | DeclaredSource) -> PublicInput:
     """Public records, through the intake of private ones; all must fit the domain.
 
     Raises:
@@ -109,7 +108,7 @@ def _digest(domain: Domain, table: Table) -> str:
 
 def _file_of(domain: Domain, records: Any) -> Path | None:
     """Where records are read from; None of a table in memory, which may have such a column."""
-    source = records.open(domain, refuse=True) if isinstance(records, Unopened) else records
+    source = records.open(domain, refuse=True) if isinstance(records, DeclaredSource) else records
     return getattr(source, "path", None) if isinstance(source, Source) else None
 
 

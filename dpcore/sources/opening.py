@@ -1,7 +1,7 @@
 """Opening: from what a spec, or a call in Python, says of a source to its declared columns."""
 
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Literal
 
 import attrs
 
@@ -9,7 +9,7 @@ from dpcore.checks import describe_type
 from dpcore.domain.domain import Domain, kind_of_cells
 from dpcore.errors import need
 from dpcore.records.location import Layout, Location, Reading
-from dpcore.records.source import Source
+from dpcore.records.source import DeclaredSource, Source
 from dpcore.sources.csv_file import CsvFile
 
 _SKLEARN = "sklearn"
@@ -86,7 +86,7 @@ def open_source(
 
 
 @attrs.frozen(kw_only=True)
-class Unopened:
+class Unopened(DeclaredSource):
     """Records that nobody has read yet: where they stand, and how their file is written.
 
     Every door that takes a table takes it: `Plan.run`, `Plan.open`, `Session` and `run`.
@@ -103,7 +103,6 @@ class Unopened:
     decimal: Literal[".", ","] = "."
     folder: Path | None = None
     rich_role: bool = False
-    premises: ClassVar[tuple[str, ...]] = ()
 
     def open(self, domain: Domain, *, refuse: bool) -> Source:
         """A source of the columns that a domain declares; no record is read yet.
