@@ -23,7 +23,7 @@ from dpcore.plan.request import RELEASE
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import DeclaredSource, Source
-from dpcore.running.opening import admit, premises_of
+from dpcore.running.admission import admit, premises_of
 from dpcore.running.outcome import Outcome
 from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism

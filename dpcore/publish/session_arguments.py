@@ -20,8 +20,9 @@ from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.running.admission import admit_to
 from dpcore.running.fit import require_fit
-from dpcore.running.opening import admit_to, in_memory
+from dpcore.running.opening import in_memory
 from dpcore.sources.opening import Unopened
 from dpcore.specs.components import NAME, bind
 from dpcore.strict_yaml.located import of_plain

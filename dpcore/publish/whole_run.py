@@ -53,7 +53,7 @@ from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
-from dpcore.running.opening import admit
+from dpcore.running.admission import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import require_apart

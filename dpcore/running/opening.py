@@ -6,39 +6,31 @@ the split is a `Selection` by the same secret words, so that the same records ar
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories
 from dpcore.domain.conditions import rows_that_count
-from dpcore.domain.domain import Domain, Table, kind_of_cells
+from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import derive_columns, parse_table, project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
-from dpcore.records.intake import require_column
-from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
 from dpcore.records.source import (
-    HANDED_OVER,
     BoundedPart,
     Columns,
-    DeclaredSource,
     Part,
     Source,
-    TableSource,
 )
 from dpcore.running.fit import require_fit, require_fit_of_batch
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
@@ -46,66 +38,6 @@ from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, 
 from dpcore.single_use import NeverCopied
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
-
-
-_SEALED = (
-    "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "
-    "hand over dpcore.read_csv(PATH), read_parquet or read_sql"
-)
-
-
-def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | Source:
-    """A table or source that a run of this request may read, before anything is spent.
-
-    A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
-
-    Raises:
-        SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
-            not fit, which a sealed run tells with its `ReleaseError`.
-    """
-    if isinstance(table, DeclaredSource):
-        table = table.open(request.domain, refuse=request.on_invalid == "refuse")
-    need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
-    admitted = admit_to(request.domain, table, request.on_invalid)
-    if isinstance(admitted, Source):
-        run_silenced(admitted.require_schema, request.sealed)
-    return admitted
-
-
-def admit_to(
-    domain: Domain, table: Table | Source | DeclaredSource, on_invalid: Literal["refuse", "project"]
-) -> Table | Source:
-    """The same for a domain that no request holds yet.
-
-    Raises:
-        SourceError: a column is missing or of a type that its reader may have chosen by a record;
-            or a file or query cannot be opened here.
-    """
-    refuse = on_invalid == "refuse"
-    if isinstance(table, DeclaredSource):
-        table = table.open(domain, refuse=refuse)
-    if isinstance(table, TableSource) and HANDED_OVER in table.premises:
-        return attrs.evolve(table, table=_require_types(domain, table.table, refuse))
-    return table if isinstance(table, Source) else _require_types(domain, table, refuse)
-
-
-def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
-    """What reading them takes for granted, in the words of every guarantee."""
-    # Nobody can check how the columns of a table were typed before it came here.
-    return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
-
-
-def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
-    columns = _require_columns(domain, table)
-    for name, rule in domain.raw.items():
-        require_column(name, columns[name], _declared(rule), refuse=refuse)
-    return columns
-
-
-def _declared(rule: Any) -> Holds:
-    """What a column must hold: a list of numbers is numbers, so that no text hides among them."""
-    listed = rule.values if isinstance(rule, Categories | Classes) else ("",)
-    return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS
 
 
 class Opened(NeverCopied):
@@ -147,7 +79,7 @@ class Encoding:
             MisfitError: a record does not fit.
             SourceError: a column is missing.
         """
-        table = derive_columns(self.domain, _require_columns(self.domain, batch))
+        table = derive_columns(self.domain, require_columns(self.domain, batch))
         # Checked and projected from the same numbers.
         parsed = parse_table(self.domain, table)
         if self.refuse:
@@ -163,7 +95,7 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
             record does not fit and the request refuses that.
     """
     domain = request.domain
-    table = derive_columns(domain, _require_columns(domain, table))
+    table = derive_columns(domain, require_columns(domain, table))
     parsed = parse_table(domain, table)
     if request.on_invalid == "refuse":
         require_fit(domain, table, parsed)
@@ -329,7 +261,7 @@ class _Watched(Part):
 
     def batches(self) -> Iterator[Columns]:
         for batch in self.part.batches():
-            columns = _require_columns(self.domain, batch)
+            columns = require_columns(self.domain, batch)
             # Told batch by batch, so the order is that of the places of records.
             if self.bounding is not None and self.domain.people is not None:
                 self.bounding.add(columns[self.domain.people.column])
@@ -350,7 +282,7 @@ def _bound_parts(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
     )
 
 
-def _require_columns(domain: Domain, table: Columns) -> Table:
+def require_columns(domain: Domain, table: Columns) -> Table:
     """The columns by name.
 
     Raises:

@@ -19,7 +19,8 @@ from dpcore.isolate.isolated_copies import Before
 from dpcore.plan.request import PublicInput, Request
 from dpcore.records.records import PublicRecords
 from dpcore.records.source import DeclaredSource, Source
-from dpcore.running.opening import Encoding, admit_to, in_memory
+from dpcore.running.admission import admit_to
+from dpcore.running.opening import Encoding, in_memory
 
 _MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
 

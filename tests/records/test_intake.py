@@ -17,7 +17,7 @@ from dpcore.records.intake import require_type
 from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.source import TableSource
-from dpcore.running.opening import admit_to
+from dpcore.running.admission import admit_to
 
 SECRET = "4567.891"
 DAY = date(2020, 1, 31)

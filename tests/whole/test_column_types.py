@@ -9,7 +9,8 @@ from dpcore.domain.columns import Dates
 from dpcore.domain.texts import Texts
 from dpcore.errors import SourceError
 from dpcore.records.source import Source
-from dpcore.running.opening import Encoding, admit_to, in_memory
+from dpcore.running.admission import admit_to
+from dpcore.running.opening import Encoding, in_memory
 
 from whole import column_types
 

@@ -22,7 +22,7 @@ from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.total import Spent
-from dpcore.running.opening import admit
+from dpcore.running.admission import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore_bridges.events_of import require_proved

@@ -17,7 +17,8 @@ from dpcore.domain.columns import Dates
 from dpcore.domain.texts import Texts
 from dpcore.errors import SourceError
 from dpcore.records.source import WRITTEN_APART
-from dpcore.running.opening import admit_to, in_memory
+from dpcore.running.admission import admit_to
+from dpcore.running.opening import in_memory
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 

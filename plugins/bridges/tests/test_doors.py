@@ -27,7 +27,8 @@ from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.records.persons import persons
 from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import LEARNER
-from dpcore.running.opening import admit_to, in_memory
+from dpcore.running.admission import admit_to
+from dpcore.running.opening import in_memory
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_statistics.count import Count
 

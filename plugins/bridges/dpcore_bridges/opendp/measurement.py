@@ -31,7 +31,7 @@ from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
 from dpcore.randomness import PublicCoins
 from dpcore.rounding import up
-from dpcore.running.opening import admit
+from dpcore.running.admission import admit
 from dpcore.running.plan import Plan
 from dpcore_bridges.events_of import events_of, require_proved
 from dpcore_bridges.opendp.groups import approximate_of_group, pure_of_group, zcdp_of_group

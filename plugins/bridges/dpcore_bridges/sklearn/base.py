@@ -27,7 +27,7 @@ from dpcore.learning.models.coefficients import Line, line_of
 from dpcore.ledger.book import Ledger
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.registry import Registry
-from dpcore.running.opening import admit
+from dpcore.running.admission import admit
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.replay_process import HERE

@@ -1,0 +1,75 @@
+"""Admission: which tables and sources a run may read, found out before anything is spent."""
+
+from typing import Any, Literal
+
+import attrs
+
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories
+from dpcore.domain.domain import Domain, Table, kind_of_cells
+from dpcore.errors import SourceError, need
+from dpcore.isolate.sealed_output import run_silenced
+from dpcore.plan.request import Request
+from dpcore.records.intake import require_column
+from dpcore.records.location import Holds
+from dpcore.records.source import HANDED_OVER, DeclaredSource, Source, TableSource
+from dpcore.running.opening import require_columns
+
+_SEALED = (
+    "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "
+    "hand over dpcore.read_csv(PATH), read_parquet or read_sql"
+)
+
+
+def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | Source:
+    """A table or source that a run of this request may read, before anything is spent.
+
+    A stream, or a lazy frame, is read into memory here; of a file or a query no record is read.
+
+    Raises:
+        SourceError: as `admit_to`; or a sealed run was handed a table; or the source's schema does
+            not fit, which a sealed run tells with its `ReleaseError`.
+    """
+    if isinstance(table, DeclaredSource):
+        table = table.open(request.domain, refuse=request.on_invalid == "refuse")
+    need(not request.sealed or HANDED_OVER not in premises_of(table), SourceError, _SEALED)
+    admitted = admit_to(request.domain, table, request.on_invalid)
+    if isinstance(admitted, Source):
+        run_silenced(admitted.require_schema, request.sealed)
+    return admitted
+
+
+def admit_to(
+    domain: Domain, table: Table | Source | DeclaredSource, on_invalid: Literal["refuse", "project"]
+) -> Table | Source:
+    """The same for a domain that no request holds yet.
+
+    Raises:
+        SourceError: a column is missing or of a type that its reader may have chosen by a record;
+            or a file or query cannot be opened here.
+    """
+    refuse = on_invalid == "refuse"
+    if isinstance(table, DeclaredSource):
+        table = table.open(domain, refuse=refuse)
+    if isinstance(table, TableSource) and HANDED_OVER in table.premises:
+        return attrs.evolve(table, table=_require_types(domain, table.table, refuse))
+    return table if isinstance(table, Source) else _require_types(domain, table, refuse)
+
+
+def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
+    """What reading them takes for granted, in the words of every guarantee."""
+    # Nobody can check how the columns of a table were typed before it came here.
+    return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
+
+
+def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
+    columns = require_columns(domain, table)
+    for name, rule in domain.raw.items():
+        require_column(name, columns[name], _declared(rule), refuse=refuse)
+    return columns
+
+
+def _declared(rule: Any) -> Holds:
+    """What a column must hold: a list of numbers is numbers, so that no text hides among them."""
+    listed = rule.values if isinstance(rule, Categories | Classes) else ("",)
+    return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS
