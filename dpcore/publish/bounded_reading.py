@@ -137,8 +137,11 @@ def _decode_array(content: bytes) -> NDArray[Any]:
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(file)
     # What a header announces is compared with what is there before anything is made of it.
     size = math.prod(shape) * dtype.itemsize
-    if dtype.kind not in "biufcSU" or size != len(content) - file.tell():
-        raise ValueError("not the numbers that its header announces")
+    need(
+        dtype.kind in "biufcSU" and size == len(content) - file.tell(),
+        ValueError,
+        "not the numbers that its header announces",
+    )
     array = np.frombuffer(content, dtype, math.prod(shape), file.tell())
     return array.reshape(shape, order="F" if is_fortran else "C").copy(order="K")
 

@@ -109,8 +109,7 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
 
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
-    empty = lock.leaves_empty
-    return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=empty)
+    return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=lock.leaves_empty)
 
 
 def _lock(

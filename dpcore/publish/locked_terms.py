@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dpcore.distance import Distance
-from dpcore.errors import DpcoreError, ReplayError
+from dpcore.errors import DpcoreError, ReplayError, need
 from dpcore.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.mechanism import free_field
 from dpcore.plan.ask import Ask
@@ -134,8 +134,11 @@ def _sensitivity(entry: Mapping[str, Any]) -> AnySensitivity:
     if bound["class"] == StepSensitivity.__name__:
         moved, contraction = map(tuple, (bound["moved"], bound["contraction"]))
         return StepSensitivity(moved=moved, contraction=contraction, **common)
-    if bound["class"] != Sensitivity.__name__:
-        raise ValueError("a sensitivity of a class that this version does not know")
+    need(
+        bound["class"] == Sensitivity.__name__,
+        ValueError,
+        "a sensitivity of a class that this version does not know",
+    )
     return Sensitivity(
         value=float(entry["sensitivity"]),
         covers_fallback=bool(bound["covers_fallback"]),

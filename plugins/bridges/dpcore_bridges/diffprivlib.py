@@ -16,7 +16,7 @@ from dpcore.accounting.exact import rounded_up
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Table
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.ledger.book import Ledger
@@ -99,10 +99,13 @@ class LedgerAccountant(BudgetAccountant):
         Raises:
             ParameterError: a list of other spends or a slack is given.
         """
-        if spent_budget is not None or slack:
-            raise ParameterError(
-                "LedgerAccountant", "no spent_budget and no slack", "slack", slack or spent_budget
-            )
+        need(
+            spent_budget is None and not slack,
+            "LedgerAccountant",
+            "no spent_budget and no slack",
+            "slack",
+            slack or spent_budget,
+        )
         spent = self._ledger.spent()
         if spent.charges == 0:
             return Budget(0.0, 0.0)
@@ -123,8 +126,13 @@ class LedgerAccountant(BudgetAccountant):
         Raises:
             ParameterError: `k` is not an integer >= 1.
         """
-        if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-            raise ParameterError("LedgerAccountant", "an integer k >= 1", "k", k)
+        need(
+            not isinstance(k, bool) and isinstance(k, int) and k >= 1,
+            "LedgerAccountant",
+            "an integer k >= 1",
+            "k",
+            k,
+        )
         spent = self._ledger.spent()
         # bisection: `below` always fits, so that what is returned does
         below, above = 0.0, self.epsilon
@@ -142,11 +150,12 @@ def claim(epsilon: float, delta: float, adjacency: Adjacency) -> Event:
         ValueError: epsilon is not finite and >= 0, delta is outside [0, 1], or both are 0.
     """
     good = 0 <= epsilon < math.inf and 0 <= delta <= 1 and epsilon + delta > 0
-    if not good:
-        raise ValueError(
-            f"needs a finite epsilon >= 0 and a delta in [0, 1], not both 0, got "
-            f"epsilon={epsilon!r}, delta={delta!r}"
-        )
+    need(
+        good,
+        ValueError,
+        f"needs a finite epsilon >= 0 and a delta in [0, 1], not both 0, got "
+        f"epsilon={epsilon!r}, delta={delta!r}",
+    )
     if delta == 0:
         return PureEvent(epsilon=float(epsilon), adjacency=adjacency)
     # an epsilon of 0 is taken a hair larger: an event needs one, and more is never too little

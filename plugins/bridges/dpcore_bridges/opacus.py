@@ -21,7 +21,7 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.checks import need_positive
-from dpcore.errors import ContractError, NoClaimError, ParameterError, need
+from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.poisson import PoissonSampledEvent
@@ -236,17 +236,29 @@ class StepAccountant(ABC):
                 records.
         """
         # an older state says nothing of records: no divisor of its steps was compared
-        if not state_dict or not {"history", "mechanism", "records"} <= state_dict.keys():
-            raise ValueError("a state needs the keys `history`, `mechanism` and `records`")
-        if state_dict["mechanism"] != self.mechanism():
-            raise ValueError(f"the state is of another accountant, not of {self.mechanism()!r}")
-        if state_dict["records"] != self.records:
-            raise ValueError("the state's steps are about other neighbours: not the same `records`")
+        need(
+            state_dict and {"history", "mechanism", "records"} <= state_dict.keys(),
+            ValueError,
+            "a state needs the keys `history`, `mechanism` and `records`",
+        )
+        need(
+            state_dict["mechanism"] == self.mechanism(),
+            ValueError,
+            f"the state is of another accountant, not of {self.mechanism()!r}",
+        )
+        need(
+            state_dict["records"] == self.records,
+            ValueError,
+            "the state's steps are about other neighbours: not the same `records`",
+        )
         # all of it is checked before any is taken: a damaged history would understate the cost
         history = []
         for noise, rate, count in state_dict["history"]:
-            if not (noise >= 0 and 0 < rate <= 1 and count == int(count) and count >= 1):
-                raise ValueError("the history needs noise >= 0, rates in (0, 1] and counts >= 1")
+            need(
+                noise >= 0 and 0 < rate <= 1 and count == int(count) and count >= 1,
+                ValueError,
+                "the history needs noise >= 0, rates in (0, 1] and counts >= 1",
+            )
             history.append((float(noise), float(rate), int(count)))
         self.history = history
 
@@ -289,10 +301,13 @@ class OpacusAccountant(StepAccountant):
             ParameterError: the noise is negative or no number.
             NoClaimError: the rate was not declared.
         """
-        if not noise_multiplier >= 0:
-            raise ParameterError(
-                "a step", "a noise_multiplier >= 0", "noise_multiplier", noise_multiplier
-            )
+        need(
+            noise_multiplier >= 0,
+            "a step",
+            "a noise_multiplier >= 0",
+            "noise_multiplier",
+            noise_multiplier,
+        )
         self._require_declared_rate(sample_rate)
         self._note(float(noise_multiplier), float(sample_rate))
 

@@ -212,8 +212,9 @@ class BoundedMean(Folding):
         """PRIVATE: (w, x/g), x clipped to g, and whether it was, summed over a block by group."""
         # The theorem holds for every g > 0, so anything else is a broken contract.
         bound = float((query.args or {}).get(BOUND, 0.0))
-        if not (math.isfinite(bound) and bound > 0):
-            raise ContractError("a bound is a finite number above 0")
+        need(
+            math.isfinite(bound) and bound > 0, ContractError, "a bound is a finite number above 0"
+        )
         values, group = self._values(block, public)
         positions = np.clip(values / bound, -1.0, 1.0)
         columns = [np.full(positions.size, self.weight(public)), positions]

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.tallies import Tally
@@ -59,16 +59,14 @@ def groups_of(
             groups.
     """
     # The same key twice would make cells that no record can be in.
-    if len({*by}) < len(by):
-        raise ParameterError(owner, "different columns", "by", by)
+    need(len({*by}) == len(by), owner, "different columns", "by", by)
     for field, cuts in (("edges", edges), ("bins", bins)):
         # Edges of a column that is no key would be dropped in silence: refuse them.
         if extra := sorted({*cuts} - {*by}):
             raise ParameterError(owner, "the columns under by", field, extra[0])
     cells = (Cells.of(domain, name, edges.get(name), bins.get(name)) for name in by)
     marginal = Marginal(name="", columns=tuple(cells))
-    if marginal.size > MOST_GROUPS:
-        raise ParameterError(owner, f"1 to {MOST_GROUPS} groups", "by", marginal.size)
+    need(marginal.size <= MOST_GROUPS, owner, f"1 to {MOST_GROUPS} groups", "by", marginal.size)
     return marginal
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import AnyLearner, Categories, Classes, Domain, Range, Records
+from dpcore.checks import is_integer
 from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.domain.edges import equal_edges
 from dpcore.encoding.columns import cells_of
@@ -130,10 +131,13 @@ def declared(domain: Domain, name: str) -> DeclaredColumn:
         ParameterError: there is none of that name, or rows are scaled to a norm.
     """
     # Scaling mixes a row's columns: no column could be read back alone.
-    if domain.norm is not None:
-        raise ParameterError(
-            "statistics", "columns as they are (leave out data.domain.norm)", "norm", domain.norm
-        )
+    need(
+        domain.norm is None,
+        "statistics",
+        "columns as they are (leave out data.domain.norm)",
+        "norm",
+        domain.norm,
+    )
     need(isinstance(name, str), "statistics", "one column's name", "column", name)
     if domain.labelled and name == domain.target:
         labels = domain.labels
@@ -185,8 +189,13 @@ def selected(domain: Domain, where: Mapping[str, Condition], records: Records) -
         ParameterError: a condition is about no declared column, or about values it cannot hold.
     """
     mask = np.ones(len(records), dtype=np.bool_)
-    if not isinstance(where, Mapping):
-        raise ParameterError("a condition", "columns with what they must meet", "where", where)
+    need(
+        isinstance(where, Mapping),
+        "a condition",
+        "columns with what they must meet",
+        "where",
+        where,
+    )
     for name, condition in where.items():
         mask &= _meets(declared(domain, name), condition, records)
     return mask
@@ -244,13 +253,13 @@ def _meets(column: DeclaredColumn, condition: Condition, records: Records) -> ND
         # A value that is not declared would select nothing in silence.
         listed = [condition] if isinstance(condition, str | int | float) else list(condition)
         unknown = [value for value in listed if value not in column.values]
-        if unknown or not listed or len({*listed}) < len(listed):
-            raise ParameterError(
-                column.name,
-                f"different declared categories ({summary(column.values)})",
-                "where",
-                unknown or listed,
-            )
+        need(
+            not unknown and listed and len({*listed}) == len(listed),
+            column.name,
+            f"different declared categories ({summary(column.values)})",
+            "where",
+            unknown or listed,
+        )
         codes = np.array([column.values.index(value) for value in listed])
         return np.isin(column.codes(records), codes)
     cells = cells_of(records, column.name, column.column, column.start, _ends(column, condition))
@@ -285,16 +294,29 @@ class Cells:
         column = declared(domain, name)
         if isinstance(column, CategoryColumn):
             # Categories are cells as they are; edges would be dropped in silence.
-            if edges is not None or bins is not None:
-                raise ParameterError(
-                    name, "neither edges nor bins: it has categories", "edges", edges
-                )
+            need(
+                edges is None and bins is None,
+                name,
+                "neither edges nor bins: it has categories",
+                "edges",
+                edges,
+            )
             return cls(column=column, edges=(), labels=column.values)
-        if (edges is None) == (bins is None):
-            raise ParameterError(name, "either edges or a number of bins", "edges", edges)
+        need(
+            (edges is None) != (bins is None),
+            name,
+            "either edges or a number of bins",
+            "edges",
+            edges,
+        )
         if bins is not None:
-            if isinstance(bins, bool) or not isinstance(bins, int) or not 1 <= bins <= MOST_CELLS:
-                raise ParameterError(name, f"1 to {MOST_CELLS} bins", "bins", bins)
+            need(
+                is_integer(bins) and 1 <= bins <= MOST_CELLS,
+                name,
+                f"1 to {MOST_CELLS} bins",
+                "bins",
+                bins,
+            )
             ends = equal_edges(column.column.low, column.column.high, bins)
         else:
             assert edges is not None, "one of both is given"
@@ -306,10 +328,13 @@ class Cells:
             if bins is not None:
                 places = np.linspace(-1.0, 1.0, len(ends))
                 ends = tuple(np.linspace(column.column.low, column.column.high, len(ends)).tolist())
-        if len(ends) < 2 or not (np.diff(ends if places is None else places) > 0).all():
-            raise ParameterError(
-                name, "two or more edges, each above the one before", "edges", edges
-            )
+        need(
+            len(ends) >= 2 and (np.diff(ends if places is None else places) > 0).all(),
+            name,
+            "two or more edges, each above the one before",
+            "edges",
+            edges,
+        )
         texts = map(column.told, ends)
         labels = [f"[{low}, {high})" for low, high in itertools.pairwise(texts)]
         # The last cell is closed, so that the end of the range is in one.

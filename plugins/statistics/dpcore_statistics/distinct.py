@@ -32,7 +32,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import confidence
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
@@ -73,8 +73,7 @@ class Distinct(Folding):
 
     def cells(self, public: Public) -> Marginal:
         """The values that may occur, in every group."""
-        if not self.of:
-            raise ParameterError("distinct", "different columns", "of", self.of)
+        need(self.of, "distinct", "different columns", "of", self.of)
         keys = (*self.by, *self.of)
         return groups_of(public.domain, keys, self.edges, self.bins, "distinct")
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
@@ -77,19 +77,25 @@ class GroupErrors(Paired):
             ParameterError: there are no predictions, or the cap is more than an error can be.
         """
         predicted = _predicted(public)
-        if self.power not in (1, 2):
-            raise ParameterError("group_errors", "1 or 2", "power", self.power)
+        need(self.power in (1, 2), "group_errors", "1 or 2", "power", self.power)
         if isinstance(predicted, CategoryColumn):
-            if self.cap is not None or self.power != 2:
-                raise ParameterError(
-                    "group_errors", "neither cap nor power: a class is wrong or not", "cap",
-                    self.cap,
-                )  # fmt: skip
+            need(
+                self.cap is None and self.power == 2,
+                "group_errors",
+                "neither cap nor power: a class is wrong or not",
+                "cap",
+                self.cap,
+            )
             return 1.0
         # The widest error of two values of the range; a larger cap would only add noise.
         upper_bound = float((2 * predicted.column.half_width) ** self.power)
-        if self.cap is not None and self.cap > upper_bound:
-            raise ParameterError("group_errors", f"at most {upper_bound:g}", "cap", self.cap)
+        need(
+            self.cap is None or self.cap <= upper_bound,
+            "group_errors",
+            f"at most {upper_bound:g}",
+            "cap",
+            self.cap,
+        )
         return upper_bound if self.cap is None else self.cap
 
     def is_counted(self, public: Public) -> bool:
@@ -259,13 +265,21 @@ def _predicted(public: Public) -> NumberColumn | CategoryColumn:
     Raises:
         ParameterError: the records are not evaluated ones.
     """
-    if PREDICTED not in public.domain.columns or not public.domain.labelled:
-        raise ParameterError(
-            "a statistic of predictions", "evaluated records", "of", None,
-            message="it is about another release's predictions: name that release under `of`",
-        )  # fmt: skip
+    need(
+        PREDICTED in public.domain.columns and public.domain.labelled,
+        "a statistic of predictions",
+        "evaluated records",
+        "of",
+        None,
+        message="it is about another release's predictions: name that release under `of`",
+    )
     column = declared(public.domain, PREDICTED)
     # Predictions must be of the target's own kind: classes of classes, numbers of numbers.
-    if isinstance(column, NumberColumn) == bool(public.domain.classes):
-        raise ParameterError("group_errors", "predictions of the target", "column", PREDICTED)
+    need(
+        isinstance(column, NumberColumn) != bool(public.domain.classes),
+        "group_errors",
+        "predictions of the target",
+        "column",
+        PREDICTED,
+    )
     return column

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -71,24 +71,25 @@ class GroupParity(Grouped):
         Raises:
             ParameterError: the records are no evaluated ones, or there are too many cells.
         """
-        if PREDICTED not in public.domain.columns or not public.domain.labelled:
-            raise ParameterError(
-                "group_parity", "evaluated records", "of", None,
-                message="it is about another release's predictions: name that release under `of`",
-            )  # fmt: skip
+        need(
+            PREDICTED in public.domain.columns and public.domain.labelled,
+            "group_parity",
+            "evaluated records",
+            "of",
+            None,
+            message="it is about another release's predictions: name that release under `of`",
+        )
         bins = None if public.domain.classes else self.grid
         column_cells = Cells.of(public.domain, PREDICTED, None, bins)
         groups = self.groups(public).size
-        if (
-            len(column_cells.labels) > LARGEST_OPTIMISED
-            or groups * len(column_cells.labels) > MOST_CELLS
-        ):
-            raise ParameterError(
-                "group_parity",
-                f"at most {LARGEST_OPTIMISED} cells, and {MOST_CELLS} in all groups together",
-                "grid",
-                self.grid,
-            )
+        need(
+            len(column_cells.labels) <= LARGEST_OPTIMISED
+            and groups * len(column_cells.labels) <= MOST_CELLS,
+            "group_parity",
+            f"at most {LARGEST_OPTIMISED} cells, and {MOST_CELLS} in all groups together",
+            "grid",
+            self.grid,
+        )
         return column_cells
 
     def strategy(self, public: Public) -> Strategy:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
@@ -87,19 +87,30 @@ class GroupRates(Grouped):
                 scores, or there are too many cells.
         """
         domain, count = public.domain, 2 if self.calibration is None else self.calibration
-        if PREDICTED not in domain.columns or domain.classes != 2:
-            raise ParameterError(
-                "group_rates", "evaluated records of two classes", "of", None,
-                message="it is about another release's predictions of two classes: name that "
-                "release under `of`; of numbers, take group_errors",
-            )  # fmt: skip
+        need(
+            PREDICTED in domain.columns and domain.classes == 2,
+            "group_rates",
+            "evaluated records of two classes",
+            "of",
+            None,
+            message="it is about another release's predictions of two classes: name that "
+            "release under `of`; of numbers, take group_errors",
+        )
         # An odd number would put the boundary of the two classes inside a cell.
-        if self.calibration is not None and (count % 2 or SCORE not in domain.columns):
-            raise ParameterError(
-                "group_rates", "an even number, and a model with scores", "calibration", count
-            )
-        if 2 * count * self.groups(public).size > MOST_CELLS:
-            raise ParameterError("group_rates", f"at most {MOST_CELLS} cells", "by", self.by)
+        need(
+            self.calibration is None or (count % 2 == 0 and SCORE in domain.columns),
+            "group_rates",
+            "an even number, and a model with scores",
+            "calibration",
+            count,
+        )
+        need(
+            2 * count * self.groups(public).size <= MOST_CELLS,
+            "group_rates",
+            f"at most {MOST_CELLS} cells",
+            "by",
+            self.by,
+        )
         return count
 
     def query(self, public: Public) -> SumQuery:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
@@ -179,8 +179,7 @@ class GroupBy(Paired):
     def groups(self, public: Public) -> Marginal:
         """The groups, of one column or more."""
         # `Grouped` allows one group of all records; here that would be a mere count.
-        if not self.by:
-            raise ParameterError("group_by", "different columns", "by", self.by)
+        need(self.by, "group_by", "different columns", "by", self.by)
         return super().groups(public)
 
     def unsampled(self, public: Public) -> str:

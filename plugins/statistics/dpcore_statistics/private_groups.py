@@ -36,7 +36,7 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.distance import Distance
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
@@ -120,8 +120,11 @@ class PrivateGroups(PrivateKeys):
         text, start = self.texts(public)
         keys = np.asarray((query.args or {}).get(KEYS), dtype=np.float64)
         # The theorem is for every list of keys, but of this shape.
-        if keys.shape != (self.most, text.width):
-            raise ContractError("the keys of a sum are those that were published")
+        need(
+            keys.shape == (self.most, text.width),
+            ContractError,
+            "the keys of a sum are those that were published",
+        )
         column = number_column(public.domain, self.mean_of)
         block_keys = block.columns(start, start + text.width)
         # A record has one key, so it adds to one pair: this is what the sensitivity rests on.

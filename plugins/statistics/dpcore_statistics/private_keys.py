@@ -23,7 +23,7 @@ from dpcore import (
 from dpcore.checks import confidence
 from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -61,8 +61,7 @@ class PrivateKeys(Conversation, Cutting):
 
     def __attrs_post_init__(self) -> None:
         # The shape of the release is public: it must not depend on how many keys occur.
-        if not 1 <= self.most <= MOST_CELLS:
-            raise ParameterError("private_keys", f"1 to {MOST_CELLS}", "most", self.most)
+        need(1 <= self.most <= MOST_CELLS, "private_keys", f"1 to {MOST_CELLS}", "most", self.most)
 
     def texts(self, public: Public) -> tuple[Texts, int]:
         """The column, and where its encoding starts.

@@ -141,15 +141,22 @@ class Quantiles(Folding):
     def __attrs_post_init__(self) -> None:
         quantiles = [*self.quantiles]
         all_inside = all(isinstance(q, int | float) and 0 < q < 1 for q in quantiles)
-        if not quantiles or not all_inside or any(a >= b for a, b in pairwise(quantiles)):
-            raise ParameterError(
-                "quantiles", "increasing numbers in (0, 1)", "quantiles", self.quantiles
-            )
+        need(
+            quantiles and all_inside and all(a < b for a, b in pairwise(quantiles)),
+            "quantiles",
+            "increasing numbers in (0, 1)",
+            "quantiles",
+            self.quantiles,
+        )
         # The denominator is the unit of the scores, so it must be small and exact.
-        if any(float(_ratio(q)) != q for q in quantiles):
-            raise ParameterError("quantiles", "at most three decimals", "quantiles", self.quantiles)
-        if not 2 <= self.points <= MOST:
-            raise ParameterError("quantiles", f"2 to {MOST} points", "points", self.points)
+        need(
+            all(float(_ratio(q)) == q for q in quantiles),
+            "quantiles",
+            "at most three decimals",
+            "quantiles",
+            self.quantiles,
+        )
+        need(2 <= self.points <= MOST, "quantiles", f"2 to {MOST} points", "points", self.points)
         kinds = (True, False, "noise", *_POPULATION)
         need(self.interval in kinds, "quantiles", f"one of {kinds}", "interval", self.interval)
         check_guess("quantiles", self.guess, ("records",))

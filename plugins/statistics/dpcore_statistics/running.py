@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.domain.columns import Dates
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -297,8 +297,13 @@ def _calendar(column: Any, every: str, was_published: bool) -> tuple[float, ...]
     Raises:
         ParameterError: the column holds no dates, or no such period is known.
     """
-    if not isinstance(column, Dates) or every not in ("day", "week", "month", "year"):
-        raise ParameterError("running", "a column of dates: day, week, month, year", "every", every)
+    need(
+        isinstance(column, Dates) and every in ("day", "week", "month", "year"),
+        "running",
+        "a column of dates: day, week, month, year",
+        "every",
+        every,
+    )
     first, last = (np.datetime64(int(day // 1), "D") for day in (column.low, column.high))
     if every in _STEPS:
         step = np.timedelta64(_STEPS[every], "D")

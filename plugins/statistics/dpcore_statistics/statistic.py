@@ -26,7 +26,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import confidence, one_of, positive
-from dpcore.errors import ParameterError, need
+from dpcore.errors import ParameterError, need, need_value
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
@@ -119,10 +119,16 @@ class Statistic(SummingLearner, Conversation, Cutting):
     )
 
     def __attrs_post_init__(self) -> None:
-        if self.distance not in (None, "l1", "l2"):
-            raise ParameterError("statistics", "l1 or l2", "distance", self.distance)
-        if self.clip == "record" and self.counts_for != 1:
-            raise ParameterError("statistics", "clip: person", "counts_for", self.counts_for)
+        need(
+            self.distance in (None, "l1", "l2"), "statistics", "l1 or l2", "distance", self.distance
+        )
+        need(
+            self.clip != "record" or self.counts_for == 1,
+            "statistics",
+            "clip: person",
+            "counts_for",
+            self.counts_for,
+        )
         # A vector of counts that is scaled is neither a number of persons nor one of records.
         is_scaled_count = self.clip == "person" and self.counted_unit and self.states_unit
         needed = "clip: record, or of: persons where it counts cells or groups (sums clip persons)"
@@ -253,11 +259,8 @@ class Statistic(SummingLearner, Conversation, Cutting):
         Raises:
             ParameterError: the domain does not say whose a record is.
         """
-        people = public.domain.people
-        if people is None:
-            raise ParameterError(
-                query.name, "of: records, or a domain with people", "of", "persons"
-            )
+        needed = (query.name, "of: records, or a domain with people", "of", "persons")
+        people = need_value(public.domain.people, ParameterError, *needed)
         if people.records == 1:
             return query
         moved = self.moved_by_person(query, people.records, public)
@@ -285,8 +288,13 @@ class Statistic(SummingLearner, Conversation, Cutting):
         if query.real_size > 1:
             return attrs.evolve(query, values="reals", sum=attrs.evolve(query.sum, exponent=None))
         # One integer stays an integer under clipping only if the clip itself is one.
-        if not float(self.counts_for).is_integer():
-            raise ParameterError("a count", "a whole number", "counts_for", self.counts_for)
+        need(
+            float(self.counts_for).is_integer(),
+            "a count",
+            "a whole number",
+            "counts_for",
+            self.counts_for,
+        )
         return query
 
     def model(self, state: Transcript) -> Statistics:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.tallies import Tally
@@ -124,11 +124,21 @@ class Table(Statistic):
                 raise ParameterError("table", "what its tables use", field, extra[0])
         marginals: list[Marginal] = []
         for name, columns in self.marginals.items():
-            if not columns or len({*columns}) < len(columns):
-                raise ParameterError("table", "different columns", f"marginals.{name}", columns)
+            need(
+                columns and len({*columns}) == len(columns),
+                "table",
+                "different columns",
+                f"marginals.{name}",
+                columns,
+            )
             # The same columns in another order are the same counts: paid for twice, gained nothing.
-            if any({*columns} == {*self.marginals[marginal.name]} for marginal in marginals):
-                raise ParameterError("table", "each table once", f"marginals.{name}", columns)
+            need(
+                not any({*columns} == {*self.marginals[marginal.name]} for marginal in marginals),
+                "table",
+                "each table once",
+                f"marginals.{name}",
+                columns,
+            )
             cells = (
                 Cells.of(public.domain, column, self.edges.get(column), self.bins.get(column))
                 for column in columns
@@ -136,24 +146,42 @@ class Table(Statistic):
             marginals.append(Marginal(name=name, columns=tuple(cells)))
         total = sum(table.size for table in marginals)
         # The limit is on all cells together, as they are one query.
-        if not marginals or total > MOST_CELLS:
-            raise ParameterError("table", f"1 to {MOST_CELLS} cells", "marginals", total)
+        need(
+            marginals and total <= MOST_CELLS,
+            "table",
+            f"1 to {MOST_CELLS} cells",
+            "marginals",
+            total,
+        )
         return self._weighted(marginals, self.norm(public))
 
     def _weighted(self, tables: list[Marginal], norm: Distance) -> tuple[Marginal, ...]:
         """With weights whose length in the norm is at most 1."""
         power = 0.25 if norm is Distance.L2 else 1 / 3
-        if self.weights and {*self.weights} != {*self.marginals}:
-            raise ParameterError("table", "a weight for every table", "weights", self.weights)
+        need(
+            not self.weights or {*self.weights} == {*self.marginals},
+            "table",
+            "a weight for every table",
+            "weights",
+            self.weights,
+        )
         weights = [self.weights.get(table.name, table.size**power) for table in tables]
-        if not all(math.isfinite(weight) and weight > 0 for weight in weights):
-            raise ParameterError("table", "finite weights > 0", "weights", self.weights)
+        need(
+            all(math.isfinite(weight) and weight > 0 for weight in weights),
+            "table",
+            "finite weights > 0",
+            "weights",
+            self.weights,
+        )
         largest = max(weights)
         scaled = [weight / largest for weight in weights]
-        if min(scaled) < 1e-6:
-            raise ParameterError(
-                "table", "weights within a factor 10^6 of one another", "weights", self.weights
-            )
+        need(
+            min(scaled) >= 1e-6,
+            "table",
+            "weights within a factor 10^6 of one another",
+            "weights",
+            self.weights,
+        )
         # A record adds each table's weight once, so this is the length of its contribution.
         length = math.fsum(scaled) if norm is Distance.L1 else math.hypot(*scaled)
         return tuple(

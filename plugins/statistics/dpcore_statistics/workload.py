@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.models.figures import Figures, Statistics
@@ -87,21 +87,28 @@ class Workload(ByFirstCell):
         if self.matrix is not None:
             matrix = np.array([list(row) for row in self.matrix if len(row) == cells], dtype=float)
             is_complete = len(matrix) == len(self.matrix) > 0 and bool(np.isfinite(matrix).all())
-            if not is_complete or not matrix.any() or len(matrix) > MOST_PREFIXES:
-                raise ParameterError(
-                    "workload", f"rows of {cells} finite weights, not all 0", "matrix", len(matrix)
-                )
+            need(
+                is_complete and matrix.any() and len(matrix) <= MOST_PREFIXES,
+                "workload",
+                f"rows of {cells} finite weights, not all 0",
+                "matrix",
+                len(matrix),
+            )
             return matrix
         # Ranges grow with the square of the cells, prefixes do not.
         largest = MOST_RANGED if self.ask_for == "ranges" else MOST_PREFIXES
-        if cells > largest:
-            raise ParameterError("workload", f"at most {largest} cells", "bins", cells)
+        need(cells <= largest, "workload", f"at most {largest} cells", "bins", cells)
         if self.ask_for == "ranges":
             return ranges(cells)
         if self.ask_for == "prefixes":
             return prefixes(cells)
-        if self.ask_for != "cells":
-            raise ParameterError("workload", "prefixes, ranges or cells", "ask_for", self.ask_for)
+        need(
+            self.ask_for == "cells",
+            "workload",
+            "prefixes, ranges or cells",
+            "ask_for",
+            self.ask_for,
+        )
         return np.vstack([np.eye(cells), np.ones((1, cells))])
 
     def strategy(self, public: Public) -> Strategy:

@@ -7,7 +7,7 @@ from dp_accounting import DpEvent, NeighboringRelation, PrivacyAccountant
 
 from dpcore.accountant import Accountant
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import NoClaimError, need
 from dpcore_bridges.dp_accounting.reading import (
     RefusedDpEventError,
     from_dp_event,
@@ -43,10 +43,13 @@ class DpcoreAccountant(PrivacyAccountant):
         adjacency = adjacency_of(neighboring_relation)
         super().__init__(neighboring_relation)
         inner = AutoAccountant(adjacency) if accountant is None else accountant
-        if inner.adjacency != adjacency:
-            raise ParameterError(
-                "DpcoreAccountant", f"an accountant for {adjacency}", "accountant", inner
-            )
+        need(
+            inner.adjacency == adjacency,
+            "DpcoreAccountant",
+            f"an accountant for {adjacency}",
+            "accountant",
+            inner,
+        )
         self._accountant = inner
         self._exposed = False
 
@@ -75,8 +78,11 @@ class DpcoreAccountant(PrivacyAccountant):
         Raises:
             ValueError: `target_delta` is outside [0, 1].
         """
-        if not 0 <= target_delta <= 1:
-            raise ValueError(f"target_delta must be in [0, 1], got {target_delta!r}")
+        need(
+            0 <= target_delta <= 1,
+            ValueError,
+            f"target_delta must be in [0, 1], got {target_delta!r}",
+        )
         if self._exposed:
             return math.inf
         if target_delta == 1:
@@ -95,8 +101,9 @@ class DpcoreAccountant(PrivacyAccountant):
         Raises:
             ValueError: `target_epsilon` is not >= 0.
         """
-        if not target_epsilon >= 0:
-            raise ValueError(f"target_epsilon must be >= 0, got {target_epsilon!r}")
+        need(
+            target_epsilon >= 0, ValueError, f"target_epsilon must be >= 0, got {target_epsilon!r}"
+        )
         # without noise nothing is claimed: delta is 1 at every epsilon
         if self._exposed:
             return 1.0

@@ -35,8 +35,11 @@ def spend(accountant: PrivacyAccountant, event: Event, count: int = 1) -> None:
             that name, where it does not support the counterpart. Nothing is spent.
         ValueError: `count` is not an integer >= 1.
     """
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"count must be an integer >= 1, got count={count!r}")
+    need(
+        not isinstance(count, bool) and isinstance(count, int) and count >= 1,
+        ValueError,
+        f"count must be an integer >= 1, got count={count!r}",
+    )
     relation = relation_of(event.adjacency)
     need(
         accountant.neighboring_relation is relation,

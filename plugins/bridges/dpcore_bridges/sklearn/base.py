@@ -19,7 +19,7 @@ from dpcore.bound import SensitivityBound
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.names import encoded_names
-from dpcore.errors import ContractError, ParameterError, need
+from dpcore.errors import ContractError, need
 from dpcore.events.relation_text import relation_of
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner
@@ -286,11 +286,14 @@ class PrivateEstimator(BaseEstimator):
     def _require_features(self, input_features: Any) -> None:
         """Raise where it is not fitted, or not with these features."""
         check_is_fitted(self)
-        if input_features is not None and [*map(str, input_features)] != [*self.domain_.columns]:
-            raise ParameterError(
-                "get_feature_names_out", "the features of the fit", "input_features",
-                list(input_features),
-            )  # fmt: skip
+        names = list(self.domain_.columns if input_features is None else input_features)
+        need(
+            [*map(str, names)] == [*self.domain_.columns],
+            "get_feature_names_out",
+            "the features of the fit",
+            "input_features",
+            names,
+        )
 
     def __getstate__(self) -> Any:
         # a second copy of the oracle would answer with the noise of the first

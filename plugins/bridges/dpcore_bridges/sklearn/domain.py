@@ -56,12 +56,14 @@ def width_of(columns: Any) -> int:
         shape = (len(columns),) if isinstance(columns, Mapping) else np.broadcast(*columns).shape
     except (TypeError, ValueError):
         shape = ()
-    if len(shape) != 1:
-        raise ParameterError(
-            "fit", "an array, or columns={name: (low, high)}: a list of rows is read by what is "
-            "declared, and one range for all does not say how many features it has",
-            "columns", columns,
-        )  # fmt: skip
+    need(
+        len(shape) == 1,
+        "fit",
+        "an array, or columns={name: (low, high)}: a list of rows is read by what is "
+        "declared, and one range for all does not say how many features it has",
+        "columns",
+        columns,
+    )
     return int(shape[0])
 
 
@@ -117,8 +119,13 @@ def classes_of(given: object) -> Classes:
     Raises:
         ParameterError: there are not two or more different ones.
     """
-    if given is None or isinstance(given, str):
-        raise ParameterError("fit", "classes=[...]: public, not read off y", "classes", given)
+    need(
+        given is not None and not isinstance(given, str),
+        "fit",
+        "classes=[...]: public, not read off y",
+        "classes",
+        given,
+    )
     return Classes(tuple(cells(given).tolist()))
 
 

@@ -106,13 +106,13 @@ class Marginals(Statistic):
             ParameterError: the budget has no delta, or l1 is asked for.
         """
         norm = super().norm(public)
-        if norm is not Distance.L2:
-            raise ParameterError(
-                "marginals",
-                "Gaussian noise, so a budget with a delta (statistics.table is for others)",
-                "distance",
-                str(norm),
-            )
+        need(
+            norm is Distance.L2,
+            "marginals",
+            "Gaussian noise, so a budget with a delta (statistics.table is for others)",
+            "distance",
+            str(norm),
+        )
         return norm
 
     def marginals(self, public: Public) -> tuple[Marginal, ...]:
@@ -122,8 +122,13 @@ class Marginals(Statistic):
             ParameterError: a column or a table stands twice, a table has a column that is not
                 listed, edges or bins are about such a one.
         """
-        if len({*self.columns}) < len(self.columns) or not self.columns:
-            raise ParameterError("marginals", "different columns", "columns", self.columns)
+        need(
+            self.columns and len({*self.columns}) == len(self.columns),
+            "marginals",
+            "different columns",
+            "columns",
+            self.columns,
+        )
         for field, cuts in (("edges", self.edges), ("bins", self.bins)):
             if extra := sorted({*cuts} - {*self.columns}):
                 raise ParameterError("marginals", "the columns", field, extra[0])
@@ -136,10 +141,20 @@ class Marginals(Statistic):
         for table in sets:
             if extra := sorted({*table} - {*self.columns}):
                 raise ParameterError("marginals", "the columns", "tables", extra[0])
-            if not table or len({*table}) < len(table):
-                raise ParameterError("marginals", "different columns", "tables", table)
-        if not sets or len({frozenset(table) for table in sets}) < len(sets):
-            raise ParameterError("marginals", "each table once", "tables", len(sets))
+            need(
+                table and len({*table}) == len(table),
+                "marginals",
+                "different columns",
+                "tables",
+                table,
+            )
+        need(
+            sets and len({frozenset(table) for table in sets}) == len(sets),
+            "marginals",
+            "each table once",
+            "tables",
+            len(sets),
+        )
         names = _names(sets)
         return tuple(
             Marginal(name=name, columns=tuple(cells[column] for column in table))
@@ -181,12 +196,22 @@ class Marginals(Statistic):
 
     def _weights(self, tables: Sequence[Marginal]) -> tuple[float, ...]:
         """What the cells of every table weigh, before one-way tables get a weight of their own."""
-        if self.weights and self.objective not in ("total", "display"):
-            raise ParameterError("marginals", "objective: total", "weights", self.objective)
+        need(
+            not self.weights or self.objective in ("total", "display"),
+            "marginals",
+            "objective: total",
+            "weights",
+            self.objective,
+        )
         if extra := sorted({*self.weights} - {table.name for table in tables}):
             raise ParameterError("marginals", "the names of its tables", "weights", extra[0])
-        if not all(1e-6 <= weight <= 1e6 for weight in self.weights.values()):
-            raise ParameterError("marginals", "weights in [1e-6, 1e6]", "weights", self.weights)
+        need(
+            all(1e-6 <= weight <= 1e6 for weight in self.weights.values()),
+            "marginals",
+            "weights in [1e-6, 1e6]",
+            "weights",
+            self.weights,
+        )
         weights = tuple(float(self.weights.get(table.name, 1.0)) for table in tables)
         if self.objective == "each":
             # What the table's own release gives each, but for a factor: the root of its cells.

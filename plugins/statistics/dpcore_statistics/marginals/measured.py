@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Domain, Exact, Public, Records, Sum
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.tallies import Cut, Tally
@@ -82,13 +82,13 @@ class Measured:
         )
         # Bounded before anything is laid out; every subset of a table of k columns is a block.
         most = sum(math.prod(workload.sizes[i] + 1 for i in table) for table in {*workload.maximal})
-        if most > 4 * MOST_INTEGERS or workload.offsets[-1] > MOST_INTEGERS:
-            raise ParameterError(
-                "marginals",
-                f"at most {MOST_INTEGERS} whole numbers: fewer columns, tables or cells",
-                "tables",
-                most,
-            )
+        need(
+            most <= 4 * MOST_INTEGERS and workload.offsets[-1] <= MOST_INTEGERS,
+            "marginals",
+            f"at most {MOST_INTEGERS} whole numbers: fewer columns, tables or cells",
+            "tables",
+            most,
+        )
         share = 0.0
         if choose is not None and weights is not None:
             one_way, share = CHOICES[choose(workload)]

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore import Query, Sensitivity, Stream
 from dpcore.checks import fraction
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import integers
 from dpcore.mechanisms.choice import Choice
@@ -53,8 +53,7 @@ class SparseVector(Choice):
             ParameterError: the query is complex.
         """
         # Sparse vector is pure epsilon-DP for one answer, however many scores it looks at.
-        if query.field != "real":
-            raise ParameterError("SparseVector", "real scores", "field", query.field)
+        need(query.field == "real", "SparseVector", "real scores", "field", query.field)
         return PureEvent(epsilon=self.epsilon, adjacency=sensitivity.adjacency)
 
     def unable(self, query: Query) -> str:

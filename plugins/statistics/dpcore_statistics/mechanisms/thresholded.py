@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from dpcore import Adjacency, Direction, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.distance import Distance
-from dpcore.errors import ContractError, ParameterError
+from dpcore.errors import ContractError, need
 from dpcore.events.base import VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.interval import NormalSpread
@@ -154,11 +154,9 @@ class Thresholded(Mechanism):
         Raises:
             ParameterError: the query is about no keys, or `shown` is not small.
         """
-        if not isinstance(query, KeyedQuery):
-            raise ParameterError("Thresholded", "a query of keys", "query", query.name)
+        need(isinstance(query, KeyedQuery), "Thresholded", "a query of keys", "query", query.name)
         # The bound on the tail is for a density that falls: the threshold must be above 1.
-        if self.shown > 0.25:
-            raise ParameterError("Thresholded", "a probability below 1/4", "shown", self.shown)
+        need(self.shown <= 0.25, "Thresholded", "a probability below 1/4", "shown", self.shown)
         return ThresholdedEvent(
             std=self.noise_std, shown=self.shown, adjacency=sensitivity.adjacency
         )
@@ -192,8 +190,11 @@ class Thresholded(Mechanism):
             ContractError: the value is no list of keys.
         """
         rows = np.asarray(value, dtype=np.float64)
-        if query.unfit(rows):
-            raise ContractError(f"the statistic of {query.name!r} is no list of keys")
+        need(
+            not query.unfit(rows),
+            ContractError,
+            f"the statistic of {query.name!r} is no list of keys",
+        )
         output = np.zeros(query.shape)
         if not len(rows):
             return output

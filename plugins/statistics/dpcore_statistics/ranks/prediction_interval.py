@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from dpcore import Answer, Distance, Public, Records, SumQuery
 from dpcore.checks import positive
-from dpcore.errors import NoClaimError, ParameterError, UnfitTargetError, need
+from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.interval import NoiseLaw, NormalSpread
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore_statistics.columns import NumberColumn, declared
@@ -83,8 +83,13 @@ class PredictionInterval(RankPrefixes):
 
     def __attrs_post_init__(self) -> None:
         super().__attrs_post_init__()
-        if not self.levels or not all(0 < level < 1 for level in self.levels):
-            raise ParameterError("prediction_interval", "levels in (0, 1)", "levels", self.levels)
+        need(
+            self.levels and all(0 < level < 1 for level in self.levels),
+            "prediction_interval",
+            "levels in (0, 1)",
+            "levels",
+            self.levels,
+        )
 
     def query(self, public: Public) -> SumQuery:
         """The measured sums of every group.
@@ -94,11 +99,14 @@ class PredictionInterval(RankPrefixes):
             NoClaimError: records are of persons, or the noise would not be normal.
         """
         domain, people = public.domain, public.domain.people
-        if PREDICTED not in domain.columns or not domain.labelled:
-            raise ParameterError(
-                "a prediction interval", "evaluated records", "of", None,
-                message="it is about another release's predictions: name that release under `of`",
-            )  # fmt: skip
+        need(
+            PREDICTED in domain.columns and domain.labelled,
+            "a prediction interval",
+            "evaluated records",
+            "of",
+            None,
+            message="it is about another release's predictions: name that release under `of`",
+        )
         need(not domain.classes, UnfitTargetError, "a prediction interval is about numbers")
         # Records of one person are not exchangeable with a stranger's.
         one_each = people is None or people.records == 1
@@ -109,8 +117,13 @@ class PredictionInterval(RankPrefixes):
             "a prediction interval needs normal noise: give the budget a delta",
         )
         widest = 2 * domain.label_bound
-        if self._cap(public) > widest:
-            raise ParameterError("prediction_interval", f"at most {widest:g}", "cap", self.cap)
+        need(
+            self._cap(public) <= widest,
+            "prediction_interval",
+            f"at most {widest:g}",
+            "cap",
+            self.cap,
+        )
         return super().query(public)
 
     def _cap(self, public: Public) -> float:
