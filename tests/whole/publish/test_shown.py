@@ -1,9 +1,16 @@
-"""What objects show of themselves in a notebook and on paper: public facts, all text escaped."""
+"""What objects show of themselves in a notebook and on paper: public facts, all text escaped.
 
+`python tests/whole/publish/test_shown.py` records the texts and pages of `shown.json` again.
+"""
+
+import json
 import math
 import subprocess
 import sys
+import tempfile
 from html.parser import HTMLParser
+from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -17,8 +24,10 @@ from dpcore import (
     Interval,
     Ledger,
     PrivacyBudget,
+    PublicCoins,
     Range,
     Session,
+    load_run,
     price,
 )
 from dpcore.events.laplace import LaplaceEvent
@@ -26,13 +35,17 @@ from dpcore.learning.features.identity import Identity
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.publish.session import PaidRelease
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
+from dpcore.running.outcome import Outcome
 from dpcore.shown import Drawn, Shown
 from dpcore.views.markup import Listing, Sheet
 from dpcore.views.notebook import plot, show
 from dpcore_attacks.attacks.counterexample import Counterexample
 
+ARCHIVE = Path(__file__).parents[2] / "published/archive/runs"
+RECORDED = Path(__file__).with_name("shown.json")
 EVIL = "<script>alert('1')</script> & \"$\\{\n\r\x1b[31m"
 
 
@@ -74,6 +87,11 @@ def printed(shown):
 
 @pytest.fixture(scope="module")
 def domain():
+    return declared()
+
+
+def declared():
+    """A domain whose names hold markup."""
     columns = {"age": Range(0, 100), EVIL: Categories(("a", EVIL + "b"))}
     return Domain(columns=columns, target="y", labels=Range(0, 1), exact=200)
 
@@ -94,6 +112,11 @@ def planned(domain, name="linear.staged_gradient"):
     )
 
 
+def line_in(domain):
+    features = Identity().draw(domain, None)
+    return LinearModel(domain=domain, features=features, coefficients=np.array([0.25, -0.5]))
+
+
 @pytest.fixture(scope="module")
 def everything(domain, tmp_path_factory):
     """One of each kind that a notebook shows."""
@@ -104,15 +127,12 @@ def everything(domain, tmp_path_factory):
     counted = Domain(columns=domain.columns)
     session = Session(PrivacyBudget(epsilon=1.0, delta=1e-6), counted, table(domain))
     figures = session.histogram(EVIL, epsilon=0.5)
-    line = LinearModel(
-        domain=domain, features=Identity().draw(domain, None), coefficients=np.array([0.25, -0.5])
-    )
     return {
         "plan": plan,
         "guarantee": outcome.guarantee,
         "outcome": outcome,
         "model": outcome.model,
-        "line": line,
+        "line": line_in(domain),
         "session": session,
         "paid": session.releases[0],
         "figures": figures,
@@ -162,6 +182,43 @@ def classes_below(kind):
         if below.__module__.startswith("dpcore"):
             yield below
         yield from classes_below(below)
+
+
+def recorded_objects(folder):
+    """One of each kind that holds nothing drawn here: of archived runs, and of public facts."""
+    domain, budget = declared(), PrivacyBudget(epsilon=1.0, delta=1e-6)
+    runs = {name: load_run(ARCHIVE / name) for name in ("statistics.tables", "tables.numbers")}
+    run = runs["statistics.tables"]
+    with patch("dpcore.ledger.book.now", lambda: "2026-01-31T12:00:00Z"):
+        ledger = Ledger.create(folder / "l.ledger", epsilon=2.0, delta=1e-5, adjacency=REPLACE_ONE)
+        ledger.note(EVIL)
+    name, published = next(iter(run.models.items()))
+    of_run = {"models": run.models, "guarantee": run.guarantee, "descriptions": run.descriptions}
+    return runs | {
+        "guarantee": run.guarantee,
+        "void": run.guarantee.void(EVIL),
+        "statistics": published,
+        "figures": next(iter(run.tables.values())),
+        "shapes": runs["tables.numbers"].model,
+        "line": line_in(domain),
+        "outcome": Outcome(**of_run, arrays={}, answers={}, coins=PublicCoins(0)),
+        "paid": PaidRelease(name=name, published=published, guarantee=run.guarantee, left=EVIL),
+        "plan": planned(domain),
+        "session": Session(budget, Domain(columns=domain.columns), table(domain)),
+        "ledger": ledger,
+        "interval": Interval(0.1, 0.2),
+        "event": LaplaceEvent(adjacency=ADD_REMOVE, shift=0.5),
+    }
+
+
+def shown_texts(folder):
+    """The text and the page of each."""
+    objects = recorded_objects(folder)
+    return {name: [shown.text(), shown._repr_html_()] for name, shown in objects.items()}
+
+
+def test_what_is_shown_is_byte_for_byte_what_was_recorded(tmp_path):
+    assert shown_texts(tmp_path) == json.loads(RECORDED.read_text("utf-8"))
 
 
 def test_every_class_that_is_shown_has_a_view_or_writes_its_own_sheet(everything):
@@ -296,3 +353,9 @@ def test_flags_and_texts_in_a_table_are_printed_as_they_are():
         ("True", "2", "1", "0", "2"),
         ("False", "x", "2.5", "not stated", "not stated"),
     ]
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory() as name:
+        texts = json.dumps(shown_texts(Path(name)), indent=1, ensure_ascii=False)
+    RECORDED.write_text(f"{texts}\n", "utf-8")
