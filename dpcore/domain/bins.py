@@ -12,13 +12,12 @@ from typing import Any
 
 import attrs
 import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.columns import Categories, Dates, Range, date_text, summary
 from dpcore.domain.edges import cells_between
 from dpcore.errors import need
-from dpcore.records.cells import cells, coded, day, index
+from dpcore.records.cells import day
 
 MOST_BINS = 1 << 12
 
@@ -134,19 +133,6 @@ class Binned(Categories):
         if numbers.missing:
             names, default = [*names, "missing"], "missing"
         return cls(tuple(names), default, range=numbers, edges=edges)
-
-    def codes(self, values: Any) -> NDArray[np.intp]:
-        """Index of each entry's bin, -1 where it has none. Shape (n,)."""
-        counted = self.range.numbers(values)
-        inside = self.range.holds(counted)
-        # Moments of a last day stand behind its beginning, which may be the last edge.
-        bins = cells_between(self.edges, np.minimum(counted, self.edges[-1]))
-        codes = np.where(inside, bins, -1).astype(np.intp)
-        if (absent := np.isnan(counted)).any():
-            names = index(self.values)
-            unknown = -1 if self.default is None else self.values.index(self.default)
-            codes[absent] = coded(cells(values)[absent], names, unknown)
-        return codes
 
     def describe(self) -> str:
         """The rule an entry must meet."""

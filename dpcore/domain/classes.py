@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories, Category, paired
 from dpcore.errors import UnfitTargetError, need
-from dpcore.records.pieces import read_once
 
 
 @attrs.frozen
@@ -69,14 +68,6 @@ class Classes:
         )
         return 1.0
 
-    def centred(self, values: Any) -> NDArray[np.float64]:
-        """Labels of class values: -1, 0, +1 for two classes, else codes. Shape (n,)."""
-        codes = read_once(self, values, self.categories().codes)
-        if self.count > 2:
-            return codes.astype(np.float64)
-        # An unknown class has code -1, and lies in the middle of two.
-        return np.where(codes < 0, 0.0, 2.0 * codes - 1)
-
     def codes(self, labels: NDArray[np.float64]) -> NDArray[np.intp]:
         """Which class labels or scores stand for: shape (n,), 0 to count - 1.
 
@@ -106,10 +97,6 @@ class Classes:
         """The label that a constant predictor says: the most frequent one."""
         values, counts = np.unique(labels, return_counts=True)
         return float(values[np.argmax(counts)])
-
-    def misfits(self, values: Any) -> NDArray[np.bool_]:
-        """Which entries are none of the classes. Shape (n,)."""
-        return read_once(self, values, self.categories().codes) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -7,7 +7,6 @@ entry counts as is the rule of `dpcore.records.cells`, from its own content alon
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from functools import partial
 from numbers import Real
 from typing import Any, ClassVar, Literal
 
@@ -17,10 +16,9 @@ from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite, need_field, unboxed
 from dpcore.errors import need
-from dpcore.records.cells import MISSING, coded, day, days, index, key, number, numbers
+from dpcore.records.cells import MISSING, day, key, number
 from dpcore.records.moments import zone_named, zone_rules
 from dpcore.records.persons import letters
-from dpcore.records.pieces import read_once
 
 Category = str | int | float
 
@@ -110,10 +108,6 @@ class Range:
         default = self.centre if self.default is None else self.default
         return np.clip(np.where(np.isnan(values), default, values), self.low, self.high)
 
-    def centred(self, values: Any) -> NDArray[np.float64]:
-        """As labels: clipped, then in [-half_width, half_width] around the centre. Shape (n,)."""
-        return self.offset(self.numbers(values))
-
     def offset(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where numbers stand as labels. Shape (n,)."""
         # Clipped once more, since the subtraction rounds: the label bound holds in floats.
@@ -127,33 +121,10 @@ class Range:
         """The label that a constant predictor says: the mean."""
         return float(np.mean(labels))
 
-    def encode(self, values: Any) -> NDArray[np.float64]:
-        """Shape (n, width), every entry in [-1, 1], every row at most 1 long."""
-        counts = self.numbers(values)
-        position = self.position(counts)
-        if not self.missing:
-            return position[:, None]
-        absent = np.isnan(counts)
-        # A row is (position, 0) or (0, 1), so that it is at most 1 long.
-        return np.column_stack([np.where(absent, 0.0, position), absent.astype(np.float64)])
-
     def position(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Where numbers stand in [-1, 1], from the low end to the high one. Shape (n,)."""
         # Clipped once more, since the quotient may round beyond [-1, 1].
         return np.clip(2 * (self.clip(numbers) - self.low) / (self.high - self.low) - 1, -1, 1)
-
-    def inside(self, values: Any) -> NDArray[np.float64]:
-        """Numbers of the range that entries count as; NaN where one stays missing. Shape (n, 1)."""
-        counts = self.numbers(values)[:, None]
-        return np.where(self.missing & np.isnan(counts), np.nan, self.clip(counts))
-
-    def misfits(self, values: Any) -> NDArray[np.bool_]:
-        """Which entries are not inside the range, and no default stands for them. Shape (n,)."""
-        counts = self.numbers(values)
-        inside = self.holds(counts)
-        # A default, or the column that marks missing entries, gives such a cell a meaning.
-        stands = self.default is not None or self.missing
-        return ~(inside | np.isnan(counts) if stands else inside)
 
     @property
     def end(self) -> float:
@@ -166,7 +137,7 @@ class Range:
 
     def declared(self, values: Sequence[Any]) -> NDArray[np.float64]:
         """What public values count as, such as edges and the ends of conditions. Shape (n,)."""
-        return self.numbers(list(values))
+        return np.array([number(value) for value in values], dtype=np.float64)
 
     def describe(self) -> str:
         """The rule an entry must meet."""
@@ -175,14 +146,6 @@ class Range:
     @property
     def _or_missing(self) -> str:
         return ", or missing" if self.missing else ""
-
-    def numbers(self, values: Any) -> NDArray[np.float64]:
-        """What entries count as; NaN for what is no number. Shape (n,)."""
-        return read_once(self, values, numbers)
-
-    def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
-        """Entries that count as these, as a file would hold them. Shape (n,)."""
-        return counted
 
 
 @attrs.frozen
@@ -246,11 +209,6 @@ class Dates(Range):
             day(low), day(high), None if default is None else day(default), missing, zone, offsets
         )
 
-    def numbers(self, values: Any) -> NDArray[np.float64]:
-        """Days since 1970-01-01; NaN for what is no date. Shape (n,)."""
-        read = partial(days, zone=zone_named(self.zone), offsets=self.offsets)
-        return read_once(self, values, read)
-
     @property
     def end(self) -> float:
         """Where the last date ends: a day holds all its moments, and a moment is one."""
@@ -272,12 +230,6 @@ class Dates(Range):
             f"last day count as its beginning in means, quantiles and models"
         )
 
-    def written(self, counted: NDArray[np.float64]) -> NDArray[Any]:
-        """Days since 1970-01-01 as texts of dates with a time of day. Shape (n,)."""
-        zone = zone_named(self.zone or "UTC") if self.offsets == "required" else None
-        texts = [str(_moment(count).replace(tzinfo=zone)) for count in counted.tolist()]
-        return np.array(texts, dtype=object)
-
     def describe(self) -> str:
         """The rule an entry must meet."""
         terms = f", offset: {self.offsets}" if self.offsets else ""
@@ -296,10 +248,11 @@ def summary(values: Sequence[Any], most: int = 8) -> str:
 
 def date_text(days: float) -> str:
     """Days since 1970-01-01 as a reader knows them: a date, with its time of day if it has one."""
-    return str(_moment(days)).removesuffix(" 00:00:00")
+    return str(moment_of(days)).removesuffix(" 00:00:00")
 
 
-def _moment(days: float) -> datetime:
+def moment_of(days: float) -> datetime:
+    """The moment that days since 1970-01-01 are."""
     return datetime(1970, 1, 1) + timedelta(days=days)
 
 
@@ -381,31 +334,6 @@ class Categories:
     def width(self) -> int:
         """Encoded columns: one for two values, else one each."""
         return 1 if len(self.values) == 2 else len(self.values)
-
-    def codes(self, values: Any) -> NDArray[np.intp]:
-        """Index of each entry's category, the default's for an unknown one, else -1. Shape (n,)."""
-        key = reading(self)
-        code = index(self.values, key)
-        unknown = -1 if self.default is None else code[key(self.default)]
-        if self.spellings:
-            # Indexed together, so that a truth has one reading among values and spellings.
-            targets = [*range(len(self.values)), *(code[key(value)] for _, value in self.spellings)]
-            cells = index([*self.values, *(cell for cell, _ in self.spellings)], key)
-            code = {cell: targets[place] for cell, place in cells.items()}
-        return read_once(self, values, partial(coded, code=code, unknown=unknown, read=key))
-
-    def encode(self, values: Any) -> NDArray[np.float64]:
-        """Shape (n, width): -1/+1, or a one-hot; zeros where unknown and without default."""
-        codes = self.codes(values)
-        if len(self.values) == 2:
-            return np.where(codes < 0, 0.0, 2.0 * codes - 1)[:, None]
-        # Code -1 picks the last row of the identity, which is 0 in all columns but the last.
-        one_hot: NDArray[np.float64] = np.eye(len(self.values) + 1)[codes, :-1]
-        return one_hot
-
-    def misfits(self, values: Any) -> NDArray[np.bool_]:
-        """Which entries are none of the categories, and no default stands for them. Shape (n,)."""
-        return self.codes(values) < 0
 
     def describe(self) -> str:
         """The rule an entry must meet."""

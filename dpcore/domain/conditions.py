@@ -11,20 +11,17 @@ Theorem: whether a row counts follows from its own cells and public facts. So of
   has no more of them than before.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.bins import Binned, describe_edge
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Category, Range, reading, summary
-from dpcore.errors import SourceError, below, need
-from dpcore.records.cells import empty, index, key
+from dpcore.errors import below, need
+from dpcore.records.cells import index, key
 
 
 @attrs.frozen
@@ -68,21 +65,6 @@ class Condition:
             list(self.values)[:8],
         )
 
-    def met(self, rule: Any, cells: Any) -> NDArray[np.bool_]:
-        """PRIVATE: by which cells of a column; entry by entry, shape (n,)."""
-        if self.values:
-            categories = rule.categories() if isinstance(rule, Classes) else rule
-            places, read = index(rule.values, reading(rule)), reading(rule)
-            return np.isin(categories.codes(cells), [places[read(value)] for value in self.values])
-        if self.low is None and self.high is None:
-            return ~empty(cells)
-        declared, default = range_of(rule), range_of(rule).default
-        numbers = declared.numbers(cells)
-        numbers = np.where(np.isnan(numbers), math.nan if default is None else default, numbers)
-        # What is no number fails every comparison.
-        is_above: NDArray[np.bool_] = numbers >= (-math.inf if self.low is None else self.low)
-        return is_above if self.high is None else is_above & (numbers < self.high)
-
     def describe(self, rule: Any) -> str:
         """The condition in words, as a guarantee says it."""
         if self.values:
@@ -102,19 +84,6 @@ def require_conditions(only: Mapping[str, Condition], rules: Mapping[str, Any]) 
         need(is_declared, "domain", "Conditions on declared columns", "only", name)
         with below("only", name):
             condition.require_fit(rules[name])
-
-
-def rows_that_count(
-    only: Mapping[str, Condition], rules: Mapping[str, Any], table: Mapping[str, Any]
-) -> NDArray[np.bool_] | None:
-    """PRIVATE: the rows that meet every condition, shape (n,); None where there is none to meet.
-
-    Raises:
-        SourceError: the columns are not equally long.
-    """
-    masks = [condition.met(rules[name], table[name]) for name, condition in only.items()]
-    need(len({m.size for m in masks}) < 2, SourceError, "the columns are not equally long")
-    return np.all(masks, axis=0) if masks else None
 
 
 def range_of(rule: Any) -> Any:

@@ -322,10 +322,6 @@ class Domain:
         """
         return self.labels.half_width
 
-    def centre(self, labels: Any) -> NDArray[np.float64]:
-        """Labels clipped to their range and centred, in [-M, M]; or of classes. Shape (n,)."""
-        return self.labels.centred(labels)
-
     def uncentre(self, centred: NDArray[np.float64]) -> NDArray[Any]:
         """Predictions in the file's units, clipped to the label range; or classes. Shape (n,)."""
         return self.labels.uncentred(centred)

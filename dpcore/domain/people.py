@@ -1,15 +1,10 @@
 """People: which records are one person's, and how many of them a run uses."""
 
-from typing import Any
-
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, need_field
 from dpcore.errors import need
-from dpcore.records.persons import persons
 
 ID = "a person's id, a text or a whole number"
 
@@ -56,11 +51,6 @@ class People:
             f"a person is all records with one id in column {self.column!r}, letter by letter; of "
             f"each at most {self.records}, chosen in secret for the whole run, are used"
         )
-
-    def misfits(self, values: Any) -> NDArray[np.bool_]:
-        """Which records belong to nobody. Shape (n,)."""
-        ids = persons(values)
-        return np.fromiter((person is None for person in ids), dtype=np.bool_, count=len(ids))
 
     def describe(self) -> str:
         """The rule an entry must meet."""

@@ -1,13 +1,142 @@
-"""Columns: the cells of one column to numbers, by what is declared of it."""
+"""Columns: the cells of one column to numbers and back, by what is declared of it.
 
-from collections.abc import Sequence
+Nothing here is computed from other cells: what an entry counts as is the rule of
+`dpcore.records.cells`, from its own content alone, and every cell encodes to something.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Range
+from dpcore.domain.bins import Binned
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories, Dates, Range, moment_of, reading
+from dpcore.domain.domain import Column
 from dpcore.domain.edges import cells_between
+from dpcore.domain.people import People
+from dpcore.domain.texts import Texts
+from dpcore.encoding.texts import encode_texts, text_lengths
+from dpcore.records.cells import cells, coded, days, index, numbers
+from dpcore.records.moments import zone_named
+from dpcore.records.persons import persons
+from dpcore.records.pieces import read_once
 from dpcore.records.records import Records
+
+
+def read_numbers(column: Range, values: Any) -> NDArray[np.float64]:
+    """What entries count as, days of dates; NaN for what is no number or no date. Shape (n,)."""
+    read: Callable[[Any], NDArray[np.float64]] = numbers
+    if isinstance(column, Dates):
+        read = partial(days, zone=zone_named(column.zone), offsets=column.offsets)
+    return read_once(column, values, read)
+
+
+def project_numbers(column: Range, values: Any) -> NDArray[np.float64]:
+    """Numbers of the range that entries count as; NaN where one stays missing. Shape (n, 1)."""
+    counts = read_numbers(column, values)[:, None]
+    return np.where(column.missing & np.isnan(counts), np.nan, column.clip(counts))
+
+
+def read_codes(rule: Categories | Classes, values: Any) -> NDArray[np.intp]:
+    """Index of each entry's category, class or bin, the default's for an unknown one, else -1.
+
+    Shape (n,).
+    """
+    if isinstance(rule, Binned):
+        return _bins(rule, values)
+    key = reading(rule)
+    # Indexed together, so that a truth has one reading among values and spellings.
+    places = index([*rule.values, *(cell for cell, _ in rule.spellings)], key)
+    targets = [*range(len(rule.values)), *(places[key(value)] for _, value in rule.spellings)]
+    unknown = -1 if rule.default is None else places[key(rule.default)]
+    code = {cell: targets[place] for cell, place in places.items()}
+    return read_once(rule, values, partial(coded, code=code, unknown=unknown, read=key))
+
+
+def _bins(rule: Binned, values: Any) -> NDArray[np.intp]:
+    counted = read_numbers(rule.range, values)
+    # Moments of a last day stand behind its beginning, which may be the last edge.
+    bins = cells_between(rule.edges, np.minimum(counted, rule.edges[-1]))
+    codes = np.where(rule.range.holds(counted), bins, -1).astype(np.intp)
+    if (absent := np.isnan(counted)).any():
+        names = index(rule.values)
+        unknown = -1 if rule.default is None else rule.values.index(rule.default)
+        codes[absent] = coded(cells(values)[absent], names, unknown)
+    return codes
+
+
+def encode_column(column: Column, values: Any) -> NDArray[np.float64]:
+    """Encoded entries, every one in [-1, 1] and every row at most 1 long. Shape (n, width).
+
+    Of categories -1/+1 or a one-hot, zeros where one is unknown and without default; zeros where
+    there is no text.
+    """
+    if isinstance(column, Texts):
+        return encode_texts(column, values)
+    if isinstance(column, Categories):
+        codes = read_codes(column, values)
+        if len(column.values) == 2:
+            return _signs(codes)[:, None]
+        # Code -1 picks the last row of the identity, which is 0 in all columns but the last.
+        one_hot: NDArray[np.float64] = np.eye(len(column.values) + 1)[codes, :-1]
+        return one_hot
+    counts = read_numbers(column, values)
+    position = column.position(counts)
+    if not column.missing:
+        return position[:, None]
+    absent = np.isnan(counts)
+    # A row is (position, 0) or (0, 1), so that it is at most 1 long.
+    return np.column_stack([np.where(absent, 0.0, position), absent.astype(np.float64)])
+
+
+def _signs(codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Of two values -1 and +1; an unknown one has code -1, and lies in the middle."""
+    return np.where(codes < 0, 0.0, 2.0 * codes - 1)
+
+
+def centre_labels(labels: Range | Classes, values: Any) -> NDArray[np.float64]:
+    """Entries of a target as labels: clipped, then in [-M, M] around the centre. Shape (n,).
+
+    Of two classes -1, 0 or +1; of more, codes.
+    """
+    if isinstance(labels, Range):
+        return labels.offset(read_numbers(labels, values))
+    codes = read_codes(labels, values)
+    return codes.astype(np.float64) if labels.count > 2 else _signs(codes)
+
+
+def find_misfits(rule: Column | Classes | People, values: Any) -> NDArray[np.bool_]:
+    """Which entries break a rule, and no default stands for them. Shape (n,).
+
+    They lie outside the range, are none of the categories or classes, are no text or a longer one,
+    or say whose a record is of nobody.
+    """
+    if isinstance(rule, Texts):
+        return text_lengths(rule, values) > rule.longest
+    if isinstance(rule, People):
+        return np.array([person is None for person in persons(values)], dtype=np.bool_)
+    if not isinstance(rule, Range):
+        return read_codes(rule, values) < 0
+    counts = read_numbers(rule, values)
+    inside = rule.holds(counts)
+    # A default, or the column that marks missing entries, gives such a cell a meaning.
+    stands = rule.default is not None or rule.missing
+    return ~(inside | np.isnan(counts) if stands else inside)
+
+
+def write_cells(column: Range, counted: NDArray[np.float64]) -> NDArray[Any]:
+    """Entries that count as these numbers, as a file would hold them. Shape (n,).
+
+    Of dates, texts with a time of day.
+    """
+    if not isinstance(column, Dates):
+        return counted
+    zone = zone_named(column.zone or "UTC") if column.offsets == "required" else None
+    texts = [str(moment_of(count).replace(tzinfo=zone)) for count in counted.tolist()]
+    return np.array(texts, dtype=object)
 
 
 def cells_of(

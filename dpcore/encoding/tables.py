@@ -18,6 +18,13 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import (
+    centre_labels,
+    encode_column,
+    project_numbers,
+    read_numbers,
+)
+from dpcore.encoding.derived import derive_column
 from dpcore.errors import SourceError, need
 from dpcore.records.cells import named
 from dpcore.records.lengths import row_lengths
@@ -40,7 +47,7 @@ def derive_columns(domain: Domain, table: Table, names: Iterable[str] | None = N
         return table
     _require_columns(table, (source for name in used for source in domain.derived[name].inputs))
     present = {name: table[name] for name in domain.read if name in table}
-    return {**present, **{n: domain.derived[n].compute(table, domain.rules) for n in used}}
+    return {**present, **{n: derive_column(domain.derived[n], table, domain.rules) for n in used}}
 
 
 def _complete(domain: Domain, table: Table, names: Iterable[str]) -> Table:
@@ -67,7 +74,7 @@ def parse_table(domain: Domain, table: Table) -> dict[str, Any]:
     """
     # A date or a category keeps its cells: a float there would be none.
     return {
-        name: rule.numbers(column)
+        name: read_numbers(rule, column)
         if not isinstance(column := table[name], KeptColumn) and type(rule) is Range
         else column
         for name, rule in domain.rules.items()
@@ -77,7 +84,7 @@ def parse_table(domain: Domain, table: Table) -> dict[str, Any]:
 def encode_table(domain: Domain, table: Table) -> NDArray[np.float64]:
     """Encoded features, shape (n, width), each row at most `feature_norm` long in l2."""
     table = _complete(domain, table, domain.columns)
-    blocks = [column.encode(table[name]) for name, column in domain.columns.items()]
+    blocks = [encode_column(column, table[name]) for name, column in domain.columns.items()]
     need(len({len(block) for block in blocks}) == 1, SourceError, _UNEQUAL)
     encoded = np.hstack(blocks)
     if domain.norm is not None:
@@ -104,7 +111,7 @@ def project_table(domain: Domain, table: Table, numbers: Container[str] | None =
     is_kept = all(isinstance(table[name], KeptColumn) for name in domain.columns)
     features: Any = _encode_later(domain, table) if is_kept else encode_table(domain, table)
     count = features.shape[0]
-    labels = domain.centre(table[target[0]]) if target else np.zeros(count)
+    labels = centre_labels(domain.labels, table[target[0]]) if target else np.zeros(count)
     need(labels.shape[0] == count, SourceError, _UNEQUAL)
     ranges = {
         name: rule
@@ -113,7 +120,7 @@ def project_table(domain: Domain, table: Table, numbers: Container[str] | None =
     }
     # Each is made when it is used.
     pairs = enumerate(ranges.items())
-    makers = {(i, i + 1): partial(rule.inside, table[n]) for i, (n, rule) in pairs}
+    makers = {(i, i + 1): partial(project_numbers, rule, table[n]) for i, (n, rule) in pairs}
     later = LaterFeatures((count, len(ranges)), makers)
     return Records(features=features, labels=labels, numbers=later, number_names=tuple(ranges))
 
@@ -122,7 +129,7 @@ def _encode_later(domain: Domain, table: Table) -> LaterFeatures:
     """What `encode_table` makes of columns that are equally long, each when it is used."""
     makers, start = {}, 0
     for name, column in domain.columns.items() if domain.norm is None else ():
-        makers[start, start + column.width] = partial(column.encode, table[name])
+        makers[start, start + column.width] = partial(encode_column, column, table[name])
         start += column.width
     # A norm scales whole rows.
     makers[0, domain.width] = partial(encode_table, domain, table)

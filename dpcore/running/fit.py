@@ -12,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates, Range
-from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
+from dpcore.encoding.columns import find_misfits, read_numbers
+from dpcore.encoding.conditions import rows_that_count
 from dpcore.encoding.tables import derive_columns, parse_table
 from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named, numbers
@@ -107,14 +108,14 @@ def _broken_rules(
         mask: Of the rows that count; None where every row does.
     """
     # Nothing is computed from a row that is left out, so that it may hold anything.
-    is_misfit = rule.misfits(parsed) & (True if mask is None else mask)
+    is_misfit = find_misfits(rule, parsed) & (True if mask is None else mask)
     if not is_misfit.any():
         return
     # Kinds are disjoint, so that every misfit is counted once.
     is_empty = is_misfit & empty(cells)
     kinds = {EMPTY: is_empty}
     if isinstance(rule, Range):
-        is_no_number = is_misfit & ~is_empty & np.isnan(rule.numbers(parsed))
+        is_no_number = is_misfit & ~is_empty & np.isnan(read_numbers(rule, parsed))
         kind = "date" if isinstance(rule, Dates) else "number"
         kinds[f"no {kind}"] = is_no_number
         kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number

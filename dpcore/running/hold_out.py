@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import centre_labels
 from dpcore.engines.spool import Spool
 from dpcore.records.cells import cells, named
 from dpcore.records.source import Columns, Part
@@ -141,7 +142,7 @@ def _put(spool: Spool, table: Table) -> tuple[int, int]:
 def truth_of(domain: Domain, table: Table) -> NDArray[Any]:
     """Labels in the file's units, as predictions are stated."""
     return (
-        domain.uncentre(domain.centre(table[domain.target]))
+        domain.uncentre(centre_labels(domain.labels, table[domain.target]))
         if domain.labelled
         else np.zeros(len(cells(next(iter(table.values())))))
     )

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.domain.conditions import rows_that_count
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.conditions import rows_that_count
 from dpcore.encoding.tables import derive_columns, parse_table, project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords

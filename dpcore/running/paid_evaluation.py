@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import centre_labels
 from dpcore.learner import Answer, Model, Published
 from dpcore.learning.metrics.base import Held
 from dpcore.learning.probabilities import probabilities
@@ -78,7 +79,7 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
 
     def predict(record: Table) -> NDArray[Any]:
         return domain.uncentre(
-            domain.centre(np.asarray(model.predict(record)).reshape((1,)))
+            centre_labels(domain.labels, np.asarray(model.predict(record)).reshape((1,)))
         )  # in the range, or one of the classes
 
     return joined(

@@ -6,6 +6,7 @@ import attrs
 import numpy as np
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import derive_columns
 from dpcore.errors import SourceError, need
 from dpcore.records.location import Layout
@@ -29,7 +30,7 @@ def load_points(source: str, folder: Path | None, layout: Layout, domain: Domain
     need(len(table[declared.names[-1]]), SourceError, f"{place.name}: a header and no records")
     prepared = derive_columns(domain, table)
     for name, column in domain.columns.items():
-        for misfit in np.flatnonzero(column.misfits(prepared[name])):
+        for misfit in np.flatnonzero(find_misfits(column, prepared[name])):
             raise SourceError(
                 f"{place.name}: column {name!r}, point {misfit + 1}: needs {column.describe()}"
             )

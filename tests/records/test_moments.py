@@ -8,6 +8,7 @@ import pytest
 
 from dpcore import Dates
 from dpcore.domain.bins import Binned
+from dpcore.encoding.columns import find_misfits, read_codes
 from dpcore.records.cells import day
 
 LAST = timedelta(days=1) - timedelta(microseconds=1)
@@ -26,12 +27,12 @@ def test_a_last_microsecond_stays_in_its_day(year):
 def test_a_last_microsecond_counts_in_the_month_that_it_ends():
     dates = Dates.between(date(2400, 1, 1), date(2400, 2, 28))
     moments = [datetime(2400, 1, 31) + LAST, datetime(2400, 2, 28) + LAST]
-    assert Binned.by_month(dates).codes(moments).tolist() == [0, 1]
-    assert not dates.misfits(moments).any()
+    assert read_codes(Binned.by_month(dates), moments).tolist() == [0, 1]
+    assert not find_misfits(dates, moments).any()
 
 
 def test_the_last_month_of_the_calendar_is_a_bin():
     dates = Dates.between(date(9999, 11, 1), date(9999, 12, 31))
     moments = ["9999-11-30", datetime(9999, 12, 31) + LAST]
     assert Binned.by_month(dates).values == ("9999-11", "9999-12")
-    assert Binned.by_month(dates).codes(moments).tolist() == [0, 1]
+    assert read_codes(Binned.by_month(dates), moments).tolist() == [0, 1]

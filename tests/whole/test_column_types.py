@@ -7,6 +7,7 @@ import pytest
 from dpcore import Categories, Domain, Range, read_parquet
 from dpcore.domain.columns import Dates
 from dpcore.domain.texts import Texts
+from dpcore.encoding.texts import decode_text
 from dpcore.errors import SourceError
 from dpcore.records.source import Source
 from dpcore.running.admission import admit_to
@@ -44,7 +45,7 @@ def reading(declared, rule, encoded):
     if declared == "categories":
         return next((v for v, bit in zip(LISTED, encoded, strict=True) if bit), "empty")
     if declared == "texts":
-        return rule.decoded(encoded) or "empty"
+        return decode_text(encoded) or "empty"
     position, is_missing = encoded
     if is_missing:
         return EMPTY[declared]

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
+from dpcore.encoding.columns import centre_labels
 
 if TYPE_CHECKING:
     from dpcore.learning.metrics.groups import Groups
@@ -74,7 +75,7 @@ class Held:
         """Of every label, the number of its class; shape (n,)."""
         assert isinstance(self.target, Classes), "the target is classes"
         # By way of labels, so that classes are numbered as learners saw them.
-        return np.asarray(self.target.codes(self.target.centred(self.truth)), dtype=np.intp)
+        return np.asarray(self.target.codes(centre_labels(self.target, self.truth)), dtype=np.intp)
 
     def second(self) -> NDArray[np.bool_]:
         """Which labels are the second of two classes, shape (n,)."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain
+from dpcore.encoding.columns import read_codes
 from dpcore.errors import ParameterError, near, need
 
 MOST_GROUPS = 1 << 12
@@ -78,7 +79,7 @@ class Groups:
         # Mixed-radix numbers in the order of `labels`: the last column changes fastest.
         numbers, is_member = np.zeros(1, dtype=np.intp), np.ones(1, dtype=np.bool_)
         for name, column in self.columns.items():
-            column_codes = column.codes(table[name])
+            column_codes = read_codes(column, table[name])
             numbers, is_member = (
                 numbers * len(column.values) + column_codes,
                 is_member & (column_codes >= 0),

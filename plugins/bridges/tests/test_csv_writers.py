@@ -15,6 +15,7 @@ import dpcore
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
 from dpcore.domain.texts import Texts
+from dpcore.encoding.columns import encode_column
 from dpcore.errors import SourceError
 from dpcore.records.source import WRITTEN_APART
 from dpcore.running.admission import admit_to
@@ -156,7 +157,7 @@ def records_of(folder, layout):
         try:
             table = in_memory(opened(), DOMAIN)
             # Texts, too, which are no numbers and have no default.
-            columns = [rule.encode(table[name]) for name, rule in COLUMNS.items()]
+            columns = [encode_column(rule, table[name]) for name, rule in COLUMNS.items()]
             results.append(
                 [tuple(cell.tobytes() for cell in row) for row in zip(*columns, strict=True)]
             )

@@ -22,6 +22,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, R
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
 from dpcore.domain.texts import Texts
+from dpcore.encoding.columns import encode_column
 from dpcore.errors import ParameterError, SourceError
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.records.persons import persons
@@ -57,7 +58,7 @@ class Kind:
         column = table["v"]
         if isinstance(self.rule, People):
             return persons(column)
-        return [row.tobytes() for row in self.rule.encode(column)]
+        return [row.tobytes() for row in encode_column(self.rule, column)]
 
 
 def listed(write):

@@ -24,6 +24,7 @@ from dpcore import (
     Status,
 )
 from dpcore.accounting.filters import BudgetExceededError
+from dpcore.encoding.columns import encode_column
 from dpcore.errors import (
     ContractError,
     ExhaustedError,
@@ -254,10 +255,10 @@ def test_one_cell_of_a_boolean_column_moves_one_row(hit, monkeypatch):
     options = {"columns": columns, "on_invalid": "project"}
     for changed in (rows, [[hit, 0.5], *rows[1:]]):
         regressor(PrivateRegressor, **options).fit(changed, [0.1] * 20)
-    before, after = (columns["x0"].encode(table["x0"]).ravel() for table in seen)
+    before, after = (encode_column(columns["x0"], table["x0"]).ravel() for table in seen)
     assert before.tolist() == [1, -1] * 10
     assert after.tolist() == [0, *before[1:]]
-    assert columns["x1"].encode(seen[1]["x1"]).ravel().tolist() == [0, -0.5] * 10
+    assert encode_column(columns["x1"], seen[1]["x1"]).ravel().tolist() == [0, -0.5] * 10
 
 
 def test_noise_is_what_it_takes():

@@ -21,6 +21,8 @@ from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates
 from dpcore.domain.domain import kind_of_cells
 from dpcore.domain.texts import Texts
+from dpcore.encoding.columns import encode_column, find_misfits, read_codes, read_numbers
+from dpcore.encoding.texts import decode_text
 from dpcore.engines.base import Workload
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
@@ -154,19 +156,19 @@ def name_in(error):
 
 def _word(declared, rule, column, kind, value, name):
     if declared == "categories":
-        (code,) = rule.codes(column).tolist()
+        (code,) = read_codes(rule, column).tolist()
         assert code in (0, -1), (name, declared, code)
         return "its value" if code == 0 else "none"
     if declared == "texts":
-        (misfit,) = rule.misfits(column)
-        text = rule.decoded(rule.encode(column)[0])
+        (misfit,) = find_misfits(rule, column)
+        text = decode_text(encode_column(rule, column)[0])
         if misfit or not text:
             return "none"
         if isinstance(value, str):
             assert text == value, (name, text)
             return "its characters"
         return "its digits" if kind != "day" else "its days"
-    (number,) = rule.numbers(column).tolist()
+    (number,) = read_numbers(rule, column).tolist()
     if math.isnan(number):
         return "none"
     if isinstance(value, str):
@@ -287,7 +289,7 @@ def test_the_ends_of_numbers_are_read_as_postgresql_has_them(typed, sql, number)
         typed[0], f"select {sql} as a", Reading(columns={"a": kind_of_cells(DECLARED["range"])})
     )
     (batch,) = source.rows.batches()
-    np.testing.assert_equal(DECLARED["range"].numbers(batch["a"]).tolist(), [number])
+    np.testing.assert_equal(read_numbers(DECLARED["range"], batch["a"]).tolist(), [number])
 
 
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz"])
@@ -300,7 +302,7 @@ def test_days_outside_the_calendar_are_no_dates_and_the_others_are(typed, kind):
         query,
         Reading(columns={"a": kind_of_cells(DATES)}),
     )
-    found = [x for batch in source.rows.batches() for x in DATES.numbers(batch["a"]).tolist()]
+    found = [x for batch in source.rows.batches() for x in read_numbers(DATES, batch["a"]).tolist()]
     first, last = -719162.0, 2932896.0  # by hand: days from 0001-01-01, and to 9999-12-31
     np.testing.assert_equal(found, [math.nan, math.nan, math.nan, first, last, math.nan, math.nan])
 
@@ -354,7 +356,7 @@ def test_every_other_type_of_duckdb_is_refused_by_its_name(tables, kind):
 def test_days_outside_the_calendar_of_duckdb_are_no_dates(tables):
     source = duckdb_source(tables, "days", Reading(columns={"a": kind_of_cells(DATES)}))
     (part,) = source.parts()
-    found = [x for batch in part.batches() for x in DATES.numbers(batch["a"]).tolist()]
+    found = [x for batch in part.batches() for x in read_numbers(DATES, batch["a"]).tolist()]
     np.testing.assert_equal(found, [math.nan, math.nan, math.nan, 2932896.0])
 
 

@@ -23,6 +23,7 @@ from dpcore import (
 from dpcore.checks import confidence
 from dpcore.distance import Distance
 from dpcore.domain.texts import Texts
+from dpcore.encoding.texts import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -115,7 +116,6 @@ class PrivateKeys(Conversation, Cutting):
 
     def counted(self, answer: Answer, public: Public) -> Figures:
         """The published keys with their counts."""
-        column, _ = self.texts(public)
         rows = np.asarray(answer.value, dtype=np.float64)
         # Rows of zeros only fill the public shape.
         rows = rows[(rows[:, :-1] != 0).any(axis=1)]
@@ -124,7 +124,7 @@ class PrivateKeys(Conversation, Cutting):
             for count in rows[:, -1]
         ]
         return Figures(
-            about={self.column: tuple(column.decoded(row) for row in rows[:, :-1])},
+            about={self.column: tuple(decode_text(row) for row in rows[:, :-1])},
             estimate=rows[:, -1],
             low=np.array([low for low, _ in ends]),
             high=np.array([high for _, high in ends]),

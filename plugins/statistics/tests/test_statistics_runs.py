@@ -11,6 +11,7 @@ import dpcore
 from dpcore import ADD_REMOVE, Categories, Domain, Range, load_run
 from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
+from dpcore.encoding.columns import encode_column, find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, NoModelError, RequestError, SpecError
 from dpcore.guarantee import ReleaseKind
@@ -177,11 +178,11 @@ def test_statistics_beside_a_model_of_the_same_records(tmp_path):
 
 def test_missing_numbers_are_a_column_of_their_own():
     column = Range(0, 10, missing=True)
-    encoded = column.encode([0, 5, None, "", "ten", 10])
+    encoded = encode_column(column, [0, 5, None, "", "ten", 10])
     assert encoded.tolist() == [[-1, 0], [0, 0], [0, 1], [0, 1], [0, 1], [1, 0]]
-    assert column.misfits([5, None, 11]).tolist() == [False, False, True]
+    assert find_misfits(column, [5, None, 11]).tolist() == [False, False, True]
     assert repr(Range(0, 1)) == "Range(low=0, high=1, default=None)"
-    assert Dates(0, 10, missing=True).encode([None]).tolist() == [[0, 1]]
+    assert encode_column(Dates(0, 10, missing=True), [None]).tolist() == [[0, 1]]
     assert "or missing" in column.describe()
 
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.columns import Dates
 from dpcore.domain.edges import cells_between
+from dpcore.encoding.columns import read_numbers, write_cells
 from dpcore.errors import need
 from dpcore.randomness import Stream
 from dpcore_statistics.columns import Cells, NumberColumn
@@ -93,7 +94,7 @@ class NumberGrid:
         ends, numbers = self.column.column, units / 10**self.decimals
         inside = (numbers >= ends.low) & (numbers <= ends.high)
         # As the file will hold them: of dates, no more than microseconds.
-        numbers = ends.numbers(ends.written(self.numbers(units)).tolist())
+        numbers = read_numbers(ends, write_cells(ends, self.numbers(units)).tolist())
         codes = cells_between(cells.edges, numbers)
         if cells.places is not None:
             codes = cells_between(cells.places, self.column.position(numbers))
@@ -110,7 +111,7 @@ class NumberGrid:
         if not isinstance(self.column.column, Dates):
             return numbers
         texts = np.full(codes.size, "", dtype=object)
-        days = self.column.column.written(numbers[present])
+        days = write_cells(self.column.column, numbers[present])
         texts[present] = [str(text).removesuffix(" 00:00:00") for text in days]
         return texts.astype(np.str_)
 

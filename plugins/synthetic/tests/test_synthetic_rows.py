@@ -28,6 +28,7 @@ from dpcore import (
 )
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
+from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
@@ -141,7 +142,7 @@ def test_rows_are_a_function_of_answers_and_keep_to_the_domain():
     assert np.array_equal(np.round(x[present], 1), x[present])
     assert {*g.tolist()} <= {"a", "b, c", "3", ""}
     assert all("2019-04-14" <= date <= "2019-07-23" for date in day.tolist())
-    assert not public.domain.columns["g"].misfits(g[g != ""].tolist()).any()
+    assert not find_misfits(public.domain.columns["g"], g[g != ""].tolist()).any()
 
 
 def test_whole_numbers_are_written_without_a_point():

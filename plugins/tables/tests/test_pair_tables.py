@@ -25,6 +25,7 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.encoding.columns import centre_labels
 from dpcore.encoding.tables import encode_table
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.answers.queries import queries_of
@@ -434,7 +435,7 @@ def test_sums_of_tables_reach_the_bound_and_never_pass_it(relation, records):
     claims = {query.name: claim.value for query, claim in case.claims()}
     times, gone = max(records, 1), relation is ADD_REMOVE
     usual, other = [0.2, 1.0, 0.0, 0.0, -0.3], [-0.6, 0.0, 1.0, 0.0, 0.9]
-    low, high = (float(label) for label in case.domain.centre(np.array([0.0, 10.0])))
+    low, high = (float(label) for label in centre_labels(case.domain.labels, np.array([0.0, 10.0])))
 
     def total(query, row, label, count):
         others = [usual] * 40

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Classes, Records
+from dpcore.encoding.columns import centre_labels
 from dpcore_attacks.attacks.given_pair import misfit
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_tables import shape_functions
@@ -25,7 +26,7 @@ def labels_of(case):
     """The two that are farthest apart."""
     known = case.domain.labels
     ends = known.values[:2] if isinstance(known, Classes) else (known.low, known.high)
-    return [float(one) for one in case.domain.centre(np.array(ends))]
+    return [float(one) for one in centre_labels(case.domain.labels, np.array(ends))]
 
 
 def rows_of(query, case):

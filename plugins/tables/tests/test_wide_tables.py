@@ -6,6 +6,7 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, Public, PublicCoins, Range, Records
 from dpcore.domain.people import People
+from dpcore.encoding.columns import centre_labels
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.given_pair import misfit
@@ -61,7 +62,7 @@ def test_one_row_with_opposite_residuals_reaches_the_bound_of_a_look(relation, r
         rows, labels = [np.zeros(60)] * others + [row] * count, [0.0] * others + [label] * count
         return Records(features=np.array(rows), labels=np.array(labels))
 
-    low, high = (float(end) for end in case.domain.centre(np.array([0.0, 10.0])))
+    low, high = (float(end) for end in centre_labels(case.domain.labels, np.array([0.0, 10.0])))
     before = table(low, 0 if case.adjacency.membership else times)
     after = table(high, times)
     pair = Pair(before=before, after=after, changed=len(after) - times, count=times)

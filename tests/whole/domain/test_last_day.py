@@ -10,6 +10,7 @@ from dpcore import Domain, PrivacyBudget, Range, Session
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates
 from dpcore.domain.conditions import Condition
+from dpcore.encoding.columns import encode_column, find_misfits, read_codes
 from dpcore.errors import ParameterError, SourceError
 
 FIRST, LAST = dt.date(2020, 1, 1), dt.date(2020, 12, 31)
@@ -22,18 +23,20 @@ MOMENTS = [dt.datetime(2020, 12, day, 12) for day in (1, 15, 30, 31)] * 250
 def test_a_last_day_holds_its_moments_and_nothing_behind_them():
     cells = ["2020-12-31", NOON, END, "2021-01-01", "2020-01-01", "2019-12-31T23:59"]
     inside = [True, True, True, False, True, False]
-    assert (~YEAR.misfits(cells)).tolist() == inside
-    assert YEAR.encode(cells)[:3, 0].tolist() == [1.0, 1.0, 1.0]
-    assert np.isin(Binned.by_month(YEAR).codes(cells), -1).tolist() == [not i for i in inside]
-    assert Binned.by_month(YEAR).codes([NOON, END]).tolist() == [11, 11]
-    assert Binned.by_week(YEAR).codes([END]).tolist() == [52]
-    assert Binned.by_year(Dates.between(FIRST, dt.date(2021, 6, 1))).codes(["2021-06-01T20:00"])[0]
+    assert (~find_misfits(YEAR, cells)).tolist() == inside
+    assert encode_column(YEAR, cells)[:3, 0].tolist() == [1.0, 1.0, 1.0]
+    assert np.isin(read_codes(Binned.by_month(YEAR), cells), -1).tolist() == [not i for i in inside]
+    assert read_codes(Binned.by_month(YEAR), [NOON, END]).tolist() == [11, 11]
+    assert read_codes(Binned.by_week(YEAR), [END]).tolist() == [52]
+    assert read_codes(
+        Binned.by_year(Dates.between(FIRST, dt.date(2021, 6, 1))), ["2021-06-01T20:00"]
+    )[0]
 
 
 @pytest.mark.parametrize("last", ["2020-12-31", "2021-01-01", "2020-12-31 12:00"])
 def test_bins_between_edges_hold_the_last_day(last):
     binned = Binned.between(YEAR, ["2020-01-01", "2020-12-30", last])
-    assert binned.codes(["2020-12-29T23:59", "2020-12-30T12:00", NOON, END]).tolist() == [
+    assert read_codes(binned, ["2020-12-29T23:59", "2020-12-30T12:00", NOON, END]).tolist() == [
         0,
         1,
         1,
@@ -43,7 +46,7 @@ def test_bins_between_edges_hold_the_last_day(last):
 
 def test_an_end_with_a_time_of_day_is_that_moment():
     until_noon = Dates(YEAR.low, MIDNIGHT + 0.5)
-    assert until_noon.misfits([NOON, "2020-12-31 12:01", END]).tolist() == [False, True, True]
+    assert find_misfits(until_noon, [NOON, "2020-12-31 12:01", END]).tolist() == [False, True, True]
 
 
 @pytest.mark.parametrize("date", [dt.date(2020, 1, 1), np.datetime64("2020-01-01")])

@@ -17,6 +17,7 @@ from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.derived import DIFFERENCE, MISSING, Derived
 from dpcore.domain.domain import Domain
+from dpcore.encoding.columns import centre_labels, read_codes
 from dpcore.encoding.tables import project_table
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ParameterError, SourceError, SpecError
@@ -341,9 +342,17 @@ def test_a_last_edge_one_past_the_range_is_right_and_one_below_it_is_refused():
     ages = Range(0, 110)
     binned = Binned.between(ages, [0, 18, 111])
     assert binned.values == ("[0, 18)", "[18, 111)")
-    assert binned.codes([0, 17.9, 18, 110, 110.5, -1, None]).tolist() == [0, 0, 1, 1, -1, -1, -1]
+    assert read_codes(binned, [0, 17.9, 18, 110, 110.5, -1, None]).tolist() == [
+        0,
+        0,
+        1,
+        1,
+        -1,
+        -1,
+        -1,
+    ]
     assert Binned.between(ages, [0, 18, 110]).values == ("[0, 18)", "[18, 110]")
-    assert Binned.between(ages, [0, 18, 110]).codes([110]).tolist() == [1]
+    assert read_codes(Binned.between(ages, [0, 18, 110]), [110]).tolist() == [1]
     for edges in ([0, 18, 109], [1, 18, 111], [0, 18, 18, 111], [0, 111], ["x", 111], 5, "month"):
         with pytest.raises(ParameterError, match="bins"):
             Binned.between(ages, edges)
@@ -408,8 +417,8 @@ release: {learner: tables.shape_functions, mechanism: gaussian}
 """
     spelled = "{categories: [no, yes], map: {Y: yes, true: yes}}"
     domain = spec_of_text(text % spelled, "x.yaml").request.domain
-    assert domain.centre(["Y", "yes", True, "no", "n"]).tolist() == [1, 1, 1, -1, 0]
-    assert domain.centre([True, False, None]).tolist() == [1, 0, 0]
+    assert centre_labels(domain.labels, ["Y", "yes", True, "no", "n"]).tolist() == [1, 1, 1, -1, 0]
+    assert centre_labels(domain.labels, [True, False, None]).tolist() == [1, 0, 0]
     for derived in ("{missing_in: a}", "{range: [0, 9], bins: [0, 5, 9]}"):
         with pytest.raises(SpecError, match="as it stands"):
             spec_of_text(text % derived, "x.yaml")

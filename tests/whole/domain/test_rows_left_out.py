@@ -21,6 +21,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Domain
+from dpcore.encoding.conditions import rows_that_meet
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError, SourceError, SpecError
 from dpcore.events.relation_text import (
@@ -389,10 +390,10 @@ MET = [
 def test_a_condition_reads_one_cell_as_its_column_does(name, condition, cells, expected):
     rule = DECLARED[name]
     condition.require_fit(rule)
-    assert condition.met(rule, cells).tolist() == list(map(bool, expected))
+    assert rows_that_meet(condition, rule, cells).tolist() == list(map(bool, expected))
     # Whatever stands in the other cells.
     for number, cell in enumerate(cells):
-        assert condition.met(rule, [cell]).tolist() == [bool(expected[number])]
+        assert rows_that_meet(condition, rule, [cell]).tolist() == [bool(expected[number])]
 
 
 IMPOSSIBLE = [

@@ -11,6 +11,9 @@ import pytest
 import dpcore
 from dpcore import Categories, Classes, Domain, PrivacyBudget, Session, Texts
 from dpcore.domain.conditions import Condition
+from dpcore.encoding.columns import centre_labels, encode_column, find_misfits, read_codes
+from dpcore.encoding.conditions import rows_that_meet
+from dpcore.encoding.texts import decode_text
 from dpcore.errors import ParameterError, SourceError, SpecError
 from dpcore.records.persons import persons
 from dpcore.specs.spec import spec_of_text
@@ -25,7 +28,7 @@ COLUMN = Texts(24)
 
 
 def told(values, column=COLUMN):
-    return [column.decoded(row) for row in column.encode(values)]
+    return [decode_text(row) for row in encode_column(column, values)]
 
 
 def containers(values):
@@ -52,13 +55,13 @@ def containers(values):
 def test_a_text_is_its_characters_in_every_container(name):
     column = containers(TYPED)[name]
     assert told(column) == TYPED
-    assert not COLUMN.misfits(column).any()
+    assert not find_misfits(COLUMN, column).any()
 
 
 def test_blanks_at_the_ends_do_not_count():
     assert told([" a", "a\t", "\ta b "]) == ["a", "a", "a b"]
     assert told(["", " ", None, float("nan"), np.datetime64("NaT")]) == [""] * 5
-    assert not COLUMN.misfits(["", " ", None, float("nan"), np.datetime64("NaT")]).any()
+    assert not find_misfits(COLUMN, ["", " ", None, float("nan"), np.datetime64("NaT")]).any()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +95,7 @@ def test_typed_cells_have_one_text_in_every_container(values, texts):
 )  # fmt: skip
 def test_what_is_no_text_fits_no_column_of_texts(cell):
     assert told([cell]) == [""]
-    assert COLUMN.misfits([cell]).tolist() == [True]
+    assert find_misfits(COLUMN, [cell]).tolist() == [True]
 
 
 def test_no_two_cells_run_together():
@@ -186,8 +189,8 @@ def test_categories_that_are_equal_as_numbers_are_refused_with_the_way_out(liste
     with pytest.raises(ParameterError, match="as: text") as caught:
         Categories(listed)
     assert not any(repr(value) in str(caught.value) for value in listed[:1])
-    assert Categories(listed, as_text=True).codes(listed).tolist() == [0, 1]
-    assert Classes(tuple(listed), as_text=True).centred(listed).tolist() == [-1.0, 1.0]
+    assert read_codes(Categories(listed, as_text=True), listed).tolist() == [0, 1]
+    assert centre_labels(Classes(tuple(listed), as_text=True), listed).tolist() == [-1.0, 1.0]
     declared = SPEC.split("      t: ")[1].partition("\n")[0]
     with pytest.raises(SpecError, match="as: text"):
         spec_of_text(SPEC.replace(declared, json.dumps(listed)), "spec.yaml")
@@ -209,13 +212,15 @@ def test_equal_texts_are_no_two_categories():
 def test_categories_as_text_read_every_container_alike():
     rule = Categories(TYPED, default="a", as_text=True)
     for column in containers(TYPED).values():
-        assert rule.codes(column).tolist() == [*range(len(TYPED))]
+        assert read_codes(rule, column).tolist() == [*range(len(TYPED))]
     typed = Categories(["1234", "01234", "true", "0.5"], as_text=True)
     assert (
-        typed.codes([1234, 1234.0, True, 0.5, 1, "1.234e3", None]).tolist()
+        read_codes(typed, [1234, 1234.0, True, 0.5, 1, "1.234e3", None]).tolist()
         == [0, 0, 2, 3] + [-1] * 3
     )
-    assert Condition(values=("01234",)).met(typed, ["1234", "01234", 1234]).tolist() == [0, 1, 0]
+    assert rows_that_meet(
+        Condition(values=("01234",)), typed, ["1234", "01234", 1234]
+    ).tolist() == [0, 1, 0]
     with pytest.raises(ParameterError):
         Condition(values=("1234.0",)).require_fit(typed)
 

@@ -8,6 +8,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused
 from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain
+from dpcore.encoding.columns import centre_labels
 from dpcore.records.records import Records
 from dpcore.sensitivity import Conditional
 from dpcore_attacks.attacks.neighbours import Pair
@@ -61,7 +62,9 @@ def _columns(records: Records, domain: Domain) -> str:
 def _labels(records: Records, domain: Domain) -> str:
     if domain.classes:
         # a label is a class's if decoding and encoding it leads back to it, or to the unknown class
-        coded = domain.centre(np.append(domain.uncentre(records.labels), "\x00unknown"))
+        coded = centre_labels(
+            domain.labels, np.append(domain.uncentre(records.labels), "\x00unknown")
+        )
         if not np.isin(records.labels, coded).all():
             return "a label is that of no class"
         return ""

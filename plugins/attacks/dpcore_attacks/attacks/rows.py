@@ -16,6 +16,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.texts import Texts
+from dpcore.encoding.columns import write_cells
 from dpcore.encoding.tables import project_table
 from dpcore.records.records import Records
 
@@ -123,13 +124,13 @@ def cells_of(rule: Column | Classes) -> list[Any]:
     if not isinstance(rule, Range):
         return [*rule.values[:4], _UNKNOWN]
     points = rule.centre + rule.half_width * np.array([-1.0, -0.31, 0.0, 0.62, 1.0])
-    return [*rule.written(points), None]
+    return [*write_cells(rule, points), None]
 
 
 def _target(target: Range | Classes, labels: NDArray[np.float64]) -> NDArray[Any]:
     """Labels in the file's units. Of classes, [-1, 1] is cut into equal parts; near 0: unknown."""
     if not isinstance(target, Classes):
-        return target.written(labels + target.centre)
+        return write_cells(target, labels + target.centre)
     # equal parts of [-1, 1], so that a search over numbers reaches every class
     codes = np.clip((labels + 1) / 2 * target.count, 0, target.count - 1).astype(np.intp)
     values = np.array([*target.values, _UNKNOWN], dtype=object)
@@ -153,7 +154,7 @@ def _values(column: Column, raw: NDArray[np.float64]) -> NDArray[Any]:
         return np.array([None if x < -0.9 else f"{abs(x):.1f}" for x in raw[:, 0]], dtype=object)
     values = column.centre + column.half_width * np.clip(raw[:, 0], -1, 1)
     if not column.missing:
-        return column.written(values)
-    cells = column.written(values).astype(object)
+        return write_cells(column, values)
+    cells = write_cells(column, values).astype(object)
     cells[raw[:, 1] > 0.5] = None
     return np.asarray(cells)

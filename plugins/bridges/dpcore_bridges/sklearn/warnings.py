@@ -16,6 +16,7 @@ from sklearn.utils import get_tags
 
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import write_cells
 
 _DEEPEST = 40  # calls between a pipeline's `fit` and its last step's
 _PROBES = 128
@@ -100,7 +101,7 @@ def probes(domain: Domain) -> Table:
         # stratified in each column, so that every part of its range is met
         share = rng.permutation((np.arange(_PROBES) + 0.5) / _PROBES)
         if isinstance(column, Range):
-            table[name] = column.written(column.low + share * (column.high - column.low))
+            table[name] = write_cells(column, column.low + share * (column.high - column.low))
         elif isinstance(column, Categories):
             places = (share * len(column.values)).astype(int)
             table[name] = [column.values[place] for place in places]

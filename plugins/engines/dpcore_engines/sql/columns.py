@@ -23,6 +23,7 @@ from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Range, reading
 from dpcore.domain.domain import Domain
+from dpcore.encoding.columns import read_codes
 from dpcore.errors import RequestError, need
 from dpcore.learning.learners.tallies import Cut
 from dpcore.records.cells import key
@@ -219,7 +220,7 @@ class Columns:
         kind = self._kind(name, rule)
         if isinstance(rule, Classes):
             rule = rule.categories()
-        unknown = int(rule.codes([None])[0])
+        unknown = int(read_codes(rule, [None])[0])
         rest = exp.Null() if unknown < 0 else integer(unknown)
         if isinstance(rule, Binned):
             number, numbers = self._number(name, rule), rule.range
@@ -245,7 +246,7 @@ class Columns:
         if kind is not Kind.TRUTHS:
             values = [0.0, 1.0, *(k for value in listed if isinstance(k := key(value), float))]
         counted = self._number(name, _ANY)
-        codes = dict(zip(values, rule.codes(values).tolist(), strict=True))
+        codes = dict(zip(values, read_codes(rule, values).tolist(), strict=True))
         cases = [
             (counted.tree.copy().eq(constant(value).tree), integer(code))
             for value, code in codes.items()
@@ -256,7 +257,7 @@ class Columns:
 
     def _spelled(self, name: str, rule: Any, texts: Sequence[Any]) -> list[Case]:
         """The codes of a cell that is one of some texts, where they have one."""
-        cell, codes = named(self.cell_of(name)).tree, rule.codes(texts).tolist()
+        cell, codes = named(self.cell_of(name)).tree, read_codes(rule, texts).tolist()
         return [
             (cell.copy().eq(exp.Literal.string(text)), integer(code))
             for text, code in dict(zip(texts, codes, strict=True)).items()
