@@ -137,6 +137,7 @@ class Table:
         return (
             "." in path
             and path not in self.modules
+            and path not in self.stays
             and self.match(path) is None
             and any(old.startswith(f"{path}.") for old in self.modules)
         )

@@ -250,7 +250,9 @@ def test_two_modules_swap_in_one_run(moved):
 def test_a_module_becomes_a_package_of_its_own_name(moved):
     rows = "module lib.a lib.a.b\nmodule lib.c.d lib.c"
     before = "from lib.a import x\nfrom lib.c.d import y\n"
-    assert moved(before, rows=rows).result() == "from lib.a.b import x\nfrom lib.c import y\n"
+    after = "from lib.a.b import x\nfrom lib.c import y\n"
+    assert moved(before, rows=rows).result() == after
+    assert moved(after + "import lib.c\n", rows=rows).notes == []
 
 
 NOTED = {
