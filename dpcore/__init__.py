@@ -93,8 +93,7 @@ if TYPE_CHECKING:
     from dpcore.registry.registry import Registry as Registry
     from dpcore.running.plan import Plan as Plan
     from dpcore.runs.price import price as price
-    from dpcore.sampling.hit_law import HitLaw as HitLaw
-    from dpcore.sampling.schemes import (
+    from dpcore.sampling import (
         Cyclic as Cyclic,
         Order as Order,
         Poisson as Poisson,
@@ -103,6 +102,7 @@ if TYPE_CHECKING:
     from dpcore.sensitivity import (
         AnySensitivity as AnySensitivity,
         Conditional as Conditional,
+        HitLaw as HitLaw,
         OverCoins as OverCoins,
         Refuted as Refuted,
         Sensitivity as Sensitivity,
@@ -139,7 +139,7 @@ _HOME = {
     "Described": "learning.models.description",
     "Description": "learning.models.description",
     "Direction": "events.base",
-    "Cyclic": "sampling.schemes",
+    "Cyclic": "sampling",
     "Distance": "distance",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
@@ -153,7 +153,7 @@ _HOME = {
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
-    "HitLaw": "sampling.hit_law",
+    "HitLaw": "sensitivity",
     "IntegerLaw": "mechanisms.noise.additive",
     "Interactive": "functions.interactive",
     "Held": "learning.metrics.base",
@@ -172,13 +172,13 @@ _HOME = {
     "Model": "learner",
     "OneShot": "learning.learners.one_shot",
     "Oracle": "functions.interactive",
-    "Order": "sampling.schemes",
+    "Order": "sampling",
     "OverCoins": "sensitivity",
     "Part": "records.source",
     "People": "domain.people",
     "Plan": "running.plan",
     "Points": "learning.models.description",
-    "Poisson": "sampling.schemes",
+    "Poisson": "sampling",
     "PricedMetric": "learning.metrics.priced",
     "PrivacyBudget": "accounting.budget",
     "ProbabilityModel": "learner",
@@ -220,7 +220,7 @@ _HOME = {
     "Unopened": "sources.opening",
     "UselessRelease": "errors",
     "SummingLearner": "learning.learners.summing",
-    "WithoutReplacement": "sampling.schemes",
+    "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
     "hookimpl": "registry.hookspecs",
     "load_run": "publish.folder",

@@ -15,7 +15,7 @@ from dpcore.checks import one_of, positive, positive_integer
 from dpcore.distance import CONVERTIBLE, Distance, conversion, longest_norm
 from dpcore.errors import ParameterError, need
 from dpcore.rounding import up
-from dpcore.sampling.schemes import Order, Sampling
+from dpcore.sampling import Order, Sampling
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
 _LARGEST = 2.0**53

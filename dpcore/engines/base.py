@@ -16,11 +16,11 @@ from typing import Any, ClassVar
 import attrs
 
 from dpcore.domain.domain import Domain
+from dpcore.engines.selection import EVERYTHING, Selection
 from dpcore.errors import ReleaseError
 from dpcore.learning.learners.summing import SumPart
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
-from dpcore.sampling.selection import EVERYTHING, Selection
 
 Encode = Callable[[Columns], Records]
 """PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""

@@ -17,11 +17,11 @@ import numpy as np
 from dpcore.checks import positive_integer
 from dpcore.engines.base import BlockError, Encode, Engine, Task
 from dpcore.engines.derived import BlockKeeper, DerivedBlocks
+from dpcore.engines.selection import EVERYTHING, Selection
 from dpcore.engines.spool import Spool
 from dpcore.errors import UNREADABLE, ContractError, MisfitError, need
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Part
-from dpcore.sampling.selection import EVERYTHING, Selection
 
 BLOCK = 4096
 """Records of a block."""

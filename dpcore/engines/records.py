@@ -6,10 +6,10 @@ from typing import Any, NoReturn, cast
 import attrs
 
 from dpcore.engines.base import BlockError, Engine, Task
+from dpcore.engines.selection import EVERYTHING, Selection
 from dpcore.errors import UNREADABLE, ContractError, DpcoreError, EngineError
 from dpcore.records.bounding import PersonCodes
 from dpcore.records.records import Folded, Records
-from dpcore.sampling.selection import EVERYTHING, Selection
 
 
 @attrs.frozen(kw_only=True, eq=False, repr=False)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
+from dpcore.claims.sampling import amplify, amplify_sum
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.events.base import Event
@@ -134,13 +135,13 @@ def cost(mechanism: AnyMechanism, query: Query, sensitivity: Any) -> Event:
         return event
     # A record that is not drawn is not looked at: that makes one ask cheaper.
     if not isinstance(query, SumQuery):
-        return query.sampling.amplified(event)
+        return amplify(query.sampling, event)
     # Of a sum it is also known what a record moves by being drawn or not: its clip at most. Where
     # the sensitivity is larger, as for a replacement, that second move is priced by itself.
     absent_event, clip = event, query.moved(query.longest(sensitivity.distance))
     if clip < sensitivity.largest:
         absent_event = mechanism.event_of_move(query, sensitivity, clip)
-    return query.sampling.amplified_sum(event, absent_event)
+    return amplify_sum(query.sampling, event, absent_event)
 
 
 def compose(asks: Iterable[Ask], accountant: Accountant) -> Accountant:

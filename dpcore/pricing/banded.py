@@ -25,7 +25,7 @@ from dpcore.learner import AnyLearner
 from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, SumQuery
-from dpcore.sampling.schemes import Cyclic
+from dpcore.sampling import Cyclic
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
 
 

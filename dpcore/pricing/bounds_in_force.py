@@ -27,7 +27,7 @@ from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
-from dpcore.sampling.schemes import Order
+from dpcore.sampling import Order
 from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw, WorstCase
 
 _ADDITIVE = "gaussian, laplace and other noise on every coordinate fit"

@@ -25,7 +25,7 @@ from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, machine_m
 from dpcore.plan.request import Request
 from dpcore.query import Query, Reads, SumQuery
 from dpcore.running.schedule import Scheduled
-from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
+from dpcore.sampling import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes
 _PROCESS = 85_000_000  # bytes of an interpreter with numpy and a reader of files, at times scipy

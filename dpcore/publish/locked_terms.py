@@ -16,10 +16,10 @@ from dpcore.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.mechanism import free_field
 from dpcore.plan.ask import Ask
 from dpcore.running.plan import Plan
-from dpcore.sampling.hit_law import HitLaw
 from dpcore.sensitivity import (
     AnySensitivity,
     Conditional,
+    HitLaw,
     OverCoins,
     Refuted,
     Sensitivity,

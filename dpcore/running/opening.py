@@ -18,6 +18,7 @@ from dpcore.encoding.conditions import rows_that_count
 from dpcore.encoding.tables import derive_columns, parse_table, project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
+from dpcore.engines.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.errors import SourceError, need, unpassed
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
@@ -34,7 +35,6 @@ from dpcore.records.source import (
 )
 from dpcore.running.fit import require_fit, require_fit_of_batch
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
-from dpcore.sampling.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.single_use import NeverCopied
 
 _NONE = HoldOutInMemory({}, np.zeros(0))

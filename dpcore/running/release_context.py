@@ -17,6 +17,7 @@ from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.reuse import Reuse
+from dpcore.running.sampling import draw, scheme_of_ask, select, select_persons
 
 
 class Door(Protocol):
@@ -120,17 +121,21 @@ class Conversation:
             return self.records
         # Asks count from 1: what a sampling draws once for all of them comes from number 0.
         once = self.secret.sampling(self.number, query.name, 0)
-        sampling = query.sampling.at_ask(number, once)
+        sampling = scheme_of_ask(query.sampling, number, once)
         stream = self.secret.sampling(self.number, query.name, number)
         if isinstance(self.records, EngineRecords):
             engine_records: EngineRecords = self.records
             # Where a person is the unit, the scheme draws persons, and all records of a person come
             # or go together: the amplification theorem counts neighbours by the unit.
             if engine_records.used is not None:
-                persons = sampling.chosen_persons(stream.by_place, engine_records.used)
+                persons = select_persons(sampling, stream.by_place, engine_records.used)
                 return cast(Records, engine_records.sampled(persons))
-            selection = sampling.chosen(
-                stream.by_place, engine_records.places, len(engine_records), engine_records.split
+            selection = select(
+                sampling,
+                stream.by_place,
+                engine_records.places,
+                len(engine_records),
+                engine_records.split,
             )
             return cast(Records, engine_records.sampled(selection))
         # A scheme that draws single records would amplify less than its event says, because one
@@ -140,4 +145,4 @@ class Conversation:
             ContractError,
             f"{type(query.sampling).__name__} draws no persons",
         )
-        return sampling.draw(self.records, stream)
+        return draw(sampling, self.records, stream)

@@ -185,7 +185,7 @@ def names_on_disk() -> dict[str, dict[str, list[str]]]:
         for kind in COMPONENTS
         if kind is not ACCOUNTANT  # a spec names one and gives it nothing
     }
-    schemes = importlib.import_module("dpcore.sampling.schemes")
+    schemes = importlib.import_module("dpcore.sampling")
     names["sampling"] = {name: parameters(getattr(schemes, name)) for name in SCHEMES}
     names["files"] = {f"format {FORMAT}, {name}": keys for name, keys in written().items()}
     names["files"] |= written_at_times()

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpcore import SecretCoins
+from dpcore.engines.selection import Coins, Complement, Smallest
 from dpcore.randomness import Stream, Words
-from dpcore.sampling.selection import Coins, Complement, Smallest
 
 
 def words(seed=3, name="shuffle"):

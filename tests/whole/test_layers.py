@@ -36,7 +36,7 @@ mechanism
 learner
 bound
 functions
-mechanisms guarantee
+mechanisms guarantee claims
 learning
 engines
 strict_yaml

@@ -18,7 +18,7 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER, MECHANISM, Kind
 from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
-from dpcore.sampling.schemes import Cyclic, Poisson, Sampling, WithoutReplacement
+from dpcore.sampling import Cyclic, Poisson, Sampling, WithoutReplacement
 from dpcore.specs.spec import Spec, spec_of_plain
 from dpcore_attacks.component_words import Field, fields_of, first_sentence, source_of
 from dpcore_attacks.fitting import (

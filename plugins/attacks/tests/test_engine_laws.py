@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from dpcore.engines.local import LocalEngine
-from dpcore.sampling.selection import EVERYTHING
+from dpcore.engines.selection import EVERYTHING
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
 from dpcore_attacks.laws.law import Outcome
 

@@ -24,11 +24,11 @@ import attrs
 
 from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.selection import counted_from
 from dpcore.errors import EngineError, MisfitError, ReleaseError, SourceError, need
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.records.records import Folded, Records, added
 from dpcore.records.source import Columns, Part
-from dpcore.sampling.selection import counted_from
 
 Made = TypeVar("Made")
 

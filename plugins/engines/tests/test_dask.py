@@ -19,13 +19,13 @@ from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import BlockError, Task
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.selection import Coins, Complement, counted_from
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.records.source import Part, TablePart
-from dpcore.sampling.selection import Coins, Complement, counted_from
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts

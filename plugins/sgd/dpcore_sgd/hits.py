@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.rounding import down, up
-from dpcore.sampling.hit_law import HitLaw
+from dpcore.sensitivity import HitLaw
 
 _CELLS = 8192  # of the grid
 _BEYOND = 1e-18  # probability of more hits than the grid is made for

@@ -22,6 +22,7 @@ from dpcore import (
     Session,
     price,
 )
+from dpcore.claims.sampling import amplify_sum
 from dpcore.errors import ContractError, NoClaimError
 from dpcore.learner import Public
 from dpcore.ledger.book import Ledger
@@ -225,7 +226,7 @@ def test_what_is_charged_covers_every_enumerated_law_of_persons_and_of_replaceme
             GaussianEvent(mu=norm * m / math.sqrt(square - 9), adjacency=adjacency)
             for m in (moved, absent)
         ]
-        event = sampling.amplified_sum(*events)
+        event = amplify_sum(sampling, *events)
         return AutoAccountant(adjacency).compose(event, sampling.charged(3))
 
     reach = int(4.5 * math.sqrt(square)) + 3 * records

@@ -25,6 +25,7 @@ from dpcore import (
     price,
 )
 from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.claims.sampling import amplify_sum
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
@@ -144,7 +145,7 @@ def charged(learner, domain, adjacency, square, *, length, count=1, norm=None, a
         GaussianEvent(mu=norm * moved / math.sqrt(square - 9), adjacency=adjacency)
         for moved in (length, count)
     ]
-    event = query.sampling.amplified_sum(*events)
+    event = amplify_sum(query.sampling, *events)
     return AutoAccountant(adjacency).compose(event, asks or query.sampling.charged(learner.steps))
 
 

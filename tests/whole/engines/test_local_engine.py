@@ -13,6 +13,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.selection import Coins, Complement
 from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, ReleaseError, SourceError, SpoolError
 from dpcore.learning.features.identity import Identity
@@ -23,7 +24,6 @@ from dpcore.publish.evaluation import evaluate
 from dpcore.records.cells import cells
 from dpcore.records.source import TablePart
 from dpcore.running.opening import in_memory
-from dpcore.sampling.selection import Coins, Complement
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_models.features.cos_sin import CosSin

@@ -21,7 +21,7 @@ from dpcore.learning.features.identity import Identity
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.runs.price import price
-from dpcore.sampling.schemes import Order
+from dpcore.sampling import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features import Ridge

@@ -23,7 +23,7 @@ from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.ask import Ask, compose
 from dpcore.query import Sum, SumQuery
-from dpcore.sampling.schemes import Cyclic, Poisson
+from dpcore.sampling import Cyclic, Poisson
 from dpcore.sensitivity import Sensitivity
 
 from doubles import domain

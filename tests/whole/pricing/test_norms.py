@@ -41,9 +41,8 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.plan.ask import Ask, cost
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
-from dpcore.sampling.hit_law import HitLaw
-from dpcore.sampling.schemes import Poisson
-from dpcore.sensitivity import OverCoins, SensitivityLaw
+from dpcore.sampling import Poisson
+from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw
 from dpcore.specs.spec import spec_of_text
 
 from doubles import Numbers

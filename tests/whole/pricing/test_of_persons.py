@@ -16,7 +16,7 @@ from dpcore.pricing.unit_claims import of_persons
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
-from dpcore.sampling.schemes import Order, Poisson
+from dpcore.sampling import Order, Poisson
 from dpcore.sensitivity import Conditional, OverCoins, Refuted, Sensitivity
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

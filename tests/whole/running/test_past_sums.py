@@ -22,7 +22,8 @@ from dpcore.query import Sum, SumQuery
 from dpcore.running.opening import open_table
 from dpcore.running.release_context import Conversation, PastSums, wide_open
 from dpcore.running.replay_process import HERE, CleanProcess
-from dpcore.sampling.schemes import Cyclic
+from dpcore.running.sampling import draw, scheme_of_ask, select
+from dpcore.sampling import Cyclic
 from dpcore_models.solvers.banded import solved, square_root_bands
 
 from doubles import domain, table
@@ -82,10 +83,10 @@ def test_groups_are_of_about_equal_size_and_apart_from_every_asks_words():
     sampling, counts, overlaps = Cyclic(groups=2, probability=0.5), [], []
     for seed in range(30):
         coins = SecretCoins.rehearsal(seed)
-        turns = [sampling.at_ask(number, coins.sampling(0, "q", 0)) for number in (1, 2, 3)]
+        turns = [scheme_of_ask(sampling, number, coins.sampling(0, "q", 0)) for number in (1, 2, 3)]
         words = [coins.sampling(0, "q", number).by_place for number in (1, 2, 3)]
         first, second, third = (
-            turn.chosen(word, 1000, 1000, None).kept(0, 1000)
+            select(turn, word, 1000, 1000, None).kept(0, 1000)
             for turn, word in zip(turns, words, strict=True)
         )
         assert not (first & second).any()
@@ -101,9 +102,9 @@ def test_a_selection_in_blocks_is_that_in_one_piece_and_of_a_table():
     held = conversation(plan, rows())
     coins, sampling = SecretCoins.rehearsal(3), Cyclic(groups=3, probability=0.7)
     for number in range(1, 5):
-        turn = sampling.at_ask(number, coins.sampling(0, "steps", 0))
+        turn = scheme_of_ask(sampling, number, coins.sampling(0, "steps", 0))
         words = coins.sampling(0, "steps", number).by_place
-        chosen = turn.chosen(words, 300, 300, None)
+        chosen = select(turn, words, 300, 300, None)
         in_blocks = np.concatenate([chosen.kept(start, 50) for start in range(0, 300, 50)])
         query = SumQuery(
             name="steps", shape=(1,), distance="l2", sampling=sampling, sum=Sum(clip=1.0)
@@ -115,7 +116,7 @@ def test_a_selection_in_blocks_is_that_in_one_piece_and_of_a_table():
 def test_a_scheme_without_its_turn_draws_nothing():
     held = conversation(planned(), rows())
     with pytest.raises(ContractError, match="by turns"):
-        Cyclic(groups=2).draw(held.records, SecretCoins.rehearsal(1).sampling(0, "q", 1))
+        draw(Cyclic(groups=2), held.records, SecretCoins.rehearsal(1).sampling(0, "q", 1))
 
 
 def sums_of(held, plan, asks=7):

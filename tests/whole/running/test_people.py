@@ -21,7 +21,8 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.running.opening import open_source, open_table
 from dpcore.running.release_context import Conversation
-from dpcore.sampling.schemes import Order, Poisson, WithoutReplacement
+from dpcore.running.sampling import draw, select_persons
+from dpcore.sampling import Order, Poisson, WithoutReplacement
 from dpcore_linear import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
@@ -136,7 +137,7 @@ def test_a_sample_has_all_used_records_of_a_person_or_none():
     used, sizes = whose(train), []
     for seed in range(40):
         stream = dpcore.SecretCoins.rehearsal(seed).sampling(0, "q", 1)
-        drawn = whose(sampling.draw(train, stream))
+        drawn = whose(draw(sampling, train, stream))
         assert all(count == used[person] for person, count in drawn.items())
         sizes.append(len(drawn))
     assert abs(np.mean(sizes) - 30) < 4 * np.sqrt(15 / 40)
@@ -144,7 +145,7 @@ def test_a_sample_has_all_used_records_of_a_person_or_none():
         secret = dpcore.SecretCoins.rehearsal(5)
         held = open_source(made.request, Pieces(rows, (9, 70)), secret, engine).train
         words = dpcore.SecretCoins.rehearsal(1).sampling(0, "q", 1).by_place
-        chosen = held.sampled(sampling.chosen_persons(words, held.used))
+        chosen = held.sampled(select_persons(sampling, words, held.used))
         task = Task(part=persons_of, zero=ZERO, split=chosen.split, sample=chosen.sample)
         (counts,) = engine.total(task)
         found = {n / 64: c for n, c in enumerate(counts.floats()) if c}

@@ -32,6 +32,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.plan.ask import Ask
 from dpcore.running.release_context import wide_open
+from dpcore.running.sampling import draw, draw_rows
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -130,7 +131,7 @@ PRIVATE = attrs.evolve(domain(), exact=None, limit=60)
 
 
 def test_rows_drawn_with_replacement_are_uniform_and_independent():
-    rows = Order(kind="with_replacement", steps=60_000).rows(6, stream())
+    rows = draw_rows(Order(kind="with_replacement", steps=60_000), 6, stream())
     counts = np.bincount(rows[:-1] * 6 + rows[1:], minlength=36)
     assert stats.chisquare(counts[:36]).pvalue > 1e-4
     assert rows.min() == 0
@@ -138,26 +139,26 @@ def test_rows_drawn_with_replacement_are_uniform_and_independent():
 
 
 def test_shuffled_rows_are_a_fresh_permutation_for_every_pass():
-    rows = Order(kind="shuffled", steps=25).rows(10, stream())
+    rows = draw_rows(Order(kind="shuffled", steps=25), 10, stream())
     assert sorted(rows[:10]) == sorted(rows[10:20]) == [*range(10)]
     assert not np.array_equal(rows[:10], rows[10:20])
     assert len({*rows[20:]}) == 5
-    first = [Order(kind="shuffled", steps=1).rows(4, stream(k))[0] for k in range(4000)]
+    first = [draw_rows(Order(kind="shuffled", steps=1), 4, stream(k))[0] for k in range(4000)]
     assert stats.chisquare(np.bincount(first)).pvalue > 1e-4
 
 
 def test_cyclic_rows_repeat():
-    assert [*Order(kind="cyclic", steps=5).rows(2, stream())] == [0, 1, 0, 1, 0]
+    assert [*draw_rows(Order(kind="cyclic", steps=5), 2, stream())] == [0, 1, 0, 1, 0]
 
 
 def test_a_poisson_sample_has_the_stated_share_and_a_subset_the_stated_size():
     records = Records(features=np.zeros((20_000, 1)), labels=np.arange(20_000.0))
-    kept = Poisson(probability=0.3).draw(records, stream())
+    kept = draw(Poisson(probability=0.3), records, stream())
     assert abs(len(kept) - 6000) < 5 * math.sqrt(20_000 * 0.21)
-    subset = WithoutReplacement(size=50, records=20_000).draw(records, stream())
+    subset = draw(WithoutReplacement(size=50, records=20_000), records, stream())
     assert len({*subset.labels}) == 50
     with pytest.raises(ContractError, match="20001 records was planned"):
-        WithoutReplacement(size=50, records=20_001).draw(records, stream())
+        draw(WithoutReplacement(size=50, records=20_001), records, stream())
 
 
 def test_every_ask_draws_its_own_and_no_learner_can_name_the_stream():

@@ -12,6 +12,7 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.rounding import up
+from dpcore.running.sampling import draw_with
 from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity, SensitivityLaw
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair
@@ -110,7 +111,7 @@ class Target:
             return records
         # the same draw for both neighbours, so that they differ by the changed record alone
         coins = SecretCoins.rehearsal(self.draw).sampling(0, self.ask.name, 1)
-        return sampling.attacked(records, changed, coins)
+        return draw_with(sampling, records, changed, coins)
 
     def _claimed(self, records: Records, changed: int) -> float:
         """The claim; of a law, for the order drawn."""

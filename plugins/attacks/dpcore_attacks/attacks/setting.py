@@ -26,6 +26,7 @@ from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.plan import Plan
+from dpcore.running.sampling import draw, scheme_of_ask
 from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import AnySensitivity
 
@@ -59,8 +60,8 @@ def seen(query: Query, records: Records, seed: int = 0) -> Records:
     if query.sampling is None:
         return records
     coins = SecretCoins.rehearsal(seed)
-    sampling = query.sampling.at_ask(1, coins.sampling(0, query.name, 0))
-    return sampling.draw(records, coins.sampling(0, query.name, 1))
+    sampling = scheme_of_ask(query.sampling, 1, coins.sampling(0, query.name, 0))
+    return draw(sampling, records, coins.sampling(0, query.name, 1))
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -21,6 +21,7 @@ from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
+from dpcore.running.sampling import draw_with
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of
@@ -158,7 +159,7 @@ def _value(target: Target, pair: Pair) -> NDArray[np.float64] | None:
     """Of the first neighbour, at the target's draw."""
     assert target.ask.sampling is not None, "only what is drawn has draws"
     coins = SecretCoins.rehearsal(target.draw).sampling(0, target.ask.name, 1)
-    value, _ = target.value(target.ask.sampling.attacked(pair.before, pair.changed, coins))
+    value, _ = target.value(draw_with(target.ask.sampling, pair.before, pair.changed, coins))
     return None if value is None or isinstance(value, Expansion | Process) else to_real(value)
 
 

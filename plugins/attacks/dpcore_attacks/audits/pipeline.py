@@ -24,6 +24,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.function_release import Serving
 from dpcore.running.runtime import release
+from dpcore.running.sampling import draw_with
 from dpcore.running.schedule import Schedule, Scheduled
 from dpcore_attacks.audits.cached_learner import fixed_statistics, remembering
 from dpcore_attacks.audits.features import NAMES, Comparison
@@ -230,7 +231,7 @@ class _Teller:
             else:
                 # known coins: a feature is a function of public answers and made-up records alone
                 coins = _REFERENCE.sampling(0, query.name, 1)
-                yield query.sampling.attacked(records, self._changed, coins)
+                yield draw_with(query.sampling, records, self._changed, coins)
 
     def _statistics(self, answer: Answer) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Of both neighbours at the answer's own arguments; None where one fails."""

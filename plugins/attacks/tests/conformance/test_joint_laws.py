@@ -9,7 +9,7 @@ import pytest
 from dpcore import PublicCoins, Registry
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
-from dpcore.sampling.schemes import WithoutReplacement
+from dpcore.sampling import WithoutReplacement
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.amplified import amplified_verdict

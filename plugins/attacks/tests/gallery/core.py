@@ -15,6 +15,7 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.checks import positive
+from dpcore.claims.sampling import amplify
 from dpcore.errors import NoClaimError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
@@ -32,7 +33,8 @@ from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.registry.kinds import BOUND, LEARNER
-from dpcore.sampling.schemes import Sampling
+from dpcore.running.sampling import draw, draw_with
+from dpcore.sampling import Sampling
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
@@ -101,7 +103,10 @@ __all__ = [
     "TruncatedLaplace",
     "UnsupportedEventError",
     "ZcdpAccountant",
+    "amplify",
     "coordinates",
+    "draw",
+    "draw_with",
     "examined",
     "free",
     "from_real",

@@ -20,13 +20,13 @@ from numpy.typing import NDArray
 
 from dpcore.domain.texts import Texts
 from dpcore.engines.base import Encode, Engine, Task, Workload
+from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, EngineError, RequestError, SourceError, need, need_value
 from dpcore.exact import Exact
 from dpcore.learning.learners.summing import SumPart
 from dpcore.learning.learners.tallies import Tally
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
-from dpcore.sampling.selection import EVERYTHING
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource

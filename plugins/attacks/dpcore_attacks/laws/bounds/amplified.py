@@ -22,7 +22,8 @@ from dpcore.plan.ask import cost
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
-from dpcore.sampling.schemes import Order, Sampling
+from dpcore.running.sampling import draw, draw_with, scheme_of_ask
+from dpcore.sampling import Order, Sampling
 from dpcore.sensitivity import Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
@@ -79,11 +80,12 @@ class _Sampled:
         """Real coordinates of the statistic of draw `number`; where row `taking` takes part."""
         coins = SecretCoins.rehearsal(number)
         stream = coins.sampling(0, self.ask.name, 1)
+        scheme = scheme_of_ask(self.sampling, 1, coins.sampling(0, self.ask.name, 0))
         # On pilots the changed row always takes part, so that its movement is seen at all.
         sample = (
-            self.sampling.at_ask(1, coins.sampling(0, self.ask.name, 0)).draw(records, stream)
+            draw(scheme, records, stream)
             if taking is None
-            else self.sampling.attacked(records, taking, stream)
+            else draw_with(self.sampling, records, taking, stream)
         )
         learner_coins = coins.learner(0, self.ask.name, 1)
         statistic = compute(self.case.learner, self.ask, sample, self.case.public, learner_coins)

@@ -20,9 +20,9 @@ from dpcore.adjacency import (
 )
 from dpcore.bound import Refused
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.sampling.hit_law import HitLaw
-from dpcore.sampling.schemes import Order
-from dpcore.sensitivity import AnySensitivity, OverCoins, SensitivityLaw
+from dpcore.running.sampling import draw_rows
+from dpcore.sampling import Order
+from dpcore.sensitivity import AnySensitivity, HitLaw, OverCoins, SensitivityLaw
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.result import Finding
@@ -297,9 +297,8 @@ def _law_covers_orders(case: Case, seed: int, rate: float) -> str:
         coins = SecretCoins.rehearsal(seed)
         movements = np.empty(draws)
         for number in range(draws):
-            rows = query.sampling.rows(
-                case.domain.records, coins.sampling(0, query.name, number + 1)
-            )
+            stream = coins.sampling(0, query.name, number + 1)
+            rows = draw_rows(query.sampling, case.domain.records, stream)
             movements[number] = case.bound.along(query, case.learner, case.public, rows, 0)
         levels = (0.0, *claim.law.atoms)
         # The law's tail changes at its atoms alone, so that these levels are all there are.

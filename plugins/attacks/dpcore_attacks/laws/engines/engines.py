@@ -18,12 +18,12 @@ from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Task
+from dpcore.engines.selection import EVERYTHING, Coins, Complement, Selection, Smallest
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
-from dpcore.sampling.selection import EVERYTHING, Coins, Complement, Selection, Smallest
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,

@@ -25,6 +25,7 @@ from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Workload
 from dpcore.engines.records import EngineRecords
+from dpcore.engines.selection import Complement, Smallest
 from dpcore.errors import DpcoreError, RequestError, SourceError
 from dpcore.exact import Exact
 from dpcore.learner import Public
@@ -36,7 +37,6 @@ from dpcore.records.location import Holds, Location, Reading
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding
-from dpcore.sampling.selection import Complement, Smallest
 from dpcore_attacks.laws.engines.engines import (
     CLOSED,
     COUNTED,

@@ -9,9 +9,9 @@ import numpy as np
 
 from dpcore.engines.choice import EngineChoice
 from dpcore.engines.local import LocalEngine
+from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.sampling.selection import EVERYTHING
 from dpcore.sources.parquet import ParquetSource
 
 from gallery.core import GaussianEvent

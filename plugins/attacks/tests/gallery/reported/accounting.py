@@ -14,6 +14,9 @@ from gallery.core import (
     Sampling,
     UnsupportedEventError,
     ZcdpAccountant,
+    amplify,
+    draw,
+    draw_with,
 )
 from gallery.entry import Claim, Released, Single, bounded, where
 from gallery.reported.sums import clipped_rows
@@ -154,19 +157,25 @@ class ShuffledBatch(Sampling):
     def refusal(self, adjacency):
         return "" if adjacency == REPLACE_ONE else "it is about replace_one"
 
-    def amplified(self, event):
-        base = attrs.evolve(event, adjacency=ADD_REMOVE, mu=event.gaussian_mu() / 2)
-        share = self.size / self.records
-        sampled = PoissonSampledEvent(event=base, sampling_probability=share)
-        return AsPoisson(sampled=sampled, adjacency=event.adjacency)
 
-    def draw(self, records, stream):
-        return records.take(stream.permutation(len(records))[: self.size])
+@amplify.register(ShuffledBatch)
+def _(sampling, event):
+    base = attrs.evolve(event, adjacency=ADD_REMOVE, mu=event.gaussian_mu() / 2)
+    share = sampling.size / sampling.records
+    sampled = PoissonSampledEvent(event=base, sampling_probability=share)
+    return AsPoisson(sampled=sampled, adjacency=event.adjacency)
 
-    def attacked(self, records, changed, stream):
-        order = stream.permutation(len(records))
-        order = np.concatenate([[changed], order[order != changed]])
-        return records.take(order[: self.size])
+
+@draw.register(ShuffledBatch)
+def _(sampling, records, stream):
+    return records.take(stream.permutation(len(records))[: sampling.size])
+
+
+@draw_with.register(ShuffledBatch)
+def _(sampling, records, changed, stream):
+    order = stream.permutation(len(records))
+    order = np.concatenate([[changed], order[order != changed]])
+    return records.take(order[: sampling.size])
 
 
 @attrs.frozen(kw_only=True)

@@ -1,0 +1,1 @@
+"""Claims: what a request costs, from declarations alone."""

@@ -1,1 +1,0 @@
-"""Sampling: which records, or in what order, an ask sees."""
