@@ -83,6 +83,7 @@ _CHANGES = re.compile(
 )
 _BODY = re.compile(r"as (?:(?:not )?materialized )?\( (?:select|with|table|values \() ")
 _HIGH = r"\x80-\ud7ff\ue000-\U0010ffff"
+_SURROGATES = re.compile("[\ud800-\udfff]")
 _SHARED = "|".join(
     (
         # A lone carriage return ends a comment on one server, and comments nest there.
@@ -96,14 +97,14 @@ _SHARED = "|".join(
     )
 )
 
-# Names that are written with escapes match nothing: they could be any name.
+# Names that are written with escapes are `other`: they could be any name.
 POSTGRESQL = re.compile(
     rf"(?![uU]&[\"'])(?:(?P<escaped>[eE]'(?:[^'\\]|\\.|'')*')"
     rf"|(?P<dollar>\$(?P<tag>(?:[A-Za-z_{_HIGH}][A-Za-z0-9_{_HIGH}]*)?)\$.*?\$(?P=tag)\$)"
-    rf"|{_SHARED})",
+    rf"|{_SHARED})|(?P<other>.)",
     re.DOTALL,
 )
-SQLITE = re.compile(rf"(?P<backtick>`(?:[^`]|``)*`|\[[^]]*\])|{_SHARED}", re.DOTALL)
+SQLITE = re.compile(rf"(?P<backtick>`(?:[^`]|``)*`|\[[^]]*\])|{_SHARED}|(?P<other>.)", re.DOTALL)
 
 
 def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[str]]:
@@ -117,37 +118,41 @@ def query_text(sql: str, dialect: re.Pattern[str]) -> tuple[str, set[str], set[s
         SpecError: it is not one query of listed functions, or could be read in two ways.
     """
     tokens = _tokens(sql, dialect)
+    while tokens and tokens[-1][:2] == ("mark", ";"):
+        sql = sql[: tokens.pop()[2]]
     # Only of words in no quotes: nobody has to guess whether a server sees a name or its grammar.
-    names = [name if kind in ("word", "mark") else "" for kind, name, _ in tokens]
-    end = len(names)
-    while end and names[end - 1] == ";":
-        end -= 1
-    sql = sql[: tokens[end][2]] if end < len(tokens) else sql
-    names = [*names[:end], ""]  # beyond either end stands nothing
+    words = (name if kind in ("word", "mark") else "" for kind, name, _ in tokens)
+    names = ["(", *words, ")"]  # a text in parentheses ends no other that it is written into
     partners = _partners(names)
+    is_closed = partners.get(0) == len(names) - 1
     first = next(name for name in names if name != "(")
-    changes = ";" in names or _CHANGES.search(f" {' '.join(names)} ")
     need(
-        partners and first in _FIRST and not changes,
+        is_closed and first in _FIRST and ";" not in names and not _CHANGES.search(" ".join(names)),
         SpecError,
         "needs one query (SELECT, WITH ... SELECT or VALUES), which changes, locks and stores "
         f"nothing: nothing else is sent to a server; {WAY}",
         "sql",
     )
     called, members = set[str](), set[str]()
-    for place, (kind, name, _) in enumerate(tokens[:end]):
+    for place, (kind, name, _) in enumerate(tokens, start=1):
         before, behind = names[place - 1], names[place + 1]
         is_name = kind in ("word", "quoted")
         is_own = is_name and dialect is POSTGRESQL and name.startswith("pg_")
-        message = f"names {name!r}, which is the server's own: {WAY}"
-        need(not is_own or (name, behind) == ("pg_catalog", "."), SpecError, message, "sql")
+        need(
+            not is_own or (name, behind) == ("pg_catalog", "."),
+            SpecError,
+            f"names {name!r}, which is the server's own: {WAY}",
+            "sql",
+        )
         is_called = is_name and behind == "(" and not _is_table(names, place, partners)
         is_listed = name in FUNCTIONS and (before != "." or names[place - 2] == "pg_catalog")
-        message = (
+        need(
+            is_listed or not is_called,
+            SpecError,
             f"calls {name!r}, which is not among the functions that a query is sent with, as they "
-            f"only compute; {WAY} (or write AS before the name, if it is a table's)"
+            f"only compute; {WAY} (or write AS before the name, if it is a table's)",
+            "sql",
         )
-        need(is_listed or not is_called, SpecError, message, "sql")
         called |= {name} if is_called else set()
         members |= {name} if is_name and before == "." else set()
     return sql, called, members
@@ -167,46 +172,42 @@ def require_query(sql: str) -> None:
 
 def _tokens(sql: str, dialect: re.Pattern[str]) -> list[tuple[str, str, int]]:
     """Kind, name and place of each; words in small letters, as servers fold ASCII alone."""
-    tokens, place = [("", "", 0)], 0
-    while place < len(sql):
-        match = dialect.match(sql, place)
-        kind = None if match is None else match.lastgroup
-        # What continues a text with escapes has escapes, too.
-        if match is None or kind is None or (kind, tokens[-1][0]) == ("text", "escaped"):
-            raise SpecError("has quotes, comments or characters that may mean two things", "sql")
-        name = match.group()
+    tokens = [("", "", 0)]
+    for match in dialect.finditer(sql):
+        kind, name = str(match.lastgroup), match.group()
+        # What continues a text with escapes has escapes, too; half a character is none.
+        is_doubtful = kind == "other" or (kind, tokens[-1][0]) == ("text", "escaped")
+        need(
+            not is_doubtful and not _SURROGATES.search(name),
+            SpecError,
+            "has quotes, comments or characters that may mean two things",
+            "sql",
+        )
         if kind == "quoted":
             name = name[1:-1].replace('""', '"')
         elif kind != "blank":
             name = name.encode().lower().decode()
-        tokens += [(kind, name, place)] if kind != "blank" else []
-        place = match.end()
+        tokens += [(kind, name, match.start())] if kind != "blank" else []
     return tokens[1:]
 
 
 def _partners(names: list[str]) -> dict[int, int]:
-    """Places of parentheses by those of their partners; empty unless each has one.
-
-    So a text ends no other that it is written into. There is one around them all.
-    """
-    partners, open_places = {-1: len(names)}, list[int]()
+    """Places of parentheses by those of their partners, where each has one."""
+    partners, open_places = dict[int, int](), list[int]()
     for place, name in enumerate(names):
         if name == "(":
             open_places.append(place)
-        elif name == ")":
-            if not open_places:
-                return {}
+        elif name == ")" and open_places:
             partners[place] = open_places.pop()
             partners[partners[place]] = place
-    return {} if open_places else partners
+    return partners
 
 
 def _is_table(names: list[str], place: int, partners: dict[int, int]) -> bool:
     """Whether a name before a parenthesis is that of a type, or of a table with its columns."""
     before = names[place - 1]
-    if before == "as":
-        return True
     if before == ")":  # FROM (query) name (columns), but not DISTINCT ON (x) name (y)
         return names[partners[place - 1] - 1] != "on"
     rest = " ".join(names[partners[place + 1] + 1 :][:7])
-    return before in ("with", "recursive", ",") and _BODY.match(f"{rest} ") is not None
+    is_of_with = before in ("with", "recursive", ",") and _BODY.match(f"{rest} ")
+    return before == "as" or bool(is_of_with)

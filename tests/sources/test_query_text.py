@@ -47,6 +47,9 @@ def test_what_does_more_than_compute_is_refused_by_its_text(text):
         "select 1 as age\0",
         "select 1\v as age",
         "select \ud800 as age",
+        "select '\ud800' as age",
+        'select 1 as "\udfff"',
+        "select 1 as age -- \ud800",
         "select $a as age",
         "select \u212aower(city) as age from people",  # no K: servers fold ASCII alone
     ],
