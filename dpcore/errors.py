@@ -18,6 +18,8 @@ LONGEST_MESSAGE = 1000
 NEAR = 0.6  # of two names, by difflib's ratio; a name of two or three letters has fewer to share
 LONGEST_LIST = 200  # characters of the names that a hint lists
 
+_SQLSTATE = re.compile(r"[0-9A-Z]{5}\Z")
+
 Key = TypeVar("Key", str, int)
 Value = TypeVar("Value")
 Result = TypeVar("Result")
@@ -304,7 +306,7 @@ def unpassed(what: str) -> Iterator[None]:
     """What a library says of records goes nowhere: it may show a cell.
 
     Raises:
-        SourceError: with the type of the library's error, and nothing else of it.
+        SourceError: with the kind of the library's error, and nothing else of it.
     """
     try:
         yield
@@ -312,7 +314,15 @@ def unpassed(what: str) -> Iterator[None]:
     except (DpcoreError, MemoryError):
         raise
     except Exception as error:
-        raise SourceError(f"{what} ({type(error).__name__})") from None
+        raise SourceError(f"{what} ({error_kind(error)})") from None
+
+
+def error_kind(error: Any) -> str:
+    """What is told of a library's error: a server's SQLSTATE, or its type."""
+    # The pattern lets five characters through, and nothing else of a driver's error.
+    if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
+        return f"SQLSTATE {state}"
+    return type(error).__name__
 
 
 class NotPublishedError(DpcoreError):

@@ -13,8 +13,8 @@ it may mean a function that somebody added.
 from __future__ import annotations
 
 import contextlib
-import re
 import sqlite3
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
-from dpcore.errors import DpcoreError, SourceError, need
+from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
 from dpcore.records.source import Columns, Part, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
@@ -34,8 +34,6 @@ from dpcore.sources.query_text import FUNCTIONS, POSTGRESQL, SQLITE, WAY, query_
 if TYPE_CHECKING:
     import pyarrow
 
-_DRIVER = "adbc_driver_postgresql"
-_SQLSTATE = re.compile(r"[0-9A-Z]{5}\Z")
 _FAITHFUL = (  # PostgreSQL's names of the types whose cells the driver hands over as they are
     "boolean", "smallint", "integer", "bigint", "real", "double precision", "numeric", "text",
     "character varying", "character", "name", "date", "timestamp without time zone",
@@ -116,23 +114,37 @@ class SqlQuery(Location):
         Raises:
             SourceError: no such connection is configured, or its driver is not installed.
         """
-        if isinstance(database_address := connection(self.connection), Sqlite):
-            return SqlSource(
-                rows=SqlitePart(query=self, database=database_address, reading=reading)
-            )
-        # The driver is looked for, not imported: opening a source connects to nothing.
-        refusal = f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow"
-        need(find_spec(_DRIVER), SourceError, refusal)
-        return SqlSource(
-            rows=PostgresqlPart(query=self, database=database_address, reading=reading)
+        database = connection(self.connection)
+        if isinstance(database, Sqlite):
+            return SqlSource(rows=SqlitePart(query=self, database=database, reading=reading))
+        need(
+            # The driver is looked for, not imported: opening a source connects to nothing.
+            find_spec("adbc_driver_postgresql"),
+            SourceError,
+            f"{self.name} needs a driver: pip install adbc-driver-postgresql pyarrow",
         )
+        return SqlSource(rows=PostgresqlPart(query=self, database=database, reading=reading))
+
+
+class SqlRows(Part):
+    """The rows of a query or a table, which come in no order that could be asked for again."""
+
+    readable_again: ClassVar[bool] = False
+
+    @abstractmethod
+    def opened(self) -> contextlib.AbstractContextManager[Any]:
+        """What reads the rows: the database has been asked for their types, and for no record.
+
+        Raises:
+            SourceError: it would not give the declared columns in types that are read.
+        """
 
 
 @attrs.frozen(kw_only=True, repr=False)
 class SqlSource(Source):
-    """A query, as a source of one part: its rows come in no order that could be asked for again."""
+    """A query or a table, as a source of one part."""
 
-    rows: SqlitePart | PostgresqlPart
+    rows: SqlRows
 
     def require_schema(self) -> None:
         """Ask the database whether it would run the query; it does not, and reads no record."""
@@ -145,13 +157,12 @@ class SqlSource(Source):
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class SqlitePart(Part):
+class SqlitePart(SqlRows):
     """The rows of a query on SQLite, cell by cell as they were stored."""
 
     query: SqlQuery
     database: Sqlite
     reading: Reading
-    readable_again: ClassVar[bool] = False
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[sqlite3.Connection]:
@@ -165,7 +176,7 @@ class SqlitePart(Part):
         (sql, *_), denied = query_text(self.query.sql, SQLITE), list[str]()
         with (
             # `mode=ro` opens the file read-only, whatever the query says.
-            _silence_driver(name),
+            unpassed(f"{name}: the query failed"),
             contextlib.closing(
                 sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
             ) as handle,
@@ -177,12 +188,12 @@ class SqlitePart(Part):
             handle.set_authorizer(partial(_authorize, {*tables, "json_each", "json_tree"}, denied))
             # An explanation reads no record, and only a query can stand between parentheses.
             for column in ("", *self.reading.names):
-                what = f"records.{_quoted(column)}" if column else "*"
+                what = f"records.{quoted(column)}" if column else "*"
                 try:
                     handle.execute(f"EXPLAIN SELECT {what} FROM (\n{sql}\n) AS records")
                 except sqlite3.Error:
-                    message = f"{name}: the query uses {''.join(denied[:1])!r}: {WAY}"
-                    need(not denied, SourceError, message)
+                    uses = f"{name}: the query uses {''.join(denied[:1])!r}: {WAY}"
+                    need(not denied, SourceError, uses)
                     need(not column, SourceError, f"{name}: column {column!r} is missing")
                     raise
             yield handle
@@ -219,13 +230,12 @@ def _text(raw: bytes) -> str | None:
 
 
 @attrs.frozen(kw_only=True, repr=False)
-class PostgresqlPart(Part):
+class PostgresqlPart(SqlRows):
     """The rows of a query on PostgreSQL, in a transaction that cannot write."""
 
     query: SqlQuery
     database: Postgresql
     reading: Reading
-    readable_again: ClassVar[bool] = False
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, str, pyarrow.Schema]]:
@@ -241,31 +251,34 @@ class PostgresqlPart(Part):
 
         name, (sql, *names) = self.query.name, query_text(self.query.sql, POSTGRESQL)
         with (
-            _silence_driver(name),
+            unpassed(f"{name}: the query failed"),
             dbapi.connect(self.database.postgresql) as handle,
             handle.cursor() as cursor,
         ):
-            cursor.execute(_SNAPSHOT)
-            cursor.execute(PLAIN)
-            cursor.execute(_RICH)
-            is_poor = self.reading.rich_role or not cursor.fetchall()[0][0]
+            for statement in (_SNAPSHOT, PLAIN, _RICH):
+                cursor.execute(statement)
             need(
-                is_poor,
+                self.reading.rich_role or not cursor.fetchall()[0][0],
                 SourceError,
                 f"{name}: its role is or may become one that is a superuser, makes roles, "
                 f"replicates, or reads, writes or executes on the server: connect as one that may "
                 f"read a view, or say --rich-role",
             )
-            called, members = (_literals("", *group) for group in names)
-            text = _literals(f"{_OPERATORS} {sql}")
+            called, members = (
+                ", ".join(quoted(text, "'") for text in ("", *group)) for group in names
+            )
+            text = quoted(f"{_OPERATORS} {sql}", "'")
             cursor.execute(_ADDED.format(text=text, called=called, members=members))
             added = sorted(str(row[0]) for row in cursor.fetchall())
-            message = f"{name}: somebody added a function {added[:1]} that the query may mean"
-            need(not added, SourceError, f"{message}: {WAY}")
+            need(
+                not added,
+                SourceError,
+                f"{name}: somebody added a function {added[:1]} that the query may mean: {WAY}",
+            )
             query = f"(\n{sql}\n) AS records"
             schema = cursor.adbc_execute_schema(f"SELECT * FROM {query}")
             single = [name for name in self.reading.names if schema.names.count(name) == 1]
-            cells = {name: f"records.{_quoted(name)}" for name in single}
+            cells = {name: f"records.{quoted(name)}" for name in single}
             # A column's base type, of a row that is not the query's.
             kinds = [f", pg_catalog.pg_typeof(COALESCE({cell}, NULL))" for cell in cells.values()]
             asked = "::pg_catalog.text".join(("SELECT 0", *kinds, ""))
@@ -275,7 +288,7 @@ class PostgresqlPart(Part):
             require_types(name, schema, self.reading)
             for column, cell in cells.items():
                 if types[column].startswith("timestamp"):
-                    cells[column] = _MOMENT.format(cell=cell, name=_quoted(column))
+                    cells[column] = _MOMENT.format(cell=cell, name=quoted(column))
             yield handle, f"SELECT {', '.join(cells.values())} FROM {query}", schema
 
     def batches(self) -> Iterator[Columns]:
@@ -301,31 +314,6 @@ def require_faithful(name: str, types: Mapping[str, str], faithful: Iterable[str
         )
 
 
-def _quoted(name: str) -> str:
-    """A name as both servers write it."""
-    doubled = name.replace('"', '""')
-    return f'"{doubled}"'
-
-
-def _literals(*texts: str) -> str:
-    """Texts as PostgreSQL writes them, in a list."""
-    return ", ".join("'" + text.replace("'", "''") + "'" for text in texts)
-
-
-@contextlib.contextmanager
-def _silence_driver(name: str) -> Iterator[None]:
-    """What a driver says of rows and addresses goes nowhere."""
-    try:
-        yield
-    except (DpcoreError, MemoryError):
-        raise
-    except Exception as error:
-        raise SourceError(f"{name}: the query failed ({error_kind(error)})") from None
-
-
-def error_kind(error: Any) -> str:
-    """What is told of a driver's error: its SQLSTATE, or its type."""
-    # The pattern lets five characters through, and nothing else of a driver's error.
-    if isinstance(state := getattr(error, "sqlstate", None), str) and _SQLSTATE.match(state):
-        return f"SQLSTATE {state}"
-    return type(error).__name__
+def quoted(text: str, mark: str = '"') -> str:
+    """A name as databases write it; between other marks a text."""
+    return f"{mark}{text.replace(mark, 2 * mark)}{mark}"

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.location import Location, Reading
-from dpcore.records.source import Columns, Part, Source
+from dpcore.records.source import Columns, Source
 from dpcore.sources.arrow_columns import columns_of, needs_arrow, require_types
-from dpcore.sources.sql import require_faithful
+from dpcore.sources.sql import SqlRows, SqlSource, quoted, require_faithful
 
 if TYPE_CHECKING:
     import pyarrow
@@ -61,7 +61,7 @@ class DuckDbFile(Location):
         need(find_spec("duckdb"), SourceError, "a DuckDB file needs duckdb: pip install duckdb")
         path = reading.path(self.duckdb)
         need(path.is_file(), SourceError, f"no such file: {path}")
-        return DuckDbSource(path=path, table=self.table, reading=reading)
+        return SqlSource(rows=DuckDbPart(path=path, table=self.table, reading=reading))
 
     @classmethod
     def write_table(cls, table: Mapping[str, list[Any]], folder: Path) -> DuckDbFile:
@@ -81,8 +81,8 @@ class DuckDbFile(Location):
 
 
 @attrs.frozen(kw_only=True)
-class DuckDbSource(Source):
-    """A table, as a source of one part: its rows come in no order that could be asked for again."""
+class DuckDbPart(SqlRows):
+    """The rows of a table in a file that is opened to be read."""
 
     path: Path
     table: str
@@ -91,13 +91,7 @@ class DuckDbSource(Source):
     @property
     def relation(self) -> str:
         """A SELECT of all rows."""
-        name = self.table.replace('"', '""')
-        return f'SELECT * FROM "{name}"'
-
-    def require_schema(self) -> None:
-        """Ask the file for the types of the table's columns; no record is read."""
-        with self.opened():
-            pass
+        return f"SELECT * FROM {quoted(self.table)}"
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[tuple[Any, pyarrow.Schema]]:
@@ -119,25 +113,13 @@ class DuckDbSource(Source):
             require_types(name, schema, reading)
             yield rows, schema
 
-    def parts(self) -> Sequence[Part]:
-        """PRIVATE: one part, which holds all rows."""
-        return (DuckDbPart(source=self),)
-
-
-@attrs.frozen(kw_only=True)
-class DuckDbPart(Part):
-    """The rows of a table in a file that is opened to be read."""
-
-    source: DuckDbSource
-    readable_again: ClassVar[bool] = False
-
     def batches(self) -> Iterator[Columns]:
         """PRIVATE: the rows as DuckDB returns them, in Arrow batches."""
         import pyarrow
 
-        with self.source.opened() as (rows, _):
+        with self.opened() as (rows, _):
             for batch in pyarrow.RecordBatchReader.from_stream(rows):
-                yield from columns_of(batch, self.source.reading)
+                yield from columns_of(batch, self.reading)
 
 
 def connect(path: Path, settings: Mapping[str, str] | None = None) -> Any:

@@ -27,12 +27,11 @@ from typing import Any, NoReturn, final
 
 import attrs
 
-from dpcore.errors import LedgerError, SourceError, need
+from dpcore.errors import LedgerError, SourceError, error_kind, need
 from dpcore.ledger.counter import Counter
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import SUFFIX, ledgers_folder
 from dpcore.sources.connections import Postgresql, connection
-from dpcore.sources.sql import error_kind
 
 PATIENCE = 60  # seconds to wait for another writer
 _VERSION = "dpcore ledger 1"  # the table's comment: a newer dpcore writes another

@@ -31,7 +31,7 @@ from dpcore.records.location import Reading
 from dpcore.running.opening import Encoding
 from dpcore.sources.connections import Postgresql, Sqlite
 from dpcore.sources.sql import PostgresqlPart, SqlitePart, SqlQuery, SqlSource
-from dpcore_engines.duckdb_file import DuckDbSource
+from dpcore_engines.duckdb_file import DuckDbPart
 from dpcore_statistics.count import Count
 from dpcore_statistics.total import Total
 
@@ -308,7 +308,7 @@ def test_days_outside_the_calendar_are_no_dates_and_the_others_are(typed, kind):
 
 
 def duckdb_source(path, table, reading):
-    return DuckDbSource(path=path, table=table, reading=reading)
+    return SqlSource(rows=DuckDbPart(path=path, table=table, reading=reading))
 
 
 @pytest.fixture(scope="module")

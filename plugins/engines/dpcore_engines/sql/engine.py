@@ -30,7 +30,7 @@ from dpcore.records.source import Part
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource
-from dpcore_engines.duckdb_file import DuckDbSource
+from dpcore_engines.duckdb_file import DuckDbPart
 from dpcore_engines.sql.columns import Columns
 from dpcore_engines.sql.servers import FailureError, Rows, Server, kinds_of, over
 from dpcore_engines.sql.statement import check_statement, tally_statement
@@ -196,26 +196,23 @@ def server_of(source: Any, memory: int | None, spool: Path | None) -> Server:
     Raises:
         RequestError: its records lie elsewhere, or something is not installed.
     """
+    place = source.rows if isinstance(source, SqlSource) else source
     # The servers' modules need what only they use.
-    if isinstance(source, ParquetSource | CsvSource | DuckDbSource):
-        from dpcore_engines.sql.duckdb import DuckDb
-        from dpcore_engines.sql.storage import CsvStorage, ParquetStorage, TableStorage
+    if isinstance(place, PostgresqlPart):
+        from dpcore_engines.sql.postgresql import PostgreSql
 
-        if isinstance(source, DuckDbSource):
-            return DuckDb.of(TableStorage(source=source), memory=memory, spool=spool)
-        if isinstance(source, CsvSource):
-            return DuckDb.of(CsvStorage.of(source), memory=memory, spool=spool)
-        return DuckDb.of(ParquetStorage(source=source), memory=memory, spool=spool)
-    part = source.rows if isinstance(source, SqlSource) else None
-    if not isinstance(part, PostgresqlPart):
-        raise RequestError(
-            "the sql engine adds where records lie: in Parquet and CSV files and DuckDB's own, or "
-            "behind a query on PostgreSQL; what another source's cells are is decided by dpcore's "
-            "own reader: use the local engine"
-        )
-    from dpcore_engines.sql.postgresql import PostgreSql
+        return PostgreSql.of(place)
+    need(
+        isinstance(place, ParquetSource | CsvSource | DuckDbPart),
+        RequestError,
+        "the sql engine adds where records lie: in Parquet and CSV files and DuckDB's own, or "
+        "behind a query on PostgreSQL; what another source's cells are is decided by dpcore's "
+        "own reader: use the local engine",
+    )
+    from dpcore_engines.sql.duckdb import DuckDb
+    from dpcore_engines.sql.storage import storage_of
 
-    return PostgreSql.of(part)
+    return DuckDb.of(storage_of(place), memory=memory, spool=spool)
 
 
 def _hold_law(session: _Session) -> str:

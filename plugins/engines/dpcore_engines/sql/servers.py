@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import attrs
 import pyarrow
 
-from dpcore.errors import DpcoreError
+from dpcore.errors import DpcoreError, error_kind
 from dpcore.records.source import Columns
-from dpcore.sources.sql import error_kind
 from dpcore_engines.sql.columns import Kind
 from dpcore_engines.sql.statement import RECORDS, Dialect
 

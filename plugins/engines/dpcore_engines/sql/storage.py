@@ -18,7 +18,7 @@ from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetPart, ParquetSource
-from dpcore_engines.duckdb_file import CLOSED, DuckDbSource, connect, lock
+from dpcore_engines.duckdb_file import CLOSED, DuckDbPart, connect, lock
 from dpcore_engines.sql.servers import CELLS
 
 _CHUNK = 8 << 20  # bytes
@@ -220,7 +220,7 @@ class CsvStorage(Storage):
 class TableStorage(Storage):
     """A table in a DuckDB file."""
 
-    source: DuckDbSource
+    source: DuckDbPart
 
     def connect(self, files: Sequence[Path], settings: Mapping[str, str]) -> Any:
         """A connection to the file, which writes nothing."""
@@ -236,6 +236,10 @@ class TableStorage(Storage):
         with self.source.opened() as (_, schema):
             names = self.source.reading.names
             return pyarrow.schema([schema.field(column) for column in names])
+
+    def read(self, path: Path) -> Sequence[Columns]:
+        """What the core's own reader reads of the table."""
+        return [*attrs.evolve(self.source, path=path).batches()]
 
     def relation(self, files: Sequence[Path]) -> str:
         """All rows of the table, whichever file it is in."""
@@ -257,6 +261,18 @@ class TableStorage(Storage):
             opened.register("synthetic_rows", table)
             name = exp.to_identifier(self.source.table, quoted=True).sql("duckdb")
             opened.execute(f"CREATE TABLE {name} AS SELECT {cells} FROM synthetic_rows")
+
+
+def storage_of(source: ParquetSource | CsvSource | DuckDbPart) -> Storage:
+    """The storage of a source's files.
+
+    Raises:
+        RequestError: they are written in a way that DuckDB reads otherwise.
+    """
+    if isinstance(source, CsvSource):
+        return CsvStorage.of(source)
+    is_table = isinstance(source, DuckDbPart)
+    return TableStorage(source=source) if is_table else ParquetStorage(source=source)
 
 
 def _literal(text: object) -> str:
