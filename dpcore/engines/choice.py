@@ -6,6 +6,7 @@ It is never named in a spec, a lock or what is published: no released number dep
 import contextlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import final
 
@@ -52,6 +53,17 @@ class EngineChoice(ABC):
         Raises:
             RequestError: the choice is not one that it can serve, or nobody answers.
         """
+
+
+def require_modules(*names: str) -> None:
+    """Refuse an engine some of whose modules are not installed.
+
+    Raises:
+        RequestError: with the first of them, and how to install all.
+    """
+    for name in names:
+        refusal = f"{name} is not installed: pip install {' '.join(names)}"
+        need(find_spec(name), RequestError, refusal)
 
 
 @final

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, ClassVar
 
 import attrs
 import numpy as np
@@ -124,14 +124,12 @@ class CsvSource(Source):
         reader: `by_lines` or `by_arrow`; both read the same.
     """
 
+    # How the file was written: from it follows that one record moves no frame but its own.
+    premises: ClassVar[tuple[str, ...]] = (WRITTEN_APART,)
+
     path: Path
     reading: Reading
     reader: Reader | None = None
-
-    @property
-    def premises(self) -> tuple[str, ...]:
-        """How the file was written: from it follows that one record moves no frame but its own."""
-        return (WRITTEN_APART,)
 
     def require_schema(self) -> None:
         """Refuse a file without the declared columns in its header."""

@@ -57,6 +57,7 @@ class Dialect:
     refuse: bool
 
 
+@attrs.define(eq=False)
 class LineError(Exception):
     """A frame that is no record.
 
@@ -65,12 +66,11 @@ class LineError(Exception):
         why: What is wrong with it, without anything that stands in it.
     """
 
-    def __init__(self, frame: int, why: str) -> None:
-        super().__init__(why)
-        self.frame = frame
-        self.why = why
+    frame: int
+    why: str
 
 
+@attrs.define(eq=False)
 class AmbiguousError(Exception):
     """A number with a point where the comma is declared.
 
@@ -78,10 +78,8 @@ class AmbiguousError(Exception):
         record: Its number in what was read, from 0.
     """
 
-    def __init__(self, column: str, record: int) -> None:
-        super().__init__()
-        self.column = column
-        self.record = record
+    column: str
+    record: int
 
 
 def comma(cell: str) -> str:

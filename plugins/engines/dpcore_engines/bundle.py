@@ -77,11 +77,7 @@ class Room(NamedTuple):
 
 
 class _MisfitAtError(Exception):
-    """A misfit and its place."""
-
-    def __init__(self, misfit: Misfit) -> None:
-        super().__init__()
-        self.misfit = misfit
+    """A misfit, its only argument."""
 
 
 @attrs.define(eq=False, repr=False)
@@ -256,7 +252,7 @@ def catch_failure(work: Callable[[], Made]) -> Made | Failure:
     try:
         return work()
     except _MisfitAtError as error:
-        return Failure("MisfitError", error.misfit)
+        return Failure("MisfitError", *error.args)
     except BlockError as error:
         return Failure(error.told, of_part=True)
     # The type's name alone: a message may quote a record, and the cluster logs results.

@@ -1,26 +1,134 @@
-"""What engines on clusters share: versions that must agree, shares of parts, and errors in words
-that quote no record."""
+"""What engines on clusters share: records that stay here, versions that must agree, shares of
+parts, and errors in words that quote no record."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import metadata
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
-from dpcore.domain.domain import Domain
-from dpcore.errors import EngineError, MisfitError, RequestError, SourceError, need
+import attrs
+
+from dpcore.engines.base import Encode, Engine, Task, Workload
+from dpcore.engines.local import LocalEngine
+from dpcore.errors import (
+    ContractError,
+    EngineError,
+    MisfitError,
+    RequestError,
+    SourceError,
+    need,
+)
+from dpcore.records.records import Folded
 from dpcore.records.source import Part
-from dpcore_engines.bundle import Failure
+from dpcore_engines.bundle import Contents, Failure
 
 PLUGINS = "dpcore.plugins"
 _ALWAYS = ("dpcore", "numpy")
-STAYED = (
-    "the source is read once, is grouped by persons, or lies in this process's memory: its records "
-    "stayed in this process and were not sent to the cluster"
-)
+
+
+@attrs.frozen(eq=False, repr=False, slots=False)
+class ClusterEngine(Engine):
+    """Records on the workers of a cluster, in bundles of neighbouring parts.
+
+    Parts that are read once, or lie in this process's memory, stay here, in a `LocalEngine`.
+
+    Args:
+        spool: Where records that stay here are kept; the system's own folder if None.
+        is_local: Whether the workers keep theirs on this machine's disk.
+    """
+
+    spool: Path | None = attrs.field(default=None, kw_only=True)
+    is_local: bool = attrs.field(default=False, kw_only=True)
+    _held: list[Any] = attrs.field(factory=list, init=False)
+    _contents: list[Contents] = attrs.field(factory=list, init=False)
+    _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
+
+    def accept(self, workload: Callable[[], Workload]) -> None:
+        """Refuse columns that are read in a zone, whose rules workers may not share.
+
+        Raises:
+            RequestError: there is one.
+        """
+        for name, dates in workload().domain.dates.items():
+            need(
+                dates.zone is None,
+                RequestError,
+                f"column {name!r} is read in {dates.zone}, and workers may have other rules of "
+                f"that zone: use the local engine",
+            )
+
+    @property
+    def note(self) -> str:
+        """Whether the records stayed in this process."""
+        return (
+            "the source is read once, is grouped by persons, or lies in this process's memory: its "
+            "records stayed in this process and were not sent to the cluster"
+            if self._local_engines
+            else ""
+        )
+
+    def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
+        """Every bundle reads neighbouring parts."""
+        # An engine belongs to one run: another run's records would be added to the same totals.
+        need(
+            not (self._held or self._local_engines),
+            ContractError,
+            "an engine holds the records of one run: make another",
+        )
+        # What can be read only once cannot be read again elsewhere, so it never leaves.
+        if any(part.stays for part in parts):
+            self._local_engines.append(LocalEngine(spool=self.spool))
+            return self._local_engines[0].load(parts, encode)
+        shares, answers = self._read(parts, encode)
+        counts: list[int] = []
+        parts_read = 0
+        # In the order of the parts: the first misfit in the source is the one that is told.
+        for share, contents in zip(shares, answers, strict=True):
+            if isinstance(contents, Failure):
+                raise _read_error(contents, parts_read)
+            self._contents.append(contents)
+            counts += contents.counts
+            parts_read += len(share)
+        return tuple(counts)
+
+    def total(self, task: Task) -> Folded:
+        """Every bundle adds its own, and workers add these."""
+        if self._local_engines:
+            return self._local_engines[0].total(task)
+        need(self._contents, ContractError, "the engine holds no records")
+        total = self._add(task)
+        if isinstance(total, Failure):
+            raise total.error()
+        return total
+
+    def close(self) -> None:
+        """Forget the records, here and on the workers."""
+        self._forget()
+        self._held.clear()
+        self._contents.clear()
+        for engine in self._local_engines:
+            engine.close()
+        self._local_engines.clear()
+
+    @abstractmethod
+    def _read(
+        self, parts: Sequence[Part], encode: Encode
+    ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
+        """PRIVATE: shares of the parts, and what a worker answers of each. Fills `_held`."""
+
+    @abstractmethod
+    def _add(self, task: Task) -> Folded | Failure:
+        """PRIVATE: the total over all bundles."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Remove from workers what `_held` names."""
 
 
 def versions(names: Sequence[str]) -> dict[str, str]:
@@ -78,24 +186,14 @@ def require_same_versions(own_versions: Mapping[str, str], replies: Sequence[Any
             )
 
 
-def refuse_zones(domain: Domain) -> None:
-    """Raise `RequestError` at a column with a zone, whose rules workers may not share."""
-    for name, dates in domain.dates.items():
-        need(
-            dates.zone is None,
-            RequestError,
-            f"column {name!r} is read in {dates.zone}, and workers may have other rules of that "
-            f"zone: use the local engine",
-        )
-
-
 def cut_shares(parts: Sequence[Part], count: int) -> list[tuple[Part, ...]]:
-    """Parts in their order, cut into so many pieces of nearly equal length."""
+    """Parts in their order, cut into so many pieces of nearly equal length, of a part at least."""
+    count = max(1, min(count, len(parts)))
     cuts = [len(parts) * number // count for number in range(count + 1)]
     return [tuple(parts[a:b]) for a, b in pairwise(cuts)]
 
 
-def read_error(failure: Failure, before: int) -> SourceError:
+def _read_error(failure: Failure, before: int) -> SourceError:
     """What a worker could not read, as the local engine says it.
 
     Args:

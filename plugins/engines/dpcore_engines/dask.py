@@ -11,6 +11,7 @@ task on to each other, and add their totals in a tree.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,9 +19,8 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import Encode, Engine, Task, Workload
-from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, EngineError, RequestError, need
+from dpcore.engines.base import Encode, Task
+from dpcore.errors import EngineError, RequestError, need
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines import dask_workers
@@ -37,11 +37,9 @@ from dpcore_engines.bundle import (
     total_of,
 )
 from dpcore_engines.cluster import (
-    STAYED,
+    ClusterEngine,
     cut_shares,
     distributions,
-    read_error,
-    refuse_zones,
     require_same_versions,
     reword_errors,
     versions,
@@ -60,38 +58,21 @@ def room_of_worker() -> Room:
     return Room(Path(worker.local_directory), worker.state.nthreads)
 
 
-@attrs.frozen(eq=False, repr=False)
-class _RemoteBundle:
-    """A bundle of the cluster's, and the place in the source of its first record."""
-
-    future: Any
-    contents: Contents
-    first: int
-
-
 @attrs.frozen(eq=False, repr=False, slots=False)
-class Dask(Engine):
+class Dask(ClusterEngine):
     """Records on the workers of a Dask cluster.
 
     A worker that is lost takes its bundle along: another worker reads the parts again, and totals
-    have the same bits. Parts that are read once, or lie in this process's memory, stay here, in a
-    `LocalEngine`.
+    have the same bits.
 
     Args:
         client: A `distributed.Client`. It is the caller's to close.
-        spool: Where records that stay here are kept; the system's own folder if None.
-        is_local: Whether the workers keep theirs on this machine's disk.
         progress: PRIVATE: told how many bundles of how many have answered, whenever more have.
             A sealed run refuses it, for a cluster's pace may follow the records.
     """
 
     client: Any
-    spool: Path | None = None
-    is_local: bool = False
     progress: Callable[[int, int], None] | None = None
-    _bundles: list[_RemoteBundle] = attrs.field(factory=list, init=False)
-    _futures: list[Any] = attrs.field(factory=list, init=False)
-    _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
 
     def ready(self) -> None:
         """Compare versions with every worker's.
@@ -101,41 +82,19 @@ class Dask(Engine):
         """
         self._workers()
 
-    def accept(self, workload: Callable[[], Workload]) -> None:
-        """Refuse columns that are read in a zone.
-
-        Raises:
-            RequestError: there is one.
-        """
-        refuse_zones(workload().domain)
-
-    @property
-    def note(self) -> str:
-        """Whether the records stayed in this process."""
-        return STAYED if self._local_engines else ""
-
     @property
     def tells(self) -> bool:
         """Whether it has somebody to tell."""
         return self.progress is not None
 
-    def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
-        """Every worker reads neighbouring parts."""
-        # An engine belongs to one run: another run's records would be added to the same totals.
-        need(
-            not (self._futures or self._local_engines),
-            ContractError,
-            "an engine holds the records of one run: make another",
-        )
-        # What can be read only once cannot be read again elsewhere, so it never leaves.
-        if any(part.stays for part in parts):
-            self._local_engines.append(LocalEngine(spool=self.spool))
-            return self._local_engines[0].load(parts, encode)
+    def _read(
+        self, parts: Sequence[Part], encode: Encode
+    ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
         # The key is fresh for each run and is sent only inside the recipe.
         workers, key, run = self._workers(), secrets.token_bytes(32), secrets.token_hex(8)
-        shares = [share for share in cut_shares(parts, len(workers)) if share]
+        shares = cut_shares(parts, len(workers))
         # One bundle for each worker, on neighbouring parts, so that places in the source add up.
-        self._futures[:] = [
+        self._held[:] = [
             self.client.submit(
                 read,
                 _pickle(Recipe(share, encode, key)),
@@ -147,36 +106,14 @@ class Dask(Engine):
             )
             for number, (share, worker) in enumerate(zip(shares, workers, strict=False))
         ]
-        contents = self._answer([self._ask(contents_of, f) for f in self._futures], join)
-        counts: list[int] = []
-        parts_read = 0
-        # In the order of the parts: the first misfit in the source is the one that is told.
-        for share, future, result in zip(shares, self._futures, contents, strict=True):
-            if isinstance(result, Failure):
-                raise read_error(result, parts_read)
-            self._bundles.append(_RemoteBundle(future, result, sum(counts)))
-            counts += result.counts
-            parts_read += len(share)
-        return tuple(counts)
+        return shares, self._answer([self._ask(contents_of, f) for f in self._held], join)
 
-    def total(self, task: Task) -> Folded:
-        """Every bundle adds its own, and workers add these."""
-        if self._local_engines:
-            return self._local_engines[0].total(task)
-        need(self._bundles, ContractError, "the engine holds no records")
-        total: Folded | Failure = self._answer(self._totals(_pickle(task)), add)
-        if isinstance(total, Failure):
-            raise total.error()
-        return total
+    def _add(self, task: Task) -> Folded | Failure:
+        return cast(Folded | Failure, self._answer(self._totals(_pickle(task)), add))
 
-    def close(self) -> None:
-        """Release the bundles, and whatever a worker would still do for them."""
-        self._release(self._futures)
-        self._futures.clear()
-        self._bundles.clear()
-        for engine in self._local_engines:
-            engine.close()
-        self._local_engines.clear()
+    def _forget(self) -> None:
+        # And whatever a worker would still do for them.
+        self._release(self._held)
 
     def _workers(self) -> list[str]:
         """Addresses of all workers, which all have this process's versions."""
@@ -203,16 +140,17 @@ class Dask(Engine):
         """A request to every bundle, in their order."""
         # Where the bundles are now: a task that goes elsewhere would have its parts read again.
         with reword_errors("the cluster failed after records were opened", EngineError):
-            holders = self.client.who_has(self._futures)
-        places = [[*holders.get(bundle.future.key, ())] for bundle in self._bundles]
+            holders = self.client.who_has(self._held)
+        places = [[*holders.get(future.key, ())] for future in self._held]
+        firsts = itertools.accumulate((sum(c.counts) for c in self._contents), initial=0)
+        bundles = [*zip(self._held, firsts, self._contents, places, strict=False)]
         # To a worker that hands it on to others: elsewhere it would be handed back.
         requests, sent = [], self._ask(hand_on, task, workers=places[0])
-        for first in range(0, len(self._bundles), _SERVED):
-            bundles = self._bundles[first : first + _SERVED]
-            near = self._ask(hand_on, sent, workers=places[first])
+        for start in range(0, len(bundles), _SERVED):
+            near = self._ask(hand_on, sent, workers=places[start])
             requests += [
-                self._ask(total_of, b.future, near, b.first, b.contents, workers=place)
-                for b, place in zip(bundles, places[first:], strict=False)
+                self._ask(total_of, future, near, first, contents, workers=place)
+                for future, first, contents, place in bundles[start : start + _SERVED]
             ]
         return requests
 

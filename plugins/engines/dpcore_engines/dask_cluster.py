@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, final
 
 from dpcore.engines.base import Engine
-from dpcore.engines.choice import EngineChoice
+from dpcore.engines.choice import EngineChoice, require_modules
 from dpcore.errors import RequestError, need
 from dpcore_engines.dask import Dask
 
@@ -54,7 +54,7 @@ class DaskCluster(EngineChoice):
                 f"dask needs --memory of at least {_WORKER // 10**6} MB for each of its "
                 f"{self.workers} workers; no record was opened",
             )
-        _require_extra()
+        require_modules("cloudpickle", "cryptography", "distributed")
         # Closed in reverse: the client first, then the cluster, then its folder.
         with contextlib.ExitStack() as stack:
             client = stack.enter_context(_client(self.scheduler or self._start_local(stack, spool)))
@@ -100,17 +100,6 @@ def _unheard_by_workers() -> Iterator[None]:
         yield
     finally:
         block(getattr(signal, "SIG_SETMASK", 0), mask)
-
-
-def _require_extra() -> None:
-    try:
-        import cloudpickle  # noqa: F401
-        import cryptography  # noqa: F401
-        import distributed  # noqa: F401
-    except ImportError as error:
-        raise RequestError(
-            f"{error.name} is not installed: pip install cloudpickle cryptography distributed"
-        ) from None
 
 
 def _client(where: Any) -> Any:

@@ -23,7 +23,7 @@ import hashlib
 import re
 from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import attrs
 
@@ -318,9 +318,6 @@ class PostgresqlJournal(Journal):
         except dbapi.Error as error:
             kind = error_kind(error)
         # Raised after the `except`: the driver's own error would be chained to it.
-        self._refuse(kind)
-
-    def _refuse(self, kind: str) -> NoReturn:
         hints = {
             "55P03": f"another process has held it for {PATIENCE} seconds",
             "42501": f"the role needs USAGE on schema {self.schema}, SELECT and INSERT on its "

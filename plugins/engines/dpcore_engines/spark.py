@@ -15,23 +15,19 @@ import pickle
 import secrets
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import Encode, Engine, Task, Workload
-from dpcore.engines.local import LocalEngine
-from dpcore.errors import ContractError, EngineError, RequestError, need
+from dpcore.engines.base import Encode, Task, Workload
+from dpcore.errors import EngineError, RequestError, need
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore_engines.bundle import Contents, Failure
 from dpcore_engines.cluster import (
-    STAYED,
+    ClusterEngine,
     cut_shares,
     distributions,
-    read_error,
-    refuse_zones,
     require_same_versions,
     reword_errors,
     versions,
@@ -60,25 +56,17 @@ _SILENT = (
 
 
 @attrs.frozen(eq=False, repr=False, slots=False)
-class Spark(Engine):
+class Spark(ClusterEngine):
     """Records in a DataFrame that Spark's workers keep, in memory and in encrypted files.
 
     A worker that is lost takes its blocks along: another one reads the parts again, and totals have
-    the same bits. Parts that are read once, or lie in this process's memory, stay here, in a
-    `LocalEngine`. A sealed run is refused.
+    the same bits. A sealed run is refused.
 
     Args:
         session: A `SparkSession`, of Spark Connect too. It is the caller's to stop.
-        spool: Where records that stay here are kept; the system's own folder if None.
-        is_local: Whether the workers keep theirs on this machine's disk.
     """
 
     session: Any
-    spool: Path | None = None
-    is_local: bool = False
-    _frames: list[Any] = attrs.field(factory=list, init=False)
-    _contents: list[Contents] = attrs.field(factory=list, init=False)
-    _local_engines: list[LocalEngine] = attrs.field(factory=list, init=False)
 
     def ready(self) -> None:
         """Compare versions with those of some workers; every task compares them again.
@@ -106,38 +94,25 @@ class Spark(Engine):
             RequestError: it is sealed: Spark logs what it does, and its bars show how far it is; or
                 there is such a column.
         """
-        refuse_zones(workload().domain)
+        super().accept(workload)
         need(
             not workload().sealed,
             RequestError,
             "a sealed run is silent, and Spark logs and shows its tasks: use the local engine",
         )
 
-    @property
-    def note(self) -> str:
-        """Whether the records stayed in this process."""
-        return STAYED if self._local_engines else ""
-
-    def load(self, parts: Sequence[Part], encode: Encode) -> tuple[int, ...]:
-        """Every partition reads neighbouring parts, one where there are at most 2,000."""
-        # An engine belongs to one run: another run's records would be added to the same totals.
-        need(
-            not (self._frames or self._local_engines),
-            ContractError,
-            "an engine holds the records of one run: make another",
-        )
-        # What can be read only once cannot be read again elsewhere, so it never leaves.
-        if any(part.stays for part in parts):
-            self._local_engines.append(LocalEngine(spool=self.spool))
-            return self._local_engines[0].load(parts, encode)
-        shares = cut_shares(parts, max(1, min(len(parts), _MOST)))
+    def _read(
+        self, parts: Sequence[Part], encode: Encode
+    ) -> tuple[Sequence[Sequence[Part]], Sequence[Contents | Failure]]:
+        # A partition reads one part, where there are at most 2,000.
+        shares = cut_shares(parts, _MOST)
         # The key is fresh for each run.
         key, own_versions = secrets.token_bytes(32), versions(distributions())
         pickled = [_pickle(share) for share in shares]
         recipes = Recipes(shares=pickled, encode=encode, key=key, versions=own_versions)
         with reword_errors(_OPENED, EngineError):
             blocks = self._map(len(shares), partial(read_blocks, _pickle(recipes)), BLOCKS)
-            self._frames.append(blocks.persist())
+            self._held.append(blocks.persist())
             rows = self._collect(blocks.filter("answer is not null").select("bundle", "answer"))
         answers = {row["bundle"]: _loaded(row) for row in rows}
         need(
@@ -145,23 +120,10 @@ class Spark(Engine):
             EngineError,
             "Spark did not give every partition once",
         )
-        counts: list[int] = []
-        parts_read = 0
-        # In the order of the parts: the first misfit in the source is the one that is told.
-        for number, share in enumerate(shares):
-            contents: Contents | Failure = answers[number]
-            if isinstance(contents, Failure):
-                raise read_error(contents, parts_read)
-            self._contents.append(contents)
-            counts += contents.counts
-            parts_read += len(share)
-        return tuple(counts)
+        return shares, [answers[number] for number in range(len(shares))]
 
-    def total(self, task: Task) -> Folded:
-        """Every partition adds its own, and workers add these, some forty at a time of 2,000."""
-        if self._local_engines:
-            return self._local_engines[0].total(task)
-        need(self._frames and self._contents, ContractError, "the engine holds no records")
+    def _add(self, task: Task) -> Folded | Failure:
+        # Workers add some forty totals at a time of 2,000.
         ask = Ask(
             task=task,
             counts=[sum(contents.counts) for contents in self._contents],
@@ -169,7 +131,7 @@ class Spark(Engine):
             versions=versions(distributions()),
         )
         with reword_errors(_OPENED, EngineError):
-            totals = self._frames[0].mapInArrow(partial(add_blocks, _pickle(ask)), ANSWERS)
+            totals = self._held[0].mapInArrow(partial(add_blocks, _pickle(ask)), ANSWERS)
             if len(self._contents) > _FEW:
                 # By number: a stage that runs again sends every total to the same task.
                 totals = totals.repartition(math.isqrt(len(self._contents)), "bundle")
@@ -177,7 +139,7 @@ class Spark(Engine):
             answers: list[Total | Failure] = [_loaded(row) for row in self._collect(totals)]
         answer = merge(answers)
         if isinstance(answer, Failure):
-            raise answer.error()
+            return answer
         # Whatever ran again or twice: no bundle is missing, and none is added twice.
         need(
             answer.bundles == tuple(range(len(self._contents))),
@@ -186,16 +148,10 @@ class Spark(Engine):
         )
         return answer.sums
 
-    def close(self) -> None:
-        """Remove the blocks from Spark's workers."""
-        for frame in self._frames:
+    def _forget(self) -> None:
+        for frame in self._held:
             with contextlib.suppress(Exception):  # Spark is gone, and all it held with it
                 frame.unpersist(blocking=True)
-        for engine in self._local_engines:
-            engine.close()
-        self._frames.clear()
-        self._contents.clear()
-        self._local_engines.clear()
 
     def _map(self, count: int, work: Callable[..., Any], columns: str) -> Any:
         """A DataFrame of so many partitions, each from its own number."""

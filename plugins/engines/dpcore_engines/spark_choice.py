@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, final
 
 from dpcore.engines.base import Engine
-from dpcore.engines.choice import EngineChoice
+from dpcore.engines.choice import EngineChoice, require_modules
 from dpcore.errors import RequestError, need
 from dpcore_engines.cluster import reword_errors
 from dpcore_engines.spark import ENCRYPTION, Spark
@@ -58,7 +57,7 @@ class SparkChoice(EngineChoice):
             RequestError,
             f"spark needs --memory of at least {_LEAST // 10**6} MB; no record was opened",
         )
-        _require_extra()
+        require_modules("pyspark", "pyarrow")
         session = self._session(spool)
         try:
             with Spark(session, spool=spool, is_local=self.scheduler is None) as engine:
@@ -102,9 +101,3 @@ class SparkChoice(EngineChoice):
             # Java gets half: the workers of Python are beside it.
             settings["spark.driver.memory"] = f"{self.memory // 2 // 2**20}m"
         return settings
-
-
-def _require_extra() -> None:
-    for module in ("pyspark", "pyarrow"):
-        refusal = f"{module} is not installed: pip install pyspark pyarrow"
-        need(find_spec(module), RequestError, refusal)

@@ -82,7 +82,7 @@ with Spark(session) as engine, LocalEngine(threads=1) as local:
         engine.total(Task(part=fails, zero=task.zero))
     except BlockError as error:
         results["failure"] = str(error)
-    engine._frames[0].unpersist(blocking=True)
+    engine._held[0].unpersist(blocking=True)
     results["read again"] = engine.total(task) == expected
 session.stop()
 print(json.dumps(results))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import final
 
 from dpcore.engines.base import Engine, Workload
-from dpcore.engines.choice import EngineChoice
+from dpcore.engines.choice import EngineChoice, require_modules
 from dpcore.errors import RequestError, need
 
 
@@ -19,7 +18,7 @@ class SqlChoice(EngineChoice):
 
     def explain(self, workload: Workload) -> tuple[str, ...]:
         """Every statement of a plan; the types of columns are asked for, and no record."""
-        _require_extra()
+        require_modules("sqlglot", "pyarrow")
         from dpcore_engines.sql.engine import Sql
 
         return Sql(memory=self.memory).explain(workload)
@@ -33,14 +32,8 @@ class SqlChoice(EngineChoice):
         """
         fits = self.scheduler is None and self.workers is None
         need(fits, RequestError, "the sql engine has no scheduler and no workers: name none")
-        _require_extra()
+        require_modules("sqlglot", "pyarrow")
         from dpcore_engines.sql.engine import Sql
 
         with Sql(spool=spool, memory=self.memory) as engine:
             yield engine
-
-
-def _require_extra() -> None:
-    for module in ("sqlglot", "pyarrow"):
-        refusal = f"{module} is not installed: pip install sqlglot pyarrow"
-        need(find_spec(module), RequestError, refusal)

@@ -31,23 +31,12 @@ class Clipping:
     """The layers from terms to integers: each reads columns of the one before.
 
     Args:
+        query: What declares the clipping.
         size: How many terms a record has.
     """
 
+    query: SumQuery
     size: int
-    clip: float
-    unit: int
-    norm: Distance
-    positive: bool
-
-    @classmethod
-    def of(cls, query: SumQuery, size: int) -> Clipping:
-        """The clipping that a query declares, of so many terms."""
-        positive = query.sum.sign == "non_negative"
-        return cls(
-            size=size, clip=query.sum.clip, unit=query.sum.unit, norm=query.clip_norm,
-            positive=positive,
-        )  # fmt: skip
 
     def layers(self) -> list[dict[str, exp.Expression]]:
         """From columns t0, t1, ... to i0, i1, ...: integers. Each adds columns to those before."""
@@ -75,30 +64,34 @@ class Clipping:
 
     @property
     def _limit(self) -> float:
-        return math.ldexp(self.clip, -self.unit)
+        return math.ldexp(self.query.sum.clip, -self.query.sum.unit)
 
     @property
     def _depth(self) -> int:
         return max(1, self.size).bit_length()
 
     def _flush(self, term: Number) -> Number:
-        term = term.flushed(math.ldexp(1.0, self.unit - 60))
-        return term.clip(0.0, math.inf) if self.positive else term
+        term = term.flushed(math.ldexp(1.0, self.query.sum.unit - 60))
+        return term.clip(0.0, math.inf) if self.query.sum.sign == "non_negative" else term
 
     def _round(self, term: Number) -> Number:
-        return (term * math.ldexp(1.0, -self.unit)).clip(-_FAR, _FAR).rounded()
+        return (term * math.ldexp(1.0, -self.query.sum.unit)).clip(-_FAR, _FAR).rounded()
 
     def _length_of(self, sizes: Sequence[Number]) -> Number:
         """The length of a row of sizes; its square, in l2."""
-        if self.norm is Distance.LINF:
+        if self.query.clip_norm is Distance.LINF:
             return _greatest(sizes)
-        return _sum_halves(sizes if self.norm is Distance.L1 else [size * size for size in sizes])
+        return _sum_halves(
+            sizes if self.query.clip_norm is Distance.L1 else [size * size for size in sizes]
+        )
 
     def _fits(self, total: Number) -> exp.Expression:
         """Whether a row of integers is surely at most the limit long."""
         limit = self._limit
-        if self.norm is not Distance.L2:
-            return total <= (limit if self.norm is Distance.LINF else min(limit, float(_EXACT)))
+        if self.query.clip_norm is not Distance.L2:
+            return total <= (
+                limit if self.query.clip_norm is Distance.LINF else min(limit, float(_EXACT))
+            )
         exact = float(min(_EXACT, math.floor(Fraction(limit) ** 2)))
         raised = total * up(1.0, roundings=self._depth + 1)
         rounded = raised <= down(limit * limit, roundings=1)
@@ -106,18 +99,18 @@ class Clipping:
 
     def _scale(self, largest: Number) -> Number:
         """The power of two that brings the largest entry into [1/2, 1)."""
-        power = math.frexp(self.clip)[1]
+        power = math.frexp(self.query.sum.clip)[1]
         powers = range(power - 2 - self.size.bit_length(), power + _EXPONENTS)
         cases = [(largest < 2.0**power, constant(2.0**-power).tree) for power in powers]
         return Number(chosen(*cases, rest=constant(2.0 ** -powers[-1]).tree))
 
     def _length(self, scaled: Sequence[Number]) -> Number:
         total = self._length_of([abs(entry) for entry in scaled])
-        return total.root() if self.norm is Distance.L2 else total
+        return total.root() if self.query.clip_norm is Distance.L2 else total
 
     def _scaled(self, entry: Number, length: Number) -> Number:
         margin = {Distance.LINF: 0.5, Distance.L1: self.size / 2}.get(
-            self.norm, up(math.sqrt(self.size), roundings=1) / 2
+            self.query.clip_norm, up(math.sqrt(self.size), roundings=1) / 2
         )
         room = down(max(self._limit - margin, 0.0), roundings=1)
         factor = room / (length * up(1.0, roundings=self._depth + 6))

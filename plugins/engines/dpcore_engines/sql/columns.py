@@ -102,7 +102,7 @@ class Columns:
         Raises:
             RequestError: they cannot be read as the core reads them.
         """
-        cell, kind = named(name).tree, self._kind(name, self._rule(name))
+        cell, kind = named(name).tree, self._kind(name, self.domain.rules[name])
         if kind in (Kind.TEXTS, Kind.CELLS):
             return _trimmed(cell)
         return exp.cast(cell, DOUBLE) if kind in (Kind.FLOATS, Kind.INTEGERS) else cell
@@ -112,7 +112,7 @@ class Columns:
 
         In a layer on one of `raw` cells.
         """
-        rule = self._rule(name)
+        rule = self.domain.rules[name]
         return self._number(name, rule).tree if isinstance(rule, Range) else self._code(name, rule)
 
     def steps(self, name: str) -> Steps:
@@ -120,7 +120,7 @@ class Columns:
 
         Each step has a layer of its own. After the first two, `CLIPPED`, it is inside the range.
         """
-        rule = self._rule(name)
+        rule = self.domain.rules[name]
         assert isinstance(rule, Range), "numbers have positions"
         low, high = float(rule.low), float(rule.high)
 
@@ -157,16 +157,13 @@ class Columns:
 
         In a layer on one that reads the column.
         """
-        rule, read = self._rule(name), named(self.value(name))
+        rule, read = self.domain.rules[name], named(self.value(name))
         if not isinstance(rule, Range):
             return exp.Is(this=read.tree, expression=exp.Null())
         outside = exp.or_(read < float(rule.low), read > float(rule.high))
         if rule.default is not None or rule.missing:
             return outside
         return exp.or_(outside, exp.Is(this=read.tree.copy(), expression=exp.Null()))
-
-    def _rule(self, name: str) -> Any:
-        return self.domain.rules[name]
 
     def _kind(self, name: str, rule: Any) -> Kind:
         kind = self.kinds[name]

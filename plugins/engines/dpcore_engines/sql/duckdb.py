@@ -38,6 +38,7 @@ class DuckDb(Server):
 
     dialect: ClassVar[Dialect] = Dialect(name="duckdb", fenced=False)
 
+    name: str
     connection: Any
     storage: Storage
     relation: str
@@ -58,6 +59,8 @@ class DuckDb(Server):
             RequestError,
             "duckdb is not installed: pip install duckdb sqlglot pyarrow",
         )
+        import duckdb
+
         files = storage.files
         is_plain = not any(mark in str(path) for path in files for mark in _PATTERNS)
         need(
@@ -69,16 +72,10 @@ class DuckDb(Server):
         room = {} if memory is None else {"memory_limit": f"{memory // 2} bytes"}
         connection = storage.connect(files, {**_SETTINGS, **room})
         return cls(
-            connection=connection, storage=storage, relation=storage.relation(files),
-            schema=storage.schema, files=files, marks=_marks(files), spool=spool,
+            name=f"DuckDB {duckdb.__version__}", connection=connection, storage=storage,
+            relation=storage.relation(files), schema=storage.schema, files=files,
+            marks=_marks(files), spool=spool,
         )  # fmt: skip
-
-    @property
-    def name(self) -> str:
-        """DuckDB, and which version of it."""
-        import duckdb
-
-        return f"DuckDB {duckdb.__version__}"
 
     def doubt(self, count: int) -> str:
         """PRIVATE: why the storage doubts the records that were found, or nothing."""

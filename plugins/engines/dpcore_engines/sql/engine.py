@@ -104,7 +104,7 @@ class Sql(Engine):
         try:
             (counts,) = session.ask(session.check)
         except FailureError as failure:
-            raise SourceError(f"the server cannot read the records ({failure.kind})") from None
+            raise SourceError(f"the server cannot read the records ({failure})") from None
         count, *misfits = (int(number or 0) for number in counts)
         need(not (doubt := session.server.doubt(count)), SourceError, doubt)
         rules = session.columns.domain.rules.items()
@@ -129,7 +129,7 @@ class Sql(Engine):
         try:
             return (_exact(part, [*map(session.ask, texts)]),)
         except FailureError as failure:
-            kind = failure.kind
+            kind = str(failure)
         raise EngineError(f"the server failed after records were counted ({kind})")
 
     def close(self) -> None:
@@ -237,7 +237,7 @@ def _hold_law(session: _Session) -> str:
             try:
                 answers = [rows.execute(over(rows.relation, text)) for text in texts]
             except FailureError as failure:
-                why = f"{release}: {server.name} fails on synthetic rows: {failure.kind}"
+                why = f"{release}: {server.name} fails on synthetic rows: {failure}"
                 raise RequestError(f"{why} {way}") from None
             expected = Exact.zeros(part.query.shape, part.query.sum.unit)
             for batch in rows.batches:
@@ -267,8 +267,8 @@ def _require_words(workload: Workload) -> None:
         "a sealed run, which a server's failure would tell of": workload.sealed,
     }
     for release, part in workload.sums:
-        kind, is_said = type(part.learner).__name__, part.learner.tallies(part.query, part.public)
-        refusals[f"the sums of {kind} ({release})"] = not is_said
+        is_said = part.learner.tallies(part.query, part.public)
+        refusals[f"the sums of {type(part.learner).__name__} ({release})"] = not is_said
     parts = [part for _, part in workload.sums]
     refusals |= {
         "a sample of the records, drawn in secret": any(p.query.sampling for p in parts),

@@ -33,7 +33,7 @@ class PostgreSql(Server):
     part: PostgresqlPart
     session: contextlib.ExitStack
     connection: Any
-    version: str
+    name: str
     relation: str
     schema: pyarrow.Schema
 
@@ -52,14 +52,9 @@ class PostgreSql(Server):
             columns = pyarrow.schema([schema.field(name) for name in part.reading.names])
             session = stack.pop_all()
         return cls(
-            part=part, session=session, connection=connection, version=version,
+            part=part, session=session, connection=connection, name=f"PostgreSQL {version}",
             relation=relation, schema=columns,
         )  # fmt: skip
-
-    @property
-    def name(self) -> str:
-        """PostgreSQL, and which version of it."""
-        return f"PostgreSQL {self.version}"
 
     def execute(self, statement: str) -> Rows:
         """PRIVATE: the rows, of the snapshot that was taken when the server was opened."""
@@ -81,8 +76,8 @@ class PostgreSql(Server):
                     cursor.execute(PLAIN)
                     made = [self._fill(cursor, n, table) for n, table in enumerate(tables)]
             except FailureError as failure:
-                is_refused = failure.kind == "SQLSTATE 42501"
-                why = _GRANT if is_refused else f"synthetic rows cannot be written ({failure.kind})"
+                is_refused = str(failure) == "SQLSTATE 42501"
+                why = _GRANT if is_refused else f"synthetic rows cannot be written ({failure})"
                 raise RequestError(f"{self.part.query.name}: {why}") from None
             yield made
 
@@ -93,10 +88,10 @@ class PostgreSql(Server):
         )
         name = f"{_TABLE}_{number}"
         cursor.execute(f"CREATE TEMPORARY TABLE {name} AS {self.relation} WITH NO DATA")
-        rows = [", ".join(map(_literal, row.values())) for row in table.to_pylist()]
-        for row in rows:
+        for row in table.to_pylist():
+            cells = ", ".join(map(_literal, row.values()))
             with contextlib.suppress(Exception):
-                cursor.execute(f"INSERT INTO pg_temp.{name} ({names}) VALUES ({row})")
+                cursor.execute(f"INSERT INTO pg_temp.{name} ({names}) VALUES ({cells})")
         relation = f"SELECT * FROM pg_temp.{name}"
         cursor.execute(relation)
         reading = self.part.reading

@@ -26,15 +26,7 @@ CELLS = {b"dpcore": b"cells"}
 
 
 class FailureError(Exception):
-    """A statement failed; no more is told than `kind`.
-
-    Args:
-        kind: The type of the driver's error, or its SQLSTATE.
-    """
-
-    def __init__(self, kind: str) -> None:
-        super().__init__(kind)
-        self.kind = kind
+    """A statement failed; its text is the type of the driver's error, or its SQLSTATE."""
 
 
 @contextlib.contextmanager
@@ -72,24 +64,18 @@ class Synthetic:
 
 class Server(ABC):
     """One source's records where they lie. It is opened before anything is spent, and reads no
-    record until it is asked."""
+    record until it is asked.
+
+    Args:
+        name: The server and its version, which are public.
+        relation: A SELECT of the records, in the server's dialect.
+        schema: The declared columns with their types, by which the core would read them.
+    """
 
     dialect: ClassVar[Dialect]
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The server and its version, which are public."""
-
-    @property
-    @abstractmethod
-    def relation(self) -> str:
-        """A SELECT of the records, in the server's dialect."""
-
-    @property
-    @abstractmethod
-    def schema(self) -> pyarrow.Schema:
-        """The declared columns with their types, by which the core would read them."""
+    name: str
+    relation: str
+    schema: pyarrow.Schema
 
     @abstractmethod
     def execute(self, statement: str) -> Rows:

@@ -50,7 +50,7 @@ def tally_statement(tally: Tally, query: SumQuery, columns: Columns) -> list[Lay
     layers.append({"cell": _cell(tally, columns, positions), **rows})
     totals: list[exp.Expression] = [exp.Count(this=exp.Star())]
     if terms:
-        layers += Clipping.of(query, len(terms)).layers()
+        layers += Clipping(query=query, size=len(terms)).layers()
         totals = [exp.Sum(this=named(f"i{i}").tree) for i in range(len(terms))]
     return [*layers, {"cell": named("cell").tree, **_texts(totals)}]
 

@@ -263,7 +263,7 @@ class TableStorage(Storage):
             opened.execute(f"CREATE TABLE {name} AS SELECT {cells} FROM synthetic_rows")
 
 
-def storage_of(source: ParquetSource | CsvSource | DuckDbPart) -> Storage:
+def storage_of(source: Any) -> Storage:
     """The storage of a source's files.
 
     Raises:
@@ -271,8 +271,9 @@ def storage_of(source: ParquetSource | CsvSource | DuckDbPart) -> Storage:
     """
     if isinstance(source, CsvSource):
         return CsvStorage.of(source)
-    is_table = isinstance(source, DuckDbPart)
-    return TableStorage(source=source) if is_table else ParquetStorage(source=source)
+    if isinstance(source, DuckDbPart):
+        return TableStorage(source=source)
+    return ParquetStorage(source=source)
 
 
 def _literal(text: object) -> str:
