@@ -33,7 +33,6 @@ from dpcore.engines.base import Task
 from dpcore.engines.derived import DerivedBlocks
 from dpcore.engines.local import LocalEngine
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.learners.summing import require_sum
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part, Source
@@ -43,6 +42,7 @@ from dpcore.sources.csv.dialect import DeclaredColumn, Dialect
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
+from dpcore.summing import require_sum
 from dpcore_linear import StagedGradient, SufficientStatistics
 from dpcore_linear.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore_linear.output_perturbation import OutputPerturbation

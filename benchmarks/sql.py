@@ -21,7 +21,7 @@ from dpcore.domain.columns import Dates
 from dpcore.engines.base import Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.records import EngineRecords
-from dpcore.learning.learners.summing import SumPart
+from dpcore.learning.learners.sums import SumPart
 from dpcore.randomness import PublicCoins
 from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source

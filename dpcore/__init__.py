@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
     from dpcore.learning.learners.one_shot import OneShot as OneShot
-    from dpcore.learning.learners.summing import SummingLearner as SummingLearner
     from dpcore.learning.metrics.base import Held as Held, Metric as Metric
     from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
     from dpcore.learning.models.description import (
@@ -117,6 +116,7 @@ if TYPE_CHECKING:
         read_sql as read_sql,
     )
     from dpcore.specs.spec import Spec as Spec, load_spec as load_spec
+    from dpcore.summing import SummingLearner as SummingLearner
 
     __version__: str
 
@@ -219,7 +219,7 @@ _HOME = {
     "Transformer": "learner",
     "Unopened": "sources.opening",
     "UselessRelease": "errors",
-    "SummingLearner": "learning.learners.summing",
+    "SummingLearner": "summing",
     "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
     "hookimpl": "registry.hookspecs",

@@ -18,7 +18,7 @@ import attrs
 from dpcore.domain.domain import Domain
 from dpcore.engines.selection import EVERYTHING, Selection
 from dpcore.errors import ReleaseError
-from dpcore.learning.learners.summing import SumPart
+from dpcore.learning.learners.sums import SumPart
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
 

@@ -22,11 +22,11 @@ spherical, or a record is seen again while its sum still counts, the theorem is 
 """
 
 from dpcore.learner import AnyLearner
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, SumQuery
 from dpcore.sampling import Cyclic
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
+from dpcore.summing import sums_exactly
 
 
 def explain_unbanded(

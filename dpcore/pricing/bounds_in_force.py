@@ -12,7 +12,6 @@ from dpcore.distance import CONVERTIBLE, Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
@@ -29,6 +28,7 @@ from dpcore.running.learner_release import Conversing
 from dpcore.running.schedule import Scheduled
 from dpcore.sampling import Order
 from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw, WorstCase
+from dpcore.summing import sums_exactly
 
 _ADDITIVE = "gaussian, laplace and other noise on every coordinate fit"
 _FITTING = {

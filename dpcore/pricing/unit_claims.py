@@ -51,11 +51,11 @@ from dpcore.bound import Refused
 from dpcore.distance import Distance
 from dpcore.errors import UndeclaredError
 from dpcore.learner import AnyLearner
-from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
+from dpcore.summing import SummingLearner, sums_exactly
 
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)
 _MARGIN = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding

@@ -2,12 +2,13 @@
 
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Workload
-from dpcore.learning.learners.summing import SummingLearner, SumPart
+from dpcore.learning.learners.sums import SumPart
 from dpcore.query import SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding
 from dpcore.running.schedule import Schedule
+from dpcore.summing import SummingLearner
 
 
 def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins | None) -> Workload:

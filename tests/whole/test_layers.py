@@ -34,7 +34,7 @@ encoding
 sensitivity query
 mechanism
 learner
-bound
+bound summing
 functions
 mechanisms guarantee claims
 learning

@@ -23,10 +23,10 @@ from dpcore.distance import Distance
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner, Public
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
+from dpcore.summing import SummingLearner, sums_exactly
 
 ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
 

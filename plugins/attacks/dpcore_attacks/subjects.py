@@ -38,7 +38,6 @@ from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -48,6 +47,7 @@ from dpcore.running.plan import Plan
 from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import AnySensitivity
 from dpcore.specs.spec import Spec, load_spec
+from dpcore.summing import sums_exactly
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.attacks.statistic import compute

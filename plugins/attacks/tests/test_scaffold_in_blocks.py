@@ -7,11 +7,11 @@ import numpy as np
 from dpcore import Reads, SecretCoins
 from dpcore.engines.local import LocalEngine
 from dpcore.guarantee import Statistic
-from dpcore.learning.learners.summing import SummingLearner
 from dpcore.registry.registry import Registry
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import load_spec
+from dpcore.summing import SummingLearner
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

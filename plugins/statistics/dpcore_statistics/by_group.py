@@ -28,9 +28,9 @@ from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore.summing import Tally
 from dpcore_statistics.columns import (
     MOST_CELLS,
     CategoryColumn,

@@ -21,7 +21,7 @@ from dpcore.domain.columns import Category, Dates, date_text, summary
 from dpcore.domain.edges import equal_edges
 from dpcore.encoding.columns import cells_of
 from dpcore.errors import ParameterError, near, need
-from dpcore.learning.learners.tallies import Cut
+from dpcore.summing import Cut
 
 Condition = Mapping[str, Any] | Sequence[Any] | str | int | float
 """What a record must meet in one column: values, or `{from: low, below: high}`."""

@@ -11,8 +11,8 @@ from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.summing import Tally
 from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByRanges, inside
 from dpcore_statistics.columns import require_conditions, selected

@@ -24,10 +24,10 @@ from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
+from dpcore.summing import Tally
 from dpcore_statistics.bars import ratio
 from dpcore_statistics.by_group import groups_of
 from dpcore_statistics.columns import Marginal, number_column, one_hot

@@ -15,9 +15,9 @@ from dpcore.checks import one_of, positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore.summing import Tally
 from dpcore_models.measurements.plan import joint_width, of_unit_width, plan
 from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.bars import around, cut, cut_count, share

@@ -30,10 +30,9 @@ from dpcore.errors import ParameterError, need, need_value
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.learners.summing import sums_exactly
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
+from dpcore.summing import Tally, sums_exactly
 from dpcore_statistics.bars import Ends, cut
 from dpcore_statistics.columns import (
     Cutting,

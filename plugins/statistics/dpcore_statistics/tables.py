@@ -23,9 +23,9 @@ from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
 from dpcore.rounding import down, up
+from dpcore.summing import Tally
 from dpcore_models.measurements.plan import Objective
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cells, Marginal, conditions

@@ -25,6 +25,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
 from dpcore.learning.learners.by_person import clipped_sums
+from dpcore.learning.learners.sums import round_records, turn_persons
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.unit_claims import PERSON_WISE, of_clipped_persons
 from dpcore_attacks.attacks.falsifier import falsify
@@ -97,9 +98,9 @@ def vectors_of(name, distance, records):
     made = project(facts.domain, all_persons(records))
     order = np.argsort(made.persons, kind="stable")
     begins = np.flatnonzero(np.diff(made.persons[order], prepend=-1))
-    sums = np.add.reduceat(learner._own(query, facts, made.take(order)), begins, axis=0)
+    sums = np.add.reduceat(round_records(learner, query, facts, made.take(order)), begins, axis=0)
     if query.sum.person is not None:
-        sums = clipped_sums(sums, query, partial(learner._persons, query, facts))
+        sums = clipped_sums(sums, query, partial(turn_persons, learner, query, facts))
     assert [*learner.total_of(query, made, facts).integers()] == sums.sum(axis=0).tolist()
     vectors = np.ldexp(sums.astype(float), query.sum.unit)
     return np.vstack([vectors, np.zeros(query.real_size)])

@@ -39,8 +39,8 @@ from dpcore.checks import confidence, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.learning.models.figures import Statistics
+from dpcore.summing import sums_exactly
 from dpcore_statistics.columns import NumberColumn
 from dpcore_statistics.marginals.display import Display
 from dpcore_statistics.marginals.learner import Marginals, noise_width

@@ -46,10 +46,10 @@ from dpcore.errors import ContractError, ParameterError, UnknownCountError, need
 from dpcore.learner import State, promises
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
+from dpcore.summing import sums_exactly
 from dpcore_models.learners.best_of import ChosenModel
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 from dpcore_training.random_stopping import ANSWERS, CANDIDATE, SCORE, RandomStopping, RunsQuery

@@ -10,9 +10,9 @@ from dpcore.bound import Refused
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner
 from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.summing import sums_exactly
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
+from dpcore.summing import sums_exactly
 from dpcore_training.jax_network import JaxNetwork, require_jax
 from dpcore_training.program_network import ProgramNetwork
 from dpcore_training.tanh_network import TanhNetwork

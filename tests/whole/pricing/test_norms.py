@@ -33,7 +33,6 @@ from dpcore.errors import ContractError, DpcoreError, SpecError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.learner import Public, Published
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.learning.learners.summing import SummingLearner
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian
@@ -44,6 +43,7 @@ from dpcore.registry.kinds import LEARNER
 from dpcore.sampling import Poisson
 from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw
 from dpcore.specs.spec import spec_of_text
+from dpcore.summing import SummingLearner
 
 from doubles import Numbers
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
-from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.query import Query, SumQuery
+from dpcore.summing import SummingLearner, sums_exactly
 from dpcore_attacks.attacks.neighbours import Configuration
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case

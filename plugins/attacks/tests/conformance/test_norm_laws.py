@@ -8,7 +8,7 @@ import pytest
 
 from dpcore import REPLACE_ONE, Exact, OneShot, Query, Sensitivity, SensitivityBound, Sum, SumQuery
 from dpcore.bound import Refused
-from dpcore.learning.learners.summing import SummingLearner
+from dpcore.summing import SummingLearner
 from dpcore_attacks.attacks.counterexample import load
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

@@ -25,8 +25,8 @@ from dpcore.domain.columns import Dates, Range, reading
 from dpcore.domain.domain import Domain
 from dpcore.encoding.columns import read_codes
 from dpcore.errors import RequestError, need
-from dpcore.learning.learners.tallies import Cut
 from dpcore.records.cells import key
+from dpcore.summing import Cut
 from dpcore_engines.sql.number import DOUBLE, TEXT, Number, chosen, constant, integer, named
 
 CLIPPED = 2  # steps from a number to one inside its range

@@ -23,13 +23,13 @@ from dpcore.engines.base import Encode, Engine, Task, Workload
 from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, EngineError, RequestError, SourceError, need, need_value
 from dpcore.exact import Exact
-from dpcore.learning.learners.summing import SumPart
-from dpcore.learning.learners.tallies import Tally
+from dpcore.learning.learners.sums import SumPart
 from dpcore.records.records import Folded
 from dpcore.records.source import Part
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource
+from dpcore.summing import Tally
 from dpcore_engines.duckdb_file import DuckDbPart
 from dpcore_engines.sql.columns import Columns
 from dpcore_engines.sql.servers import FailureError, Rows, Server, kinds_of, over

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 from sqlglot import exp
 
-from dpcore.learning.learners.tallies import Cut, Tally
 from dpcore.query import SumQuery
+from dpcore.summing import Cut, Tally
 from dpcore_engines.sql.clipped import Clipping
 from dpcore_engines.sql.columns import CLIPPED, Columns
 from dpcore_engines.sql.number import TEXT, Number, chosen, integer, named, tree_of

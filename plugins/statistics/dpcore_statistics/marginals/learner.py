@@ -24,8 +24,8 @@ from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.learners.tallies import Tally
 from dpcore.learning.models.figures import Statistics
+from dpcore.summing import Tally
 from dpcore_models.measurements.plan import Objective
 from dpcore_models.measurements.workload import Workload
 from dpcore_statistics.columns import Cells, Marginal, conditions

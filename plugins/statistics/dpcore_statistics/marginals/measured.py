@@ -19,8 +19,8 @@ from dpcore import Answer, Domain, Exact, Public, Records, Sum
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.tallies import Cut, Tally
 from dpcore.learning.models.figures import Statistics
+from dpcore.summing import Cut, Tally
 from dpcore_models.measurements.plan import Objective, Plan, plan
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_models.measurements.workload import Workload

@@ -18,10 +18,10 @@ from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
-from dpcore.learning.learners.summing import SummingLearner, sums_exactly
 from dpcore.pricing.unit_claims import clips_persons
 from dpcore.query import Query, SumQuery
 from dpcore.records.records import Records
+from dpcore.summing import SummingLearner, sums_exactly
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of
 from dpcore_attacks.laws.bounds.sums import exact_ratio, universe

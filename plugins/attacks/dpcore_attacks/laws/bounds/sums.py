@@ -23,9 +23,9 @@ from dpcore.domain.domain import Domain
 from dpcore.domain.edges import equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
-from dpcore.learning.learners.summing import SummingLearner, require_sum, sums_exactly
 from dpcore.query import SumQuery
 from dpcore.records.records import Records
+from dpcore.summing import SummingLearner, require_sum, sums_exactly
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of
 from dpcore_attacks.attacks.setting import Case, asks_of

@@ -29,14 +29,14 @@ from dpcore.engines.selection import Complement, Smallest
 from dpcore.errors import DpcoreError, RequestError, SourceError
 from dpcore.exact import Exact
 from dpcore.learner import Public
-from dpcore.learning.learners.summing import SumPart
-from dpcore.learning.learners.tallies import Cut, Tally
+from dpcore.learning.learners.sums import SumPart
 from dpcore.query import Sum, SumQuery
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.location import Holds, Location, Reading
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding
+from dpcore.summing import Cut, Tally
 from dpcore_attacks.laws.engines.engines import (
     CLOSED,
     COUNTED,

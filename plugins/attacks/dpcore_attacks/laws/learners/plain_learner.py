@@ -16,12 +16,12 @@ from dpcore.encoding.tables import encode_table
 from dpcore.learner import Learner, Public, ScoringModel
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.learners.one_shot import OneShot
-from dpcore.learning.learners.summing import SummingLearner
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 from dpcore.sensitivity import Sensitivity
+from dpcore.summing import SummingLearner
 
 
 @attrs.frozen(kw_only=True)
