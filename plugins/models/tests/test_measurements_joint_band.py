@@ -82,3 +82,12 @@ def test_other_laws_have_no_band():
     with pytest.raises(TypeError, match="TabulatedSpread"):
         noises(law, Stream(1), (1, 1))
     assert MOST_DRAWS * 0.05 > 64
+
+
+def test_a_miss_that_takes_too_many_draws_is_not_simulated():
+    def refuse(noise):
+        raise AssertionError("a draw was taken")
+
+    law = NormalSpread(width=100.0)
+    assert simulated_half_width(refuse, 33, 100, law, 1e-12) == math.inf
+    assert simulated_half_width(largest, 2, 8, law, 1e-4) < math.inf

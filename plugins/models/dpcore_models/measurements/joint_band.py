@@ -32,6 +32,8 @@ MOST_DRAWS = 10_000
 FEWEST_DRAWS = 2_048
 _BEYOND = 64  # draws beyond the quantile, where a small miss needs more draws than these
 _WORK = 1 << 31  # operations that a simulation may take: about a second
+_MOST_WORK = 1 << 33  # and where a small miss needs more draws
+_OVERHEAD = 256  # operations that a draw takes beside its own
 _AT_ONCE = 64  # draws: what they lead to stays near the processor
 _SEED = 20_260_101
 _DOUBT = 2.0**-20  # the probability that a band is too narrow
@@ -63,7 +65,10 @@ def simulated_half_width(
     law: NoiseLaw | None,
     miss: float,
 ) -> float:
-    """The same for independent noise of one law; infinite where its law cannot be simulated.
+    """The same for independent noise of one law; infinite where it cannot be simulated.
+
+    That is where the law is none of those drawn here, or the miss so small that it would take more
+    than some seconds: other bars, of each number by itself, hold all the same.
 
     Args:
         errors: The largest errors that noises of shape (draws, size) lead to. Shape (draws,).
@@ -73,6 +78,8 @@ def simulated_half_width(
         return math.inf
     draws = min(MOST_DRAWS, max(FEWEST_DRAWS, _WORK // max(1, work)))
     draws = max(draws, math.ceil(_BEYOND / miss))
+    if draws * (work + _OVERHEAD) > _MOST_WORK:
+        return math.inf
     return joint_half_width(
         lambda stream, count: errors(noises(law, stream, (count, size))), miss, draws
     )
