@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range
-from dpcore.domain.texts import Texts
+from dpcore.domain.columns import Texts
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian

@@ -23,10 +23,14 @@ if TYPE_CHECKING:
     from dpcore.bound import Refused as Refused, SensitivityBound as SensitivityBound
     from dpcore.distance import Distance as Distance
     from dpcore.domain.classes import Classes as Classes
-    from dpcore.domain.columns import Categories as Categories, Dates as Dates, Range as Range
+    from dpcore.domain.columns import (
+        Categories as Categories,
+        Dates as Dates,
+        Range as Range,
+        Texts as Texts,
+    )
     from dpcore.domain.domain import Domain as Domain
     from dpcore.domain.people import People as People
-    from dpcore.domain.texts import Texts as Texts
     from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError, UselessRelease as UselessRelease
     from dpcore.events.base import Direction as Direction, Event as Event
@@ -215,7 +219,7 @@ _HOME = {
     "Stream": "randomness",
     "Sum": "query",
     "SumQuery": "query",
-    "Texts": "domain.texts",
+    "Texts": "domain.columns",
     "Transformer": "learner",
     "Unopened": "sources.opening",
     "UselessRelease": "errors",

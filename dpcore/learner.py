@@ -7,7 +7,7 @@ answers alone, so that whatever is published is a function of what came through 
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import attrs
 import numpy as np
@@ -19,7 +19,9 @@ from dpcore.interval import NoiseLaw
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
-from dpcore.records.records import Records
+
+if TYPE_CHECKING:
+    from dpcore.records.records import Records
 
 State = Any
 """Whatever a learner remembers between answers: a function of public facts and answers."""
@@ -214,7 +216,9 @@ class AnyLearner(ABC):
         return 0.0
 
     @abstractmethod
-    def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
+    def statistic(
+        self, query: Any, records: "Records", public: Public, secret: LearnerCoins
+    ) -> Any:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
 
         Returns:

@@ -14,10 +14,10 @@ import attrs
 import numpy as np
 
 from dpcore.checks import describe_type, is_finite
+from dpcore.domain.cell import day
 from dpcore.domain.columns import Categories, Dates, Range, date_text, summary
 from dpcore.domain.edges import cells_between
 from dpcore.errors import need
-from dpcore.records.cells import day
 
 MOST_BINS = 1 << 12
 

@@ -1,9 +1,10 @@
 """Columns: declared public facts about one feature column, and its fixed encoding.
 
 Nothing here is computed from records, and every value of a column encodes to something. What an
-entry counts as is the rule of `dpcore.records.cells`, from its own content alone.
+entry counts as is the rule of `dpcore.domain.cell`, from its own content alone.
 """
 
+import enum
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
@@ -14,17 +15,29 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.checks import describe_type, is_finite, need_field, unboxed
+from dpcore.checks import describe_type, is_finite, is_integer, need_field, unboxed
+from dpcore.domain.cell import MISSING, day, key, letters, number
+from dpcore.domain.moments import zone_named, zone_rules
 from dpcore.errors import need
-from dpcore.records.cells import MISSING, day, key, number
-from dpcore.records.moments import zone_named, zone_rules
-from dpcore.records.persons import letters
 
 Category = str | int | float
 
 
+BYTES = 6
+"""Of a text, in one encoded column."""
+LONGEST = 384
+"""Bytes of a text: 64 columns, each below 1/8."""
 _FARTHEST = 1e150  # squares of such numbers, and many of them together, are finite
 _DAYS = (-719162.0, 2932896.0)  # of the years 1 to 9999
+
+
+class Holds(enum.Enum):
+    """What a declared column holds."""
+
+    NUMBERS = enum.auto()
+    DATES = enum.auto()
+    CATEGORIES = enum.auto()
+    IDENTIFIERS = enum.auto()
 
 
 @attrs.frozen
@@ -339,3 +352,38 @@ class Categories:
         """The rule an entry must meet."""
         listed = [f"{cell} as {value}" for cell, value in self.spellings]
         return f"one of {summary(self.values)}{f' ({summary(listed)})' if listed else ''}"
+
+
+@attrs.frozen
+class Texts:
+    """A column of texts whose values are not public, such as diagnoses as they were typed.
+
+    What is public is only how long a value may be. A text is its characters without blanks and tabs
+    at the ends, a whole number its decimal digits whatever type it came in, a truth `true` or
+    `false`, a fraction or decimal what Python writes of it (`dpcore.domain.cell.letters`). Nothing
+    else is a text: no date, and no float beyond its type's exact whole numbers. It is encoded
+    without loss, six bytes of UTF-8 a column.
+
+    Args:
+        longest: Bytes of a text in UTF-8 that are kept, 1 to 384; the rest is cut off.
+    """
+
+    longest: int
+
+    def __attrs_post_init__(self) -> None:
+        need(
+            is_integer(self.longest) and self.longest <= LONGEST,
+            "texts",
+            f"1 to {LONGEST} bytes",
+            "texts",
+            self.longest,
+        )
+
+    @property
+    def width(self) -> int:
+        """The number of encoded columns: six bytes each, the last maybe fewer."""
+        return -(-self.longest // BYTES)
+
+    def describe(self) -> str:
+        """The rule an entry must meet."""
+        return f"a text of at most {self.longest} bytes, or missing"

@@ -18,10 +18,10 @@ import attrs
 
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.bins import Binned, describe_edge
+from dpcore.domain.cell import index, key
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Category, Range, reading, summary
 from dpcore.errors import below, need
-from dpcore.records.cells import index, key
 
 
 @attrs.frozen

@@ -7,8 +7,7 @@ What it makes is then a cell like any other: it fits the declared column, or it 
 import attrs
 
 from dpcore.checks import describe_type
-from dpcore.domain.columns import Dates, Range
-from dpcore.domain.texts import LONGEST, Texts
+from dpcore.domain.columns import LONGEST, Dates, Range, Texts
 from dpcore.errors import need
 
 MONTHS = (
@@ -27,7 +26,7 @@ class Operation:
     """How the cells of some columns make one cell.
 
     Args:
-        name: Of the function in `dpcore.encoding.derived` that makes it.
+        name: Of the function in `dpcore.encoding.tables` that makes it.
         cells: What each input holds; None where it holds what is declared of the derived column.
         inputs: How many there are.
         text: In words, with a place for each input.

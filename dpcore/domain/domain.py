@@ -12,11 +12,10 @@ from dpcore.adjacency import Adjacency
 from dpcore.checks import describe_type, is_finite, is_integer, need_field, one_of, unboxed
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.columns import Categories, Dates, Holds, Range, Texts
 from dpcore.domain.conditions import Condition, range_of, require_conditions
 from dpcore.domain.derived import Derived
 from dpcore.domain.people import People
-from dpcore.domain.texts import Texts
 from dpcore.errors import (
     ParameterError,
     UnfitTargetError,
@@ -24,7 +23,6 @@ from dpcore.errors import (
     need,
     need_value,
 )
-from dpcore.records.location import Holds
 from dpcore.rounding import up
 
 Column = Range | Categories | Texts

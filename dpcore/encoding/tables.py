@@ -9,24 +9,28 @@ centred at the middle of their range, in [-M, M] with M = (high - low)/2; of two
 and +1, of more a code. A domain without a target has no labels: they are zeros.
 """
 
-from collections.abc import Container, Iterable
+import math
+from collections.abc import Callable, Container, Iterable, Mapping
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.columns import Range
+from dpcore.domain.cell import index
+from dpcore.domain.columns import Range, reading
+from dpcore.domain.conditions import Condition, range_of
+from dpcore.domain.derived import MONTHS, TRUTHS, WEEKDAYS, Derived
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.columns import (
     centre_labels,
     encode_column,
     project_numbers,
+    read_codes,
     read_numbers,
 )
-from dpcore.encoding.derived import derive_column
 from dpcore.errors import SourceError, need
-from dpcore.records.cells import named
+from dpcore.records.cells import empty, named
 from dpcore.records.lengths import row_lengths
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.records import LaterFeatures, Records
@@ -134,3 +138,81 @@ def _encode_later(domain: Domain, table: Table) -> LaterFeatures:
     # A norm scales whole rows.
     makers[0, domain.width] = partial(encode_table, domain, table)
     return LaterFeatures((len(table[next(iter(domain.columns))]), domain.width), makers)
+
+
+def rows_that_meet(condition: Condition, rule: Any, cells: Any) -> NDArray[np.bool_]:
+    """PRIVATE: the rows whose cell in a column of this rule meets a condition. Shape (n,)."""
+    if condition.values:
+        places, read = index(rule.values, reading(rule)), reading(rule)
+        listed = [places[read(value)] for value in condition.values]
+        return np.isin(read_codes(rule, cells), listed)
+    if condition.low is None and condition.high is None:
+        return ~empty(cells)
+    declared, default = range_of(rule), range_of(rule).default
+    numbers = read_numbers(declared, cells)
+    numbers = np.where(np.isnan(numbers), math.nan if default is None else default, numbers)
+    low, high = condition.low, condition.high
+    # What is no number fails every comparison.
+    is_above: NDArray[np.bool_] = numbers >= (-math.inf if low is None else low)
+    return is_above if high is None else is_above & (numbers < high)
+
+
+def rows_that_count(
+    only: Mapping[str, Condition], rules: Mapping[str, Any], table: Mapping[str, Any]
+) -> NDArray[np.bool_] | None:
+    """PRIVATE: the rows that meet every condition, shape (n,); None where there is none to meet.
+
+    Raises:
+        SourceError: the columns are not equally long.
+    """
+    masks = [rows_that_meet(meets, rules[name], table[name]) for name, meets in only.items()]
+    need(len({m.size for m in masks}) < 2, SourceError, _UNEQUAL)
+    return np.all(masks, axis=0) if masks else None
+
+
+def derive_column(derived: Derived, table: Mapping[str, Any], rules: Mapping[str, Any]) -> Any:
+    """PRIVATE: a cell for each record of the table.
+
+    Args:
+        rules: What declared columns hold: an input that declares dates is read in its zone.
+    """
+    operation, columns = derived.operation, [table[name] for name in derived.inputs]
+    if isinstance(cells := operation.cells, Range):
+        ranges = [getattr(rules.get(name), "range", rules.get(name)) for name in derived.inputs]
+        columns = [
+            read_numbers(rule if type(rule) is type(cells) else cells, column)
+            for rule, column in zip(ranges, columns, strict=True)
+        ]
+        need(len({*map(len, columns)}) == 1, SourceError, _UNEQUAL)
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+        return _COMPUTATIONS[operation.name](*columns)
+
+
+def _days(moments: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Whole days since 1970-01-01; 0 for what is no date."""
+    return np.floor(np.where(np.isfinite(moments), moments, 0.0))
+
+
+def _months(moments: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Months since January 1970."""
+    return _days(moments).astype("M8[D]").astype("M8[M]").astype(np.int64)
+
+
+def _words(words: tuple[str, ...], places: NDArray[Any], is_there: Any = True) -> Any:
+    """A word for each place, None where there is none."""
+    texts = np.array([*words, None], dtype=object)
+    return texts[np.where(is_there, places, len(words)).astype(np.intp)]
+
+
+_COMPUTATIONS: Mapping[str, Callable[..., Any]] = {
+    "copy": lambda column: column,
+    "difference": np.subtract,
+    # No number divides by 0, whatever its sign.
+    "ratio": lambda dividends, divisors: np.where(divisors == 0, np.nan, dividends / divisors),
+    "days between": lambda first, second: second - first,
+    "year": lambda days: np.where(np.isfinite(days), 1970.0 + _months(days) // 12, np.nan),
+    "month": lambda days: _words(MONTHS, _months(days) % 12, np.isfinite(days)),
+    # 1970-01-01 was a Thursday.
+    "weekday": lambda days: _words(WEEKDAYS, (_days(days) + 3) % 7, np.isfinite(days)),
+    "missing": lambda column: _words(TRUTHS, empty(column)),
+}

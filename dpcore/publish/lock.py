@@ -9,6 +9,7 @@ from typing import Any, cast
 import attrs
 import msgspec
 
+from dpcore.domain.moments import zone_rules
 from dpcore.errors import ReplayError, SpecError, need, shown
 from dpcore.plan.ask import Ask
 from dpcore.publish.bounded_reading import read_json
@@ -16,7 +17,6 @@ from dpcore.publish.files import replace_file
 from dpcore.publish.formats import FORMAT, Format, format_of
 from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
 from dpcore.randomness import PublicCoins
-from dpcore.records.moments import zone_rules
 from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
 from dpcore.sources.opening import Unopened, location

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, SourceError, need
 from dpcore.randomness import Words
-from dpcore.records.persons import persons
+from dpcore.records.cells import persons
 
 NOBODY = -1
 

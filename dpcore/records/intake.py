@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
+from dpcore.domain.columns import Holds
 from dpcore.errors import SourceError, need, unpassed
 from dpcore.records.cells import cells
-from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 
 # Names of the types of numpy, pandas, polars and pyarrow, in small letters and without brackets.

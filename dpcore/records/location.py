@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Literal, Protocol
 
 import attrs
 
+from dpcore.domain.columns import Holds
 from dpcore.records.source import Source
 
 
@@ -23,15 +23,6 @@ class Layout(Protocol):
     @property
     def decimal(self) -> Literal[".", ","]:
         """The character before the decimals of a number."""
-
-
-class Holds(enum.Enum):
-    """What a declared column holds."""
-
-    NUMBERS = enum.auto()
-    DATES = enum.auto()
-    CATEGORIES = enum.auto()
-    IDENTIFIERS = enum.auto()
 
 
 @attrs.frozen(kw_only=True)

@@ -15,6 +15,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.cell import nearest
 from dpcore.errors import SourceError
 
 _EXACT = 2**53  # up to which every integer is a double
@@ -140,14 +141,6 @@ def _decimals(column: Any) -> NDArray[np.float64]:
         integer = int.from_bytes(integers[place].tobytes(), sys.byteorder, signed=True)
         numbers[place] = nearest(Fraction(integer) * Fraction(10) ** -scale)
     return numbers
-
-
-def nearest(counted: Any) -> float:
-    """The double nearest to a number of any type; infinite beyond the largest."""
-    try:
-        return float(counted) + 0.0
-    except OverflowError:
-        return math.inf if counted > 0 else -math.inf
 
 
 def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:

@@ -79,7 +79,8 @@ class PublicRecords:
     """Records that are declared public, as an input of releases that start from them.
 
     Args:
-        records: Encoded features and centred labels, as `Domain.project` gives them.
+        records: Encoded features and centred labels, as `project_table` of
+            `dpcore.encoding.tables` gives them.
     """
 
     records: "Records"

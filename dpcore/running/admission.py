@@ -5,13 +5,12 @@ from typing import Any, Literal
 import attrs
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories
+from dpcore.domain.columns import Categories, Holds
 from dpcore.domain.domain import Domain, Table, kind_of_cells
 from dpcore.errors import SourceError, need
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.request import Request
 from dpcore.records.intake import require_column
-from dpcore.records.location import Holds
 from dpcore.records.source import HANDED_OVER, DeclaredSource, Source, TableSource
 from dpcore.running.opening import require_columns
 

@@ -15,8 +15,7 @@ from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
 from dpcore.encoding.columns import find_misfits, read_numbers
-from dpcore.encoding.conditions import rows_that_count
-from dpcore.encoding.tables import derive_columns, parse_table
+from dpcore.encoding.tables import derive_columns, parse_table, rows_that_count
 from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named, numbers
 
@@ -61,7 +60,7 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
     """Look at every cell of every batch, in order.
 
     Args:
-        parsed: Of a single batch, what `Domain.parse` made of it, where that is known.
+        parsed: Of a single batch, what `parse_table` made of it, where that is known.
     """
     rules: dict[str, Any] = {**domain.read}
     misfits_by_rule: dict[tuple[str, str], Misfit] = {}
@@ -104,7 +103,7 @@ def _broken_rules(
     """Every rule that some cells break, and where they stand.
 
     Args:
-        parsed: The cells as `Domain.parse` leaves them; the texts alone tell why one does not fit.
+        parsed: The cells as `parse_table` leaves them; the texts alone tell why one does not fit.
         mask: Of the rows that count; None where every row does.
     """
     # Nothing is computed from a row that is left out, so that it may hold anything.

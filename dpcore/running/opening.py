@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain, Table
-from dpcore.encoding.conditions import rows_that_count
-from dpcore.encoding.tables import derive_columns, parse_table, project_table
+from dpcore.encoding.tables import derive_columns, parse_table, project_table, rows_that_count
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.engines.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest

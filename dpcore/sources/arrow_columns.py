@@ -10,9 +10,10 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+from dpcore.domain.columns import Holds
 from dpcore.errors import SourceError, need
 from dpcore.records.intake import is_read_in_files, type_called
-from dpcore.records.location import Holds, Reading
+from dpcore.records.location import Reading
 from dpcore.records.source import Columns
 
 if TYPE_CHECKING:

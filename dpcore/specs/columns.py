@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from dpcore.domain.bins import Binned
-from dpcore.domain.columns import Categories, Dates, Range
+from dpcore.domain.cell import day
+from dpcore.domain.columns import Categories, Dates, Range, Texts
 from dpcore.domain.conditions import Condition, range_of
 from dpcore.domain.derived import (
     COPY,
@@ -23,10 +24,8 @@ from dpcore.domain.derived import (
     Operation,
 )
 from dpcore.domain.domain import Column
-from dpcore.domain.texts import Texts
+from dpcore.domain.moments import zone_named
 from dpcore.errors import SpecError, below, need
-from dpcore.records.cells import day
-from dpcore.records.moments import zone_named
 from dpcore.specs.column_grammar import (
     Between,
     CategoriesColumn,

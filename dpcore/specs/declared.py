@@ -9,11 +9,10 @@ from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import RELATIONS, Adjacency, replace_features
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Dates, Range
+from dpcore.domain.columns import Dates, Range, Texts
 from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
-from dpcore.domain.texts import Texts
 from dpcore.errors import SpecError, below, map_below, need, shown
 from dpcore.plan.parts import part_domain
 from dpcore.specs.columns import condition, declared_column, derivation

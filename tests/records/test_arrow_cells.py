@@ -9,10 +9,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpcore.domain.cell import index
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import SourceError
-from dpcore.records.cells import cells, coded, days, empty, index, numbers
+from dpcore.records.cells import cells, coded, days, empty, numbers
 from dpcore.running.fit import require_fit
 
 pa = pytest.importorskip("pyarrow")

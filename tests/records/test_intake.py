@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 from dpcore import Categories, Domain, Range
-from dpcore.domain.columns import Dates
+from dpcore.domain.columns import Dates, Holds
 from dpcore.domain.people import People
 from dpcore.errors import SourceError
 from dpcore.records.intake import require_type
-from dpcore.records.location import Holds
 from dpcore.records.pieces import Pieces
 from dpcore.records.source import TableSource
 from dpcore.running.admission import admit_to

@@ -8,8 +8,8 @@ import pytest
 
 from dpcore import Dates
 from dpcore.domain.bins import Binned
+from dpcore.domain.cell import day
 from dpcore.encoding.columns import find_misfits, read_codes
-from dpcore.records.cells import day
 
 LAST = timedelta(days=1) - timedelta(microseconds=1)
 

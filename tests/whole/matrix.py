@@ -23,8 +23,7 @@ from dpcore import (
     price,
 )
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories
-from dpcore.domain.texts import Texts
+from dpcore.domain.columns import Categories, Texts
 from dpcore.registry.kinds import COMPONENTS, LEARNER, MECHANISM
 from dpcore_attacks import component_sheet, fitting
 from dpcore_models.features.cos_sin import CosSin

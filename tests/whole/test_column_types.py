@@ -5,9 +5,8 @@ from datetime import date, datetime, timedelta
 import pytest
 
 from dpcore import Categories, Domain, Range, read_parquet
-from dpcore.domain.columns import Dates
-from dpcore.domain.texts import Texts
-from dpcore.encoding.texts import decode_text
+from dpcore.domain.columns import Dates, Texts
+from dpcore.encoding.columns import decode_text
 from dpcore.errors import SourceError
 from dpcore.records.source import Source
 from dpcore.running.admission import admit_to

@@ -28,9 +28,9 @@ adjacency distance randomness
 events
 accountant
 accounting
+domain
 records
-sampling domain
-encoding
+sampling encoding
 sensitivity query
 mechanism
 learner

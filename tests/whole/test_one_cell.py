@@ -9,9 +9,8 @@ import pytest
 from dpcore import REPLACE_ONE, Categories, Domain, PublicCoins, Range, Registry
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Dates
+from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.derived import MISSING, Derived
-from dpcore.domain.texts import Texts
 from dpcore.encoding.tables import project_table
 from dpcore.learning.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER

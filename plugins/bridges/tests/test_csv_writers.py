@@ -13,8 +13,7 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Domain, Range
-from dpcore.domain.columns import Dates
-from dpcore.domain.texts import Texts
+from dpcore.domain.columns import Dates, Texts
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import SourceError
 from dpcore.records.source import WRITTEN_APART

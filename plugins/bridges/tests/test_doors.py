@@ -19,13 +19,12 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range
-from dpcore.domain.columns import Dates
+from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.people import People
-from dpcore.domain.texts import Texts
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import ParameterError, SourceError
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.records.persons import persons
+from dpcore.records.cells import persons
 from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import LEARNER
 from dpcore.running.admission import admit_to

@@ -18,11 +18,15 @@ import pytest
 from hostile_rows import part_of as sum_part
 
 from dpcore import Categories, Domain, Range
-from dpcore.domain.columns import Dates
+from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.domain import kind_of_cells
-from dpcore.domain.texts import Texts
-from dpcore.encoding.columns import encode_column, find_misfits, read_codes, read_numbers
-from dpcore.encoding.texts import decode_text
+from dpcore.encoding.columns import (
+    decode_text,
+    encode_column,
+    find_misfits,
+    read_codes,
+    read_numbers,
+)
 from dpcore.engines.base import Workload
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError

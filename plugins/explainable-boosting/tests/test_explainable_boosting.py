@@ -13,9 +13,8 @@ import scipy.stats
 
 import dpcore
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Range
+from dpcore.domain.columns import Categories, Range, Texts
 from dpcore.domain.domain import Domain
-from dpcore.domain.texts import Texts
 from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTargetError
 from dpcore.events.gaussian import gaussian_epsilon

@@ -22,8 +22,8 @@ from dpcore import (
     replace_features,
 )
 from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Texts
 from dpcore.domain.people import People
-from dpcore.domain.texts import Texts
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError
 from dpcore_linear.exact_sums import GramUnits

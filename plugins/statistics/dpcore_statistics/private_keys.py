@@ -22,8 +22,8 @@ from dpcore import (
 )
 from dpcore.checks import confidence
 from dpcore.distance import Distance
-from dpcore.domain.texts import Texts
-from dpcore.encoding.texts import decode_text
+from dpcore.domain.columns import Texts
+from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation

@@ -19,10 +19,9 @@ from dpcore import (
     SecretCoins,
     Sensitivity,
 )
-from dpcore.domain.texts import Texts
-from dpcore.encoding.columns import encode_column, find_misfits
+from dpcore.domain.columns import Texts
+from dpcore.encoding.columns import decode_text, encode_column, find_misfits
 from dpcore.encoding.tables import project_table
-from dpcore.encoding.texts import decode_text
 from dpcore.errors import ParameterError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent

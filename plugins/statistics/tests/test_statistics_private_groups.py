@@ -17,7 +17,7 @@ from dpcore import (
     Range,
     SecretCoins,
 )
-from dpcore.domain.texts import Texts
+from dpcore.domain.columns import Texts
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
 from dpcore.mechanisms.gaussian import Gaussian

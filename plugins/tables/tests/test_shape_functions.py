@@ -22,8 +22,8 @@ from dpcore import (
     SecretCoins,
     Status,
 )
+from dpcore.domain.columns import Texts
 from dpcore.domain.people import People
-from dpcore.domain.texts import Texts
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, UnknownCountError
 from dpcore.events.gaussian import gaussian_mu

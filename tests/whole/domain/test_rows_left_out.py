@@ -17,11 +17,12 @@ import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, SecretCoins, Session
 from dpcore.adjacency import REPLACE_ROW, Adjacency
 from dpcore.domain.bins import Binned
+from dpcore.domain.cell import day
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Domain
-from dpcore.encoding.conditions import rows_that_meet
+from dpcore.encoding.tables import rows_that_meet
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError, SourceError, SpecError
 from dpcore.events.relation_text import (
@@ -32,7 +33,6 @@ from dpcore.events.relation_text import (
     write_adjacency,
 )
 from dpcore.learner import Public
-from dpcore.records.cells import day
 from dpcore.records.source import Part, Source, TableSource
 from dpcore.running.release_context import wide_open
 from dpcore.running.replay_process import HERE

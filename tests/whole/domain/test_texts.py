@@ -11,11 +11,16 @@ import pytest
 import dpcore
 from dpcore import Categories, Classes, Domain, PrivacyBudget, Session, Texts
 from dpcore.domain.conditions import Condition
-from dpcore.encoding.columns import centre_labels, encode_column, find_misfits, read_codes
-from dpcore.encoding.conditions import rows_that_meet
-from dpcore.encoding.texts import decode_text
+from dpcore.encoding.columns import (
+    centre_labels,
+    decode_text,
+    encode_column,
+    find_misfits,
+    read_codes,
+)
+from dpcore.encoding.tables import rows_that_meet
 from dpcore.errors import ParameterError, SourceError, SpecError
-from dpcore.records.persons import persons
+from dpcore.records.cells import persons
 from dpcore.specs.spec import spec_of_text
 
 TYPED = [

@@ -1,6 +1,6 @@
 """Rows: made-up records that a domain can really hold.
 
-A row is searched for as one raw number per encoded column, and goes through `Domain.project` like
+A row is searched for as one raw number per encoded column, and goes through `project_table` like
 any user's row would. So no attack uses a record that a run could not see, whatever the encoding.
 """
 
@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Range
+from dpcore.domain.columns import Categories, Range, Texts
 from dpcore.domain.domain import Column, Domain
-from dpcore.domain.texts import Texts
 from dpcore.encoding.columns import write_cells
 from dpcore.encoding.tables import project_table
 from dpcore.records.records import Records

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
+from dpcore.domain.columns import Holds
 from dpcore.errors import ParameterError, need
 from dpcore.records.cells import cells
 from dpcore.records.intake import require_type
-from dpcore.records.location import Holds
 from dpcore.sources.opening import Unopened
 
 _CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arrays of bytes")

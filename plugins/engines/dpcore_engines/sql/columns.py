@@ -1,4 +1,4 @@
-"""Declared columns as expressions: what `Domain.project` makes of a cell, on a server.
+"""Declared columns as expressions: what `project_table` makes of a cell, on a server.
 
 A cell's type is that of its column, so that nothing is inferred. What a server cannot read as the
 core does is refused by name: texts that hold numbers, dates with a time of day, categories that
@@ -20,12 +20,12 @@ import attrs
 from sqlglot import exp
 
 from dpcore.domain.bins import Binned
+from dpcore.domain.cell import key
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Range, reading
 from dpcore.domain.domain import Domain
 from dpcore.encoding.columns import read_codes
 from dpcore.errors import RequestError, need
-from dpcore.records.cells import key
 from dpcore.summing import Cut
 from dpcore_engines.sql.number import DOUBLE, TEXT, Number, chosen, constant, integer, named
 

@@ -18,7 +18,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.texts import Texts
+from dpcore.domain.columns import Texts
 from dpcore.engines.base import Encode, Engine, Task, Workload
 from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, EngineError, RequestError, SourceError, need, need_value

@@ -15,8 +15,8 @@ from typing import Any
 
 import attrs
 
+from dpcore.domain.cell import day, number
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.cells import day, number
 from dpcore.sources.arrow_columns import needs_arrow
 
 _DELIMITERS = ",;\t|"

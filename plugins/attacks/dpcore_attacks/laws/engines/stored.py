@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.distance import Distance
-from dpcore.domain.columns import Categories, Range
+from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Workload
@@ -32,7 +32,7 @@ from dpcore.learner import Public
 from dpcore.learning.learners.sums import SumPart
 from dpcore.query import Sum, SumQuery
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.location import Holds, Location, Reading
+from dpcore.records.location import Location, Reading
 from dpcore.records.records import Records
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding

@@ -15,11 +15,11 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.domain.columns import Categories, Range
+from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.records.location import Holds, Location, Reading
+from dpcore.records.location import Location, Reading
 from dpcore.records.records import Records
 from dpcore.records.source import Part, Source
 from dpcore.sources.read_all import whole
