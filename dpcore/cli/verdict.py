@@ -24,13 +24,13 @@ from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.plan.cost_statement import in_bytes
+from dpcore.plan.schedule import Scheduled
 from dpcore.publish.folder import tables_of
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import EVIDENCE
 from dpcore.running.plan import Plan
-from dpcore.running.schedule import Scheduled
 from dpcore.shown import NO_NUMBER, in_digits, interval_cells
 from dpcore.specs.spec import Spec
 

@@ -1,13 +1,19 @@
-"""Parts: what is public about the learners' share of the records, and about the hold-out."""
+"""Parts: what is public about the learners' records, the hold-out, and what is predicted on it."""
 
 import math
 
 import attrs
 
-from dpcore.adjacency import REPLACE_ROW, Adjacency
-from dpcore.domain.domain import Domain
+from dpcore.adjacency import REPLACE_ONE, REPLACE_ROW, Adjacency
+from dpcore.domain.classes import Classes
+from dpcore.domain.columns import Categories, Range
+from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import require_unit
 from dpcore.errors import ParameterError, need
+
+PREDICTED, SCORE = "predicted", "score"
+"""Columns of evaluated records: what the model predicts; and, of two classes and a model that says
+so, how much it leans to the second, in [0, 1]."""
 
 
 def held_out(records: int, share: float) -> int:
@@ -72,3 +78,54 @@ def part_domain(domain: Domain, adjacency: Adjacency, share: float) -> Domain:
         "evaluate.holdout",
     )
     return domain.of_part(domain.exact - holdout_size)
+
+
+def evaluated_domain(
+    domain: Domain, adjacency: Adjacency, share: float, *, scored: bool = False
+) -> Domain:
+    """What is public about evaluated records: the declared columns, groups, and `predicted`.
+
+    Args:
+        domain: Of the run's records. share: Of them that are held out.
+        scored: Whether there is a `score` too.
+
+    Raises:
+        ParameterError: nothing is held out, or a column has the name of a prediction.
+    """
+    part_domain(domain, adjacency, share)  # the unit and the count fit
+    if not 0 < share < 1:
+        raise ParameterError(
+            "a release of another one", "a hold-out to evaluate it on", "holdout", share,
+            "evaluate.holdout",
+            message="a release `of` another one needs a hold-out: add evaluate: {holdout: SHARE}",
+        )  # fmt: skip
+    columns: dict[str, Column] = {**domain.columns, **domain.groups}
+    clashes = {PREDICTED, SCORE} & {*columns, domain.target}
+    if clashes:
+        raise ParameterError(
+            "a release of another one", "other names of columns", "columns", min(clashes),
+            "data.domain.columns",
+        )  # fmt: skip
+    # A prediction is projected as a label is, so it lies in the declared range or among the
+    # declared classes, and bounds on labels hold for it.
+    labels = domain.labels
+    columns[PREDICTED] = (
+        Categories(labels.values, as_text=labels.as_text)
+        if isinstance(labels, Classes)
+        else Range(labels.low, labels.high)
+    )
+    if scored and domain.classes == 2:
+        columns[SCORE] = Range(0.0, 1.0)
+    # The number of held-out records follows from two public numbers; where the count is private it
+    # stays undeclared.
+    exact = held_out(domain.records, share) if adjacency.replaces else None
+    limit = None if adjacency.replaces else domain.at_most
+    # What is held out are rows that count, so that no condition is left.
+    return attrs.evolve(
+        domain, columns=columns, groups={}, norm=None, only={}, exact=exact, limit=limit
+    )
+
+
+def evaluated_adjacency(adjacency: Adjacency) -> Adjacency:
+    """What neighbours among records are among evaluated records."""
+    return REPLACE_ONE if adjacency.replaces else adjacency

@@ -15,6 +15,7 @@ from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public,
 from dpcore.mechanism import AnyMechanism
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import Release
+from dpcore.plan.schedule import FunctionRelease, LearnerRelease, Scheduled
 from dpcore.pricing.banded import explain_unbanded
 from dpcore.pricing.unit_claims import (
     bound_relation,
@@ -24,8 +25,6 @@ from dpcore.pricing.unit_claims import (
 )
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
-from dpcore.running.learner_release import Conversing
-from dpcore.running.schedule import Scheduled
 from dpcore.sampling import Order
 from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw, WorstCase
 from dpcore.summing import sums_exactly
@@ -242,14 +241,13 @@ def _explain_unsampled(
 def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
     """A release of the learner's kind: the one place where the two are told apart."""
     if isinstance(learner, Learner):
-        return Conversing(**fields)
+        return LearnerRelease(**fields)
     # Functions are imported where one is priced alone.
     from dpcore.functions.learner import FunctionLearner
-    from dpcore.running.function_release import Serving
 
     fault = f"{type(learner).__name__} must extend Learner or FunctionLearner"
     need(isinstance(learner, FunctionLearner), SpecError, fault)
-    return Serving(**fields)
+    return FunctionRelease(**fields)
 
 
 @attrs.frozen(eq=False)

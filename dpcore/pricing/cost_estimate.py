@@ -23,8 +23,8 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, machine_memory, stated
 from dpcore.plan.request import Request
+from dpcore.plan.schedule import Scheduled
 from dpcore.query import Query, Reads, SumQuery
-from dpcore.running.schedule import Scheduled
 from dpcore.sampling import Order, Poisson, WithoutReplacement
 
 _NUMBER = 8  # bytes

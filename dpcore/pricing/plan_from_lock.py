@@ -20,6 +20,7 @@ from dpcore.mechanism import AnyMechanism, free_field
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import Release, Request
+from dpcore.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.cost_estimate import require_room, with_queries
 from dpcore.pricing.release_domains import plan_look, seen
@@ -30,7 +31,6 @@ from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_inputs
-from dpcore.running.schedule import Schedule, Scheduled, with_inputs
 from dpcore.sensitivity import AnySensitivity
 
 

@@ -17,6 +17,7 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.plan.ask import Ask, failure_over_coins
 from dpcore.plan.parts import part_domain
 from dpcore.plan.request import RELEASE, PublicInput, Release, Request
+from dpcore.plan.schedule import Schedule, Scheduled, with_inputs
 from dpcore.pricing.blame import find_fault, require_drawable
 from dpcore.pricing.bounds_in_force import Bounds
 from dpcore.pricing.calibration import calibrate
@@ -24,7 +25,6 @@ from dpcore.pricing.release_domains import plan_look, seen
 from dpcore.pricing.statement import publication, statement
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
-from dpcore.running.schedule import Schedule, Scheduled, with_inputs
 
 _WITHHELD = PublicCoins(None)
 

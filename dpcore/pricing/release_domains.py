@@ -9,10 +9,9 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near, need
 from dpcore.learner import Learner, Model, ScoringModel, promises
 from dpcore.plan.ask import Ask
-from dpcore.plan.parts import part_domain
+from dpcore.plan.parts import evaluated_adjacency, evaluated_domain, part_domain
 from dpcore.plan.request import Release, Request
-from dpcore.running.predictions_as_records import evaluated_adjacency, evaluated_domain
-from dpcore.running.schedule import Scheduled
+from dpcore.plan.schedule import Scheduled
 
 
 @attrs.frozen(kw_only=True)

@@ -22,8 +22,8 @@ from dpcore.mechanisms.choice import Choice
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.plan.ask import Ask, PaidQueries, compose
 from dpcore.plan.request import RELEASE, Request
+from dpcore.plan.schedule import Schedule, Scheduled
 from dpcore.query import SumQuery
-from dpcore.running.schedule import Schedule, Scheduled
 from dpcore.sensitivity import Conditional, Refuted
 
 _BESIDE_STATISTICS = {

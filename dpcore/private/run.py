@@ -20,6 +20,9 @@ from dpcore.guarantee import Guarantee, Payer
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.cost_statement import require_disk
 from dpcore.plan.request import RELEASE
+from dpcore.plan.schedule import FunctionRelease
+from dpcore.private.release_kinds import kind_of
+from dpcore.private.runtime import open_records, release
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import DeclaredSource, Source
@@ -28,10 +31,10 @@ from dpcore.running.outcome import Outcome
 from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
-from dpcore.running.runtime import open_records, release
+from dpcore.transcript.rebuild import IsolatedRelease, isolate, rebuild
 
 if TYPE_CHECKING:
-    from dpcore.running.function_release import Predictor, Serving
+    from dpcore.private.function_answers import Predictor
     from dpcore.running.plan import Plan
 
 
@@ -49,6 +52,8 @@ def run(
     code: Iterable[Any] = (),
 ) -> Outcome:
     """Open the records and release: what `Plan.run` says, with its arguments and its errors."""
+    # Learners are written down first: reading a stream, or a lazy frame, opens records.
+    releases = isolate(plan.schedule.releases)
     door, progress = door or through_mechanism, progress or do_nothing
     # What public facts and types refuse is refused first: after `begin` the budget is spent.
     encoded = encode_points(plan, {} if points is None else points)
@@ -72,7 +77,7 @@ def run(
         LocalEngine() if engine is None else contextlib.nullcontext(engine) as holder,
         CleanProcess() if replaying is None else contextlib.nullcontext(replaying) as replayer,
     ):
-        reading = partial(_release_records, plan, records, holder, secret, door, code)
+        reading = partial(_release_records, plan, releases, records, holder, secret, door, code)
         work = partial(reading, step, encoded, reservation, replayer)
         return run_silenced(work) if sealed else work()
 
@@ -113,6 +118,7 @@ def require_fit(
 
 def _release_records(
     plan: Plan,
+    releases: tuple[IsolatedRelease, ...],
     table: Table | Source,
     engine: Engine,
     secret: SecretCoins,
@@ -126,11 +132,12 @@ def _release_records(
     """PRIVATE inside: from the records to what is published."""
     # A bound that fails with a probability over the public coins needs new ones for each run.
     coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
+    domain = plan.request.domain
     # It starts before a record is opened, and compares before anything leaves this block.
-    with replaying.of(plan.schedule.releases, coins.again()) as replay:
+    with replaying.of(releases, coins.again()) as replay:
         opened = open_records(plan.schedule, table, secret, engine)
         answers, ends = release(
-            plan.schedule, opened.train, coins, secret, door, progress, encoded, opened
+            releases, domain, opened.train, coins, secret, door, progress, encoded, opened
         )
         retold = replay(answers, ends)
     guarantee = _guarantee(plan, secret, table, (type(engine), *code), retold.place)
@@ -138,16 +145,16 @@ def _release_records(
     if door is not through_mechanism:
         # Fail closed: an outcome keeps its guarantee only through the one private door.
         guarantee = guarantee.void("the answers did not come from the mechanism")
-    names = [scheduled.name for scheduled in plan.schedule.releases]
+    names = [entry.name for entry in releases]
     answers_by_release = dict(zip(names, answers, strict=True))
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
     # The paid look comes last: it may use the models, and no model may use it.
     if plan.schedule.look and (private_look := plan.request.look) is not None:
         from dpcore.running.paid_evaluation import look
 
-        asks, domain = plan.schedule.look, plan.request.domain
+        asks = plan.schedule.look
         # Other objects than the published ones: these see the hold-out, and are dropped.
-        look_models = plan.rebuild(values, coins.again())
+        look_models = rebuild(releases, values, coins.again())
         answers_by_release[RELEASE] = tuple(
             look(private_look, asks, look_models, opened, domain, secret, len(names), door)
         )
@@ -171,11 +178,9 @@ def open_function(
     reservation: Payer | None = None,
 ) -> Predictor:
     """Open the records and serve a function: what `Plan.open` says."""
-    from dpcore.running.function_release import Serving
-
     # An oracle's answers depend on later questions: there is no transcript to replay yet.
-    serving, *further_releases = plan.schedule.releases
-    if further_releases or not isinstance(serving, Serving):
+    releases = isolate(plan.schedule.releases)
+    if len(releases) > 1 or not isinstance(releases[0].scheduled, FunctionRelease):
         raise ContractError("only a plan of one function release can be opened; run it")
     # Secure coins that the caller holds could be used for a second oracle, and the difference
     # of two answers with equal noise is exact.
@@ -188,31 +193,33 @@ def open_function(
     secret = SecretCoins.draw() if secret is None else secret
     if reservation is not None:
         _begin(plan, reservation, secret, through_mechanism)
-    work = partial(_open_oracle, plan, serving, records, secret, reservation, _location_of(table))
+    work = partial(
+        _open_oracle, plan, releases[0], records, secret, reservation, _location_of(table)
+    )
     return run_silenced(work) if plan.request.sealed else work()
 
 
 def _open_oracle(
     plan: Plan,
-    serving: Serving,
+    release: IsolatedRelease,
     table: Table | Source,
     secret: SecretCoins,
     reservation: Payer | None,
     code: tuple[Any, ...],
 ) -> Predictor:
     """PRIVATE inside: from the records to an oracle."""
-    from dpcore.running.function_release import Predictor
+    from dpcore.private.function_answers import Predictor, fit_function, open_oracle
 
     coins = PublicCoins.draw() if plan.coins is None else plan.coins.again()
     opened = open_records(plan.schedule, table, secret)
     # Only the learners' part reaches the oracle; a hold-out is dropped here.
     records = cast(Records, opened.train)  # a function's records are in memory
     conversation = Conversation(number=0, records=records, coins=coins, secret=secret)
-    oracle = serving.oracle(serving.function(conversation), conversation)
+    oracle = open_oracle(release, fit_function(release, conversation), conversation)
     replayed = "nowhere: an oracle answers later questions"
     guarantee = _guarantee(plan, secret, table, code, replayed)
     return Predictor(
-        domain=serving.part,
+        domain=release.scheduled.part,
         oracle=oracle,
         guarantee=guarantee if reservation is None else reservation.commit(guarantee),
     )
@@ -251,8 +258,11 @@ def encode_points(plan: Plan, tables: Mapping[str, Table]) -> dict[str, NDArray[
     # after the budget is spent.
     if unknown := sorted({*tables} - {scheduled.name for scheduled in plan.schedule.releases}):
         raise RequestError(f"points came for {unknown[0]!r}, which is no release of the plan")
-    releases = enumerate(plan.schedule.releases)
-    encoded = map_below(lambda scheduled: scheduled.points(tables), releases, "releases")
+    encoded = map_below(
+        lambda scheduled: kind_of(scheduled).encode_points(scheduled, tables),
+        enumerate(plan.schedule.releases),
+        "releases",
+    )
     return {plan.schedule.releases[number].name: points for number, points in encoded.items()}
 
 

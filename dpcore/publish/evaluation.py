@@ -25,6 +25,8 @@ from dpcore.learner import LinearNoiseModel, LinearScoreModel, Model, ScoringMod
 from dpcore.learning.metrics.base import WHOLE, Curve, Held, Metric, ScoreLaw
 from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.probabilities import probabilities, scored
+from dpcore.plan.schedule import Scheduled
+from dpcore.private.release_kinds import kind_of
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
@@ -32,7 +34,7 @@ from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
 from dpcore.running.release_context import Conversation
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Handover, Scheduled
+from dpcore.transcript.rebuild import Handover, IsolatedRelease, isolate
 
 _PLACES, _ROWS = -30, 4096
 
@@ -131,8 +133,10 @@ def evaluation(
     )
     figures: dict[str, Any] = {}
     curves: dict[str, Any] = {}
-    reuse, handover = Reuse(), Handover(plan.schedule.releases)
-    for number, scheduled in enumerate(plan.schedule.releases):
+    releases, reuse = isolate(plan.schedule.releases), Reuse()
+    handover = Handover(releases)
+    for number, release in enumerate(releases):
+        scheduled = release.scheduled
         handover.keep(scheduled.name, outcome.models[scheduled.name])
         if not promises(scheduled.learner, Model):
             continue
@@ -143,12 +147,10 @@ def evaluation(
             coins=outcome.coins,
             secret=SecretCoins.draw(),
             reuse=reuse,
-            inputs=partial(handover.inputs, scheduled),
+            inputs=partial(handover.inputs, release),
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        measures = _collect_inputs(
-            scheduled, metrics, conversation, cast(Model, model), opened.held
-        )
+        measures = _collect_inputs(release, metrics, conversation, cast(Model, model), opened.held)
         # The same metrics of all three: what the noise costs, and what the features bring.
         predictors = {
             PRIVATE: attrs.evolve(baseline, **measures[0]),
@@ -178,7 +180,7 @@ def _measure(metrics: Mapping[str, Metric], predictor: Held) -> dict[str, float]
 
 
 def _collect_inputs(
-    scheduled: Scheduled,
+    release: IsolatedRelease,
     metrics: Mapping[str, Metric],
     conversation: Conversation,
     model: Model,
@@ -186,12 +188,13 @@ def _collect_inputs(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """PRIVATE: what metrics need of a model, and of the same without noise: numbers of every
     record, made of its cells batch by batch."""
+    scheduled, kind = release.scheduled, kind_of(release.scheduled)
     # Predictions alone suffice: even a function's stand-ins give those.
     if not any(metric.needs_law or metric.needs_probabilities for metric in metrics.values()):
-        private, exact = scheduled.evaluated(conversation, model, holdout)
+        private, exact = kind.predict_holdout(release, conversation, model, holdout)
         return {"predicted": private}, {"predicted": exact}
     # None of a function, which tells neither laws nor probabilities: the first batch refuses it.
-    noiseless = cast(Model, scheduled.without_noise(conversation))
+    noiseless = cast(Model, kind.fit_without_noise(release, conversation))
     batches = [
         _batch_inputs(scheduled, metrics, model, noiseless, table) for table, _ in holdout.batches()
     ]

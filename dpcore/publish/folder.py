@@ -48,6 +48,7 @@ from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.shown import Shown
 from dpcore.specs.spec import Spec, spec_of_plain
+from dpcore.transcript.rebuild import isolate, rebuild
 
 if TYPE_CHECKING:
     from dpcore.learning.models.predictions import Predictions
@@ -380,7 +381,7 @@ def load_run(
         {} if paid is None else paid.stated(dict(zip(look.queries, look.values, strict=True)))
     )
     # Models follow from answers and public coins alone: that is why they cost nothing more.
-    models = plan.rebuild(values, coins)
+    models = rebuild(isolate(plan.schedule.releases), values, coins)
     model_arrays = {name: collect_arrays(model) for name, model in models.items()}
     descriptions = {name: describe(model) for name, model in models.items()}
     tables = tables_of(models, descriptions)

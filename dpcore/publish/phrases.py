@@ -6,8 +6,8 @@ from typing import Any
 from dpcore.adjacency import Adjacency
 from dpcore.learning.bounds.sum import EXACT_SUM
 from dpcore.plan.ask import Ask
+from dpcore.plan.schedule import Scheduled
 from dpcore.query import SumQuery
-from dpcore.running.schedule import Scheduled
 from dpcore.shown import in_digits
 
 _LONG = re.compile(r"(?<![:\w.])\d+\.\d{5,}(e[+-]?\d+)?(?![\w.])")

@@ -6,15 +6,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import attrs
-from numpy.typing import NDArray
 
 from dpcore.bound import Components
 from dpcore.guarantee import Guarantee, Payer
-from dpcore.learner import Published
 from dpcore.plan.cost_statement import Resources
 from dpcore.plan.request import Request
+from dpcore.plan.schedule import Schedule
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.running.schedule import Handover, Schedule
 from dpcore.shown import Drawn
 
 if TYPE_CHECKING:
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
     from dpcore.engines.base import Engine
     from dpcore.ledger.book import Ledger, Reservation
     from dpcore.ledger.charge import Charge
+    from dpcore.private.function_answers import Predictor
     from dpcore.records.source import DeclaredSource, Source
-    from dpcore.running.function_release import Predictor
     from dpcore.running.outcome import Outcome
     from dpcore.running.release_context import Door
     from dpcore.running.replay_process import Replayer
@@ -188,19 +186,3 @@ class Plan(Drawn):
         from dpcore.ledger.charging import reserve
 
         return reserve(self, ledger, what, uncovered)
-
-    def rebuild(
-        self, answers: Mapping[str, tuple[NDArray[Any], ...]], coins: PublicCoins
-    ) -> dict[str, Published]:
-        """Rebuild the models that released answers determine, by release name.
-
-        Raises:
-            ReplayError: the answers do not fit the plan.
-        """
-        models: dict[str, Published] = {}
-        handover = Handover(self.schedule.releases)
-        for scheduled in self.schedule.releases:
-            values, inputs = answers.get(scheduled.name, ()), handover.inputs(scheduled)
-            model = models[scheduled.name] = scheduled.rebuild(coins, values, inputs)
-            handover.keep(scheduled.name, model)
-        return models

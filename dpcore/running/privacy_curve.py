@@ -13,7 +13,7 @@ from dpcore.bound import Components
 from dpcore.errors import NoClaimError, ReplayError, need, shown
 from dpcore.guarantee import Guarantee, Status
 from dpcore.plan.ask import compose, failure_over_coins
-from dpcore.running.schedule import Schedule
+from dpcore.plan.schedule import Schedule
 
 _SMALL = [float(f"{digit}e-{power}") for power in range(12, 2, -1) for digit in (1, 3)]
 _LARGE = [hundredths / 100 for hundredths in range(1, 100, 3)]

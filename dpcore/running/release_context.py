@@ -11,13 +11,17 @@ from numpy.typing import NDArray
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
-from dpcore.learner import Published
+from dpcore.learner import Public, Published
 from dpcore.plan.ask import Ask
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.reuse import Reuse
 from dpcore.running.sampling import draw, scheme_of_ask, select, select_persons
+from dpcore.transcript.rebuild import IsolatedRelease
+
+Private = Callable[..., Any]
+"""A private function: query, records, public facts and learner coins to a value."""
 
 
 class Door(Protocol):
@@ -86,6 +90,7 @@ class Conversation:
         reuse: What the run's releases computed before.
         progress: Called after every answer.
         inputs: New copies of what the public part takes from earlier releases, at every call.
+        stand_in: In an audit, what is computed in place of the learner's private function.
     """
 
     number: int
@@ -100,6 +105,15 @@ class Conversation:
     door: Door = through_mechanism
     progress: Callable[[], None] = do_nothing
     inputs: Callable[[], Mapping[str, Published]] = dict
+    stand_in: Private | None = None
+
+    def private(self, release: IsolatedRelease) -> tuple[Private, Public]:
+        """PRIVATE: the private function and its public facts: copies, and coins of its own."""
+        # The copies come from bytes written before any record was opened: what the private function
+        # leaves in them is lost with them.
+        learner, part = release.before.copy()
+        public = Public(domain=part, coins=self.hidden, mu=release.scheduled.mu)
+        return self.stand_in or learner.statistic, public
 
     def own(self, query: Query, number: int) -> LearnerCoins:
         """The coins that the private function may use in one ask, by query and its number."""

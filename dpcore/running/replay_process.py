@@ -40,8 +40,8 @@ from dpcore.isolate.isolated_copies import Arrays, collect_arrays, published, se
 from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description, describe
 from dpcore.randomness import PublicCoins
-from dpcore.running.schedule import Handover, Rebuild, Scheduled
 from dpcore.single_use import SingleUse
+from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
 
 Answers = Sequence[Sequence[Answer]]
 """All answers of a run: by release, and within a release in order of asking."""
@@ -94,7 +94,7 @@ class Replayer(AbstractContextManager["Replayer"]):
 
     @abstractmethod
     def of(
-        self, releases: tuple[Scheduled, ...], coins: PublicCoins
+        self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins
     ) -> AbstractContextManager[Replayed]:
         """Begin one run, before any of its records is opened.
 
@@ -115,7 +115,7 @@ class Here(Replayer):
     """In the process that saw the records."""
 
     @contextlib.contextmanager
-    def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
+    def of(self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Yield a function that replays the answers in this process, on copies of the releases."""
         place = f"{_ALONE}its caller chose so"
         yield lambda answers, _: attrs.evolve(_replay(releases, coins, answers)[0], place=place)
@@ -159,7 +159,7 @@ class CleanProcess(SingleUse, Replayer):
         self._helper = None
 
     @contextlib.contextmanager
-    def of(self, releases: tuple[Scheduled, ...], coins: PublicCoins) -> Iterator[Replayed]:
+    def of(self, releases: tuple[IsolatedRelease, ...], coins: PublicCoins) -> Iterator[Replayed]:
         """Start the process if none runs; yield a function that sends it the answers."""
         self._require_here(ContractError)
         # One run at a time: a reply belongs to the request before it.
@@ -305,7 +305,7 @@ def _digest(model: Published) -> str:
 
 
 def _replay(
-    releases: tuple[Scheduled, ...], coins: PublicCoins, answers: Answers
+    releases: tuple[IsolatedRelease, ...], coins: PublicCoins, answers: Answers
 ) -> tuple[Rebuilt, Digests]:
     """Rebuild all models from the answers; the models with their arrays, and their digests.
 
@@ -314,27 +314,27 @@ def _replay(
     """
     models, arrays, descriptions, digests = [], [], [], []
     handover = Handover(releases)
-    for scheduled, group in zip(releases, answers, strict=True):
+    for release, group in zip(releases, answers, strict=True):
         try:
             # Any exception counts as a difference, and its text stays here: it may quote an object
             # into which a private function put records.
-            values, inputs = [answer.value for answer in group], handover.inputs(scheduled)
-            model, asks = scheduled.retold(coins, values, inputs)
+            values, inputs = [answer.value for answer in group], handover.inputs(release)
+            model, asks = release.replay(coins, values, inputs)
             digest = transcript(asks)
             is_same = digest == transcript(group)
-            handover.keep(scheduled.name, model)
+            handover.keep(release.name, model)
         except Exception:
             is_same = False
         if not is_same:
             raise ReleaseError(
-                f"the public part of the release {scheduled.name!r} does not follow from its "
+                f"the public part of the release {release.name!r} does not follow from its "
                 f"answers; nothing is released"
             ) from None
         models.append(settled(model))
         # Read each array once: a model that returns another one next time would pass the comparison
         # and publish something else.
         arrays.append(collect_arrays(models[-1]))
-        descriptions.append(_describe(models[-1], scheduled.name))
+        descriptions.append(_describe(models[-1], release.name))
         digests.append([published(models[-1], arrays[-1], descriptions[-1]), digest])
     rebuilt = Rebuilt(models=tuple(models), arrays=tuple(arrays), descriptions=tuple(descriptions))
     return rebuilt, digests
@@ -377,10 +377,10 @@ def _rebuild_and_digest(requests: IO[bytes]) -> str:
         return f"unknown {type(error).__name__}"
     try:
         models, digests, handover = [], [], Handover(releases)
-        for scheduled, group in zip(releases, values, strict=True):
-            model, asks = scheduled.retold(coins, group, handover.inputs(scheduled))
+        for release, group in zip(releases, values, strict=True):
+            model, asks = release.replay(coins, group, handover.inputs(release))
             models.append(settled(model))
-            handover.keep(scheduled.name, models[-1])
+            handover.keep(release.name, models[-1])
             digests.append([_digest(models[-1]), transcript(asks)])
     except Exception:
         return "failed"

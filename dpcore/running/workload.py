@@ -3,11 +3,11 @@
 from dpcore.domain.domain import Table
 from dpcore.engines.base import Workload
 from dpcore.learning.learners.sums import SumPart
+from dpcore.plan.schedule import Schedule
 from dpcore.query import SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
 from dpcore.running.opening import Encoding
-from dpcore.running.schedule import Schedule
 from dpcore.summing import SummingLearner
 
 

@@ -12,6 +12,7 @@ from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
 from dpcore.running.public_inputs import read_inputs
+from dpcore.transcript.rebuild import isolate
 
 
 def price(
@@ -40,4 +41,5 @@ def price(
     resources = with_queries(bounded.releases, request, part)
     require_quick(request, bounded.asks)
     plan = calibrate_plan(bounded, read_inputs(request))
+    isolate(plan.schedule.releases)  # a learner that has no copies is refused here, unspent
     return attrs.evolve(plan, resources=resources)

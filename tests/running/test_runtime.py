@@ -5,8 +5,9 @@ import pytest
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, Status, price
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.private.runtime import open_records
 from dpcore.running.release_context import wide_open
-from dpcore.running.runtime import open_records
+from dpcore.transcript.rebuild import isolate, rebuild
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 
@@ -144,11 +145,12 @@ def test_replay_refuses_answers_that_do_not_fit():
     plan = staged()
     outcome = plan.run(table())
     values = tuple(a.value for a in outcome.answers["release"])
-    rebuilt = plan.rebuild({"release": values}, outcome.coins)["release"]
+    releases = isolate(plan.schedule.releases)
+    rebuilt = rebuild(releases, {"release": values}, outcome.coins)["release"]
     assert np.array_equal(rebuilt.values, outcome.model.values)
     for wrong in (values[:-1], (*values, values[0]), (np.zeros(3), *values[1:])):
         with pytest.raises(ReplayError):
-            plan.rebuild({"release": wrong}, outcome.coins)
+            rebuild(isolate(plan.schedule.releases), {"release": wrong}, outcome.coins)
 
 
 def test_an_unplanned_query_ends_the_run():

@@ -43,6 +43,7 @@ strict_yaml
 sources
 registry
 plan isolate
+transcript
 running
 private
 pricing

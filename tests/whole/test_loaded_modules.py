@@ -26,7 +26,7 @@ OTHER_KINDS = (
     "dpcore.events.poisson",
     "dpcore.accounting.losses",
     "dpcore.learning.learners.by_person",
-    "dpcore.running.function_release",
+    "dpcore.private.function_answers",
     "dpcore.sources.parquet",
 )
 HOSTS = {

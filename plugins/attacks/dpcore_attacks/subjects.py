@@ -39,12 +39,12 @@ from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.features.base import FeatureMap
 from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.plan.schedule import Scheduled
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import AnySensitivity
 from dpcore.specs.spec import Spec, load_spec
 from dpcore.summing import sums_exactly

@@ -42,6 +42,7 @@ from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.guarantee import ReleaseKind
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge import gaussian_process
 from dpcore_kernel_ridge.gaussian_process import NUGGET, GaussianProcess
 from dpcore_kernel_ridge.per_query import PerQuery
@@ -252,8 +253,10 @@ def test_predictions_are_published_and_nothing_else():
     answers = outcome.model.predict(points)
     assert answers[0] == answers[2] != answers[1]
     assert set(outcome.model.arrays()) == {"points", "predictions"}
-    (again,) = plan.rebuild(
-        {"release": tuple(a.value for a in outcome.answers["release"])}, outcome.coins
+    (again,) = rebuild(
+        isolate(plan.schedule.releases),
+        {"release": tuple(a.value for a in outcome.answers["release"])},
+        outcome.coins,
     ).values()
     assert (again.predict(points) == answers).all()
     with pytest.raises(SourceError, match="point 1 is not among"):

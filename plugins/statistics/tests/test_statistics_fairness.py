@@ -31,8 +31,8 @@ from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.plan.parts import evaluated_adjacency
 from dpcore.pricing.unit_claims import of_persons
-from dpcore.running.predictions_as_records import evaluated_adjacency
 from dpcore_statistics.bars import share
 from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.group_parity import GroupParity

@@ -32,6 +32,7 @@ from dpcore.guarantee import Status
 from dpcore.learning.bounds.sum import ROW_WISE
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore.transcript.rebuild import isolate
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -410,7 +411,7 @@ def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     # The largest candidate asks four times for nine weights; there is room for no other run.
     assert answer.value.shape == (ANSWERS + 4 * 9,)
     model = outcome.models["release"]
-    again, _ = plan.schedule.releases[0].retold(outcome.coins, [answer.value])
+    again, _ = isolate(plan.schedule.releases)[0].replay(outcome.coins, [answer.value])
     assert again.arrays()["weights"].tobytes() == model.arrays()["weights"].tobytes()
     assert model.chosen == answer.value[CANDIDATE]
     behind = answer.value[ANSWERS + (model.chosen + 2) * 9 :]

@@ -33,11 +33,12 @@ from dpcore.events.relation_text import (
     write_adjacency,
 )
 from dpcore.learner import Public
+from dpcore.private.runtime import open_records, release
 from dpcore.records.source import Part, Source, TableSource
 from dpcore.running.release_context import wide_open
 from dpcore.running.replay_process import HERE
-from dpcore.running.runtime import open_records, release
 from dpcore.specs.spec import spec_of_text
+from dpcore.transcript.rebuild import isolate
 from dpcore_statistics.count import Count
 
 SPEC = """\
@@ -116,8 +117,9 @@ def answers(plan, table, seed=5):
     """Every statistic without its noise, by release and query."""
     secret = SecretCoins.rehearsal(seed)
     opened = open_records(plan.schedule, table, secret)
+    releases, domain = isolate(plan.schedule.releases), plan.request.domain
     by_release, _ = release(
-        plan.schedule, opened.train, plan.coins, secret, door=wide_open, opened=opened
+        releases, domain, opened.train, plan.coins, secret, door=wide_open, opened=opened
     )
     return {
         (entry.name, answer.query.name): np.asarray(answer.value, dtype=float).ravel()

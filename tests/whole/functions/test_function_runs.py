@@ -18,6 +18,7 @@ from dpcore.plan.paid_evaluation import PrivateLook
 from dpcore.publish.evaluation import evaluate
 from dpcore.publish.folder import load_run
 from dpcore.records.source import HANDED_OVER
+from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.per_query import PerQuery
 
@@ -59,7 +60,8 @@ def test_a_function_and_parameters_share_one_budget_and_one_guarantee():
     assert math.sqrt(sum(squared)) == pytest.approx(1 / single.noise_multiplier, rel=1e-6)
     outcome = plan.run(table(40), points={"curve": POINTS})
     assert set(outcome.models) == {"curve", "mean"}
-    again = plan.rebuild(
+    again = rebuild(
+        isolate(plan.schedule.releases),
         {name: tuple(a.value for a in given) for name, given in outcome.answers.items()},
         outcome.coins,
     )

@@ -28,6 +28,7 @@ from dpcore.learning.models.linear import LinearModel
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.specs.spec import spec_of_text
+from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
@@ -162,7 +163,7 @@ def test_the_better_candidate_is_chosen_and_replays():
     assert arrays["chosen"] == 1
     assert np.mean((outcome.model.predict(table) - table["y"]) ** 2) < 0.2 * np.var(table["y"])
     values = {"release": tuple(answer.value for answer in outcome.answers["release"])}
-    again = priced.rebuild(values, outcome.coins)["release"].arrays()
+    again = rebuild(isolate(priced.schedule.releases), values, outcome.coins)["release"].arrays()
     assert {name: array.tobytes() for name, array in again.items()} == {
         name: np.asarray(array).tobytes() for name, array in arrays.items()
     }

@@ -16,6 +16,7 @@ from dpcore.publish.lock import Lock, relocked
 from dpcore.publish.locked_terms import terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.specs.spec import spec_of_plain
+from dpcore.transcript.rebuild import isolate, rebuild
 
 from published.make import ARCHIVE
 
@@ -95,7 +96,7 @@ def forged(source, target, change):
     values = {
         name: tuple(answers.values) for name, answers in run_folder.unstacked(arrays, 10**6).items()
     }
-    models = plan.rebuild(values, coins)
+    models = rebuild(isolate(plan.schedule.releases), values, coins)
     tables = run_folder.tables_of(models, {n: run_folder.describe(m) for n, m in models.items()})
     parameters = {name: run_folder.collect_arrays(model) for name, model in models.items()}
     files = run_folder._files(lock, arrays, {}, models, parameters, tables, plan.guarantee)

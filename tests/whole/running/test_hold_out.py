@@ -15,10 +15,10 @@ from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.plan.paid_evaluation import PrivateLook
+from dpcore.private.runtime import open_records
 from dpcore.publish.evaluation import evaluate
 from dpcore.records.source import Part, Source
 from dpcore.running.hold_out import SpooledHoldOut
-from dpcore.running.runtime import open_records
 from dpcore_linear import SufficientStatistics
 
 from doubles import domain, table

@@ -16,6 +16,7 @@ from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.noise.grid import Grid
+from dpcore.private.learner_answers import collect_answers
 from dpcore.publish.formats import FORMAT, format_of
 from dpcore.publish.lock import describe
 from dpcore.query import Sum, SumQuery
@@ -24,6 +25,7 @@ from dpcore.running.release_context import Conversation, PastSums, wide_open
 from dpcore.running.replay_process import HERE, CleanProcess
 from dpcore.running.sampling import draw, scheme_of_ask, select
 from dpcore.sampling import Cyclic
+from dpcore.transcript.rebuild import isolate
 from dpcore_models.solvers.banded import solved, square_root_bands
 
 from doubles import domain, table
@@ -126,27 +128,33 @@ def sums_of(held, plan, asks=7):
     return [np.sign(held.seen(query, number).features[:, 0]).sum() for number in range(1, asks + 1)]
 
 
+def quiet_values(release, held):
+    """What every ask releases, without its noise."""
+    answers, _ = collect_answers(release, attrs.evolve(held, door=wide_open))
+    return [answer.value[0] for answer in answers]
+
+
 def test_an_answer_is_the_weighted_sum_of_the_last_sums_plus_noise_on_the_grid():
     plan = planned()
     held = conversation(plan, rows())
-    (scheduled,) = plan.schedule.releases
+    (release,) = isolate(plan.schedule.releases)
     (ask,) = plan.schedule.asks
     sums = sums_of(held, plan)
     weighted = [
         sum(k * sums[t - i] for i, k in enumerate(BANDS) if i <= t) for t in range(len(sums))
     ]
-    quiet = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))[0]]
+    quiet = quiet_values(release, held)
     assert quiet == weighted
     assert np.allclose(solved(BANDS, quiet), sums, atol=1e-9)
     step = ask.mechanism.grid(ask.query, ask.taken).step
-    for number, answer in enumerate(scheduled.answers(held)[0]):
+    for number, answer in enumerate(collect_answers(release, held)[0]):
         noise = held.noise(ask.query, number + 1)
         exact = Exact.of(np.array([weighted[number]], dtype=np.int64), 0)
         alone = ask.release(exact, ask.query, noise)
         assert answer.value == alone
         assert (answer.value / step) % 1 == 0
     # A second conversation of the same plan begins without past sums.
-    again = [answer.value[0] for answer in scheduled.answers(attrs.evolve(held, door=wide_open))[0]]
+    again = quiet_values(release, held)
     assert again == weighted
 
 

@@ -33,6 +33,7 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.plan.ask import Ask
 from dpcore.running.release_context import wide_open
 from dpcore.running.sampling import draw, draw_rows
+from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -186,7 +187,7 @@ def test_the_private_function_sees_the_draw_and_replay_needs_none():
     plan = priced(Order(kind="shuffled", steps=40), domain(), REPLACE_ONE)
     outcome = plan.run(table())
     answers = {"release": tuple(a.value for a in outcome.answers["release"])}
-    again = plan.rebuild(answers, outcome.coins)["release"]
+    again = rebuild(isolate(plan.schedule.releases), answers, outcome.coins)["release"]
     assert np.array_equal(again.values, outcome.model.values)
 
 

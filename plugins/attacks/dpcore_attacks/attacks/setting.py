@@ -21,13 +21,13 @@ from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, AnyLearner, Learner, Model, Public, promises
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.plan.schedule import Scheduled
 from dpcore.pricing.unit_claims import unit_claim
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.plan import Plan
 from dpcore.running.sampling import draw, scheme_of_ask
-from dpcore.running.schedule import Scheduled
 from dpcore.sensitivity import AnySensitivity
 
 _KEPT = 12  # asks of one query that are attacked

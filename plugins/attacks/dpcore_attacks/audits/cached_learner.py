@@ -18,7 +18,7 @@ from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins, Stream
 from dpcore.records.records import Records
-from dpcore.running.schedule import Private
+from dpcore.running.release_context import Private
 
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 

@@ -19,13 +19,14 @@ from dpcore.errors import ReleaseError
 from dpcore.learner import Answer
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.mechanism import to_real
+from dpcore.plan.schedule import FunctionRelease, Schedule, Scheduled
+from dpcore.private.runtime import release
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
-from dpcore.running.function_release import Serving
-from dpcore.running.runtime import release
+from dpcore.running.release_context import Private
 from dpcore.running.sampling import draw_with
-from dpcore.running.schedule import Schedule, Scheduled
+from dpcore.transcript.rebuild import isolate
 from dpcore_attacks.audits.cached_learner import fixed_statistics, remembering
 from dpcore_attacks.audits.features import NAMES, Comparison
 
@@ -74,14 +75,13 @@ class Pipeline:
             if entry.release.of is not None or absent & {*entry.release.inputs}:
                 absent.add(entry.name)
         releases = tuple(entry for entry in schedule.releases if entry.name not in absent)
-        schedule = attrs.evolve(schedule, releases=releases)
         self._coins, self._seed, self._points = coins, seed, dict(points or {})
         self._pair = before, after
         self._tellers = [
-            (_FunctionTeller if isinstance(scheduled, Serving) else _Teller)(
+            (_FunctionTeller if isinstance(scheduled, FunctionRelease) else _Teller)(
                 scheduled, (before, after), changed, coins, self._points.get(scheduled.name)
             )
-            for scheduled in schedule.releases
+            for scheduled in releases
         ]
         # raw coordinates become features where they are few
         size = sum(teller.size for teller in self._tellers)
@@ -92,12 +92,12 @@ class Pipeline:
             *(f"coordinate {k}" for k in range(self._raw)),
         )
         # a private look is not sampled, though it is claimed: that errs towards no alarm
-        self._schedules = tuple(
-            attrs.evolve(
-                schedule,
-                look=(),
-                releases=tuple(teller.remembering(side) for teller in self._tellers),
-            )
+        self._releases, self._domain = isolate(releases), schedule.request.domain
+        self._stand_ins = tuple(
+            {
+                entry.name: teller.remembering(side)
+                for entry, teller in zip(releases, self._tellers, strict=True)
+            }
             for side in (0, 1)
         )
 
@@ -109,9 +109,16 @@ class Pipeline:
         # a run shuffles its records; where every statistic is remembered that changes nothing
         if not all(teller.remembers_all for teller in self._tellers):
             records = records.take(secret.runtime("shuffle").permutation(len(records)))
-        schedule = self._schedules[side]
         try:
-            answers, _ = release(schedule, records, self._coins, secret, points=self._points)
+            answers, _ = release(
+                self._releases,
+                self._domain,
+                records,
+                self._coins,
+                secret,
+                points=self._points,
+                stand_ins=self._stand_ins[side],
+            )
         except ReleaseError:  # a broken contract is somebody's mistake, and no outcome of a run
             return self._row([], failed=True)
         return self._row(
@@ -199,10 +206,9 @@ class _Teller:
         unargued = isinstance(self._scheduled.learner, OneShot)
         return unargued and {*self._scheduled.asks} <= {*self._known_statistics}
 
-    def remembering(self, side: int) -> Scheduled:
-        """The release with what can be remembered of one neighbour."""
-        stand_in = remembering(self._scheduled.learner, self._fixed[side])
-        return attrs.evolve(self._scheduled, stand_in=stand_in)
+    def remembering(self, side: int) -> Private:
+        """The private function, with what can be remembered of one neighbour."""
+        return remembering(self._scheduled.learner, self._fixed[side])
 
     def features(
         self, answers: tuple[Answer, ...]

@@ -15,7 +15,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.learning.learners.one_shot import OneShot
 from dpcore.plan.ask import compose
-from dpcore.running.function_release import Serving
+from dpcore.plan.schedule import FunctionRelease
 from dpcore.running.plan import Plan
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.falsifier import falsify
@@ -132,7 +132,7 @@ def audit_run(
             cases[scheduled.name], best.pair, scheduled.most_points, seed
         )
         for scheduled in plan.schedule.releases
-        if isinstance(scheduled, Serving)
+        if isinstance(scheduled, FunctionRelease)
     }
     pipeline = Pipeline(
         plan.schedule,
@@ -174,7 +174,7 @@ def affordable_runs(plan: Plan, samples: int) -> int:
     sample computes three: its own, and both neighbours' at its questions.
     """
     is_remembered = all(
-        isinstance(release.learner, OneShot) or isinstance(release, Serving)
+        isinstance(release.learner, OneShot) or isinstance(release, FunctionRelease)
         for release in plan.schedule.releases
     )
     return max(_FEWEST_RUNS, runs_within(plan, samples) // (1 if is_remembered else _STATISTICS))

@@ -3,7 +3,7 @@
 Every answer passes a door; the only door whose answers a guarantee covers is `through_mechanism`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
@@ -11,21 +11,23 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.domain import Table
+from dpcore.domain.domain import Domain, Table
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import unpassed
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Model, Published
+from dpcore.plan.schedule import Schedule
+from dpcore.private.release_kinds import kind_of
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.records import Records
 from dpcore.records.source import Source, TableSource
 from dpcore.running.opening import Opened, in_memory, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
-from dpcore.running.release_context import Conversation, Door, through_mechanism
+from dpcore.running.release_context import Conversation, Door, Private, through_mechanism
 from dpcore.running.reuse import Reuse
-from dpcore.running.schedule import Handover, Rebuild, Schedule
+from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
 
 
 def open_records(
@@ -61,7 +63,8 @@ def _opened(
 
 
 def release(
-    schedule: Schedule,
+    releases: Sequence[IsolatedRelease],
+    domain: Domain,
     records: Records | EngineRecords,
     coins: PublicCoins,
     secret: SecretCoins,
@@ -69,15 +72,22 @@ def release(
     progress: Callable[[], None] = lambda: None,
     points: Mapping[str, NDArray[np.float64] | None] | None = None,
     opened: Opened | None = None,
+    stand_ins: Mapping[str, Private] | None = None,
 ) -> tuple[tuple[tuple[Answer, ...], ...], tuple[Rebuild, ...]]:
     """Run every release; the answers in order of asking, and what makes the model at the end of
-    each conversation (`Scheduled.answers`): both by release.
+    each conversation: both by release.
+
+    Such a model is for comparisons alone: an object that was here while records were open is not
+    published where a clean process makes another.
 
     Args:
+        releases: From before any record was opened.
+        domain: Of the run's records.
         records: The learners' part.
         opened: PRIVATE: with the hold-out, for releases of other ones; needed where there are any.
         progress: Called after every answer.
         points: Encoded points to predict at, by the name of each function release.
+        stand_ins: In an audit, what is computed in place of private functions, by release.
 
     Raises:
         ReleaseError: a private function failed; nothing is released and the budget is spent.
@@ -92,21 +102,24 @@ def release(
     )
     answers: dict[str, tuple[Answer, ...]] = {}
     ends: list[Rebuild] = []
-    handover = Handover(schedule.releases)
+    handover = Handover(releases)
 
     # Adaptive composition: a later release may depend on released answers, and on the earlier
     # private side through nothing else. So what it gets is rebuilt from these values.
     def rebuild(name: str) -> Published:
-        values, entry = [answer.value for answer in answers[name]], schedule.named(name)
+        values = [answer.value for answer in answers[name]]
+        entry = next(candidate for candidate in releases if candidate.name == name)
         return entry.rebuild(coins.again(), values, handover.inputs(entry))
 
-    for number, scheduled in enumerate(schedule.releases):
+    for number, entry in enumerate(releases):
+        scheduled = entry.scheduled
         # The number names the streams of each release, so no two releases share coins or noise.
         conversation = attrs.evolve(
             first,
             number=number,
             points=(points or {}).get(scheduled.name),
-            inputs=partial(handover.inputs, scheduled),
+            inputs=partial(handover.inputs, entry),
+            stand_in=(stand_ins or {}).get(scheduled.name),
         )
         if (subject := scheduled.release.of) is not None:
             assert opened is not None, "a release of another one needs the hold-out"
@@ -114,10 +127,10 @@ def release(
             # These are other records, so nothing that was computed before may be used again.
             conversation = attrs.evolve(
                 conversation,
-                records=evaluated_records(scheduled.part, model, opened, schedule.request.domain),
+                records=evaluated_records(scheduled.part, model, opened, domain),
                 reuse=Reuse(),
             )
-        answers[scheduled.name], end = scheduled.answers(conversation)
+        answers[scheduled.name], end = kind_of(scheduled).collect_answers(entry, conversation)
         ends.append(end)
         if handover.is_input(scheduled.name):
             handover.keep(scheduled.name, rebuild(scheduled.name))

@@ -2,37 +2,24 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar, cast
 
 import attrs
-import numpy as np
-from numpy.typing import NDArray
 
 from dpcore.bound import SensitivityBound
-from dpcore.domain.domain import Domain, Table
+from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, UselessRelease, below, need, unknown
 from dpcore.guarantee import ReleaseKind
 from dpcore.interval import NoiseLaw
-from dpcore.isolate.isolated_copies import Before, settled
-from dpcore.learner import Answer, AnyLearner, Model, Public, Published
+from dpcore.learner import AnyLearner, Model, Public, promises
 from dpcore.plan.ask import Ask
 from dpcore.plan.request import PublicInput, Release, Request
 from dpcore.query import Reads
 from dpcore.randomness import PublicCoins
-from dpcore.running.hold_out import HoldOut
-from dpcore.running.release_context import Conversation
 
-Private = Callable[..., Any]
-"""A private function: query, records, public facts and learner coins to a value."""
-
-Rebuild = Callable[[], Published]  # it makes a model when it is called
-
-Inputs = Mapping[str, Published]
-"""What earlier releases published, by name."""
-
-NO_INPUTS: Inputs = MappingProxyType({})
+if TYPE_CHECKING:
+    from dpcore.functions.interactive import Interactive
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -44,7 +31,6 @@ class Scheduled(ABC):
         bound: What priced it: the theorem that the guarantee rests on.
         mu: The hint the learner gets in `public.mu`.
         part: What is public about the records that the learner sees.
-        stand_in: In an audit, what is computed in place of the learner's private function.
         inputs: What its run has from outside, by name.
         premises: What is taken for granted of all that it starts from.
     """
@@ -54,14 +40,8 @@ class Scheduled(ABC):
     asks: Mapping[str, Ask]
     mu: float | None
     part: Domain
-    stand_in: Private | None = None
     inputs: Mapping[str, PublicInput] = attrs.field(factory=dict, repr=False)
     premises: tuple[str, ...] = ()
-    before: Before[tuple[AnyLearner, Domain]] = attrs.field(
-        init=False,
-        repr=False,
-        default=attrs.Factory(lambda self: Before((self.learner, self.part)), takes_self=True),
-    )
 
     note: ClassVar[str] = ""
     """What an operator must know of its evaluation."""
@@ -85,57 +65,10 @@ class Scheduled(ABC):
         """What the learner's public part may know."""
         return Public(domain=self.part, coins=coins, mu=self.mu)
 
-    def private(self, held: Conversation) -> tuple[Private, Public]:
-        """PRIVATE: the private function and its public facts: copies, and coins of its own."""
-        # The copies come from bytes written before any record was opened: what the private function
-        # leaves in them is lost with them.
-        learner, part = self.before.copy()
-        public = Public(domain=part, coins=held.hidden, mu=self.mu)
-        return self.stand_in or learner.statistic, public
-
     @property
     @abstractmethod
     def publishes(self) -> ReleaseKind:
         """What a run publishes of it: parameters, statistics, predictions or a function."""
-
-    @abstractmethod
-    def points(self, tables: Mapping[str, Table]) -> NDArray[np.float64] | None:
-        """The encoded points at which a function is asked, shape (n, p); None for other releases.
-
-        Raises:
-            RequestError: there are none, too many, or some that it has no use for.
-        """
-
-    @abstractmethod
-    def answers(self, held: Conversation) -> tuple[tuple[Answer, ...], Rebuild]:
-        """PRIVATE inside: all its answers, in order of asking; and what makes the model at the end.
-
-        That model is for comparisons alone: an object that was here while records were open is not
-        published where a clean process makes another.
-        """
-
-    @abstractmethod
-    def retold(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
-    ) -> tuple[Published, tuple[Answer, ...]]:
-        """The model and all asks, from released values in order: by the public part alone.
-
-        Args:
-            inputs: What the releases that it names published, copies for this call alone.
-
-        Raises:
-            ReplayError: the values do not fit.
-        """
-
-    def rebuild(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
-    ) -> Published:
-        """The model, from released values in order of asking.
-
-        Raises:
-            ReplayError: the values do not fit.
-        """
-        return self.retold(coins, values, inputs)[0]
 
     def forecast(self, coins: PublicCoins) -> tuple[str, ...]:
         """How wide its error bars will be, one sentence each, by public facts alone."""
@@ -155,41 +88,53 @@ class Scheduled(ABC):
         candidates = {name: ask.spread for name, ask in self.asks.items() if ask.query.args is None}
         return {name: spread for name, spread in candidates.items() if spread is not None}
 
-    @abstractmethod
-    def without_noise(self, held: Conversation) -> Published | None:
-        """PRIVATE: the model from exact answers, for the operator; None of a function."""
 
-    @abstractmethod
-    def evaluated(
-        self, held: Conversation, model: Model, holdout: HoldOut
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """PRIVATE: a model's predictions on a hold-out, and without noise: for the operator."""
+@attrs.frozen(kw_only=True, eq=False)
+class LearnerRelease(Scheduled):
+    """A release of a learner that asks by turns and publishes a model, or tables."""
+
+    def __attrs_post_init__(self) -> None:
+        need(
+            self.release.predictions_at is None,
+            SpecError,
+            f"points are for functions: the release {self.name!r} publishes parameters, and "
+            f"parameters predict anywhere",
+            "predictions_at",
+        )
+
+    @property
+    def publishes(self) -> ReleaseKind:
+        """Parameters where the learner predicts, else statistics: tables of numbers."""
+        return ReleaseKind.PARAMETERS if promises(self.learner, Model) else ReleaseKind.STATISTICS
 
 
-class Handover:
-    """What the releases of one run published, for later ones that name it as an input.
+@attrs.frozen(kw_only=True, eq=False)
+class FunctionRelease(Scheduled):
+    """A release of a `FunctionLearner`: its answers at public points, or an oracle for a host."""
 
-    Every consumer gets a copy of its own, of the moment when the object was rebuilt from answers:
-    what one of them does to it reaches nobody else.
-    """
+    note: ClassVar[str] = (
+        "answers of oracles opened for this evaluation alone; none of them is published"
+    )
 
-    def __init__(self, releases: Sequence[Scheduled]) -> None:
-        self._names = {name for entry in releases for name in entry.release.inputs}
-        self._objects: dict[str, Before[Published]] = {}
+    @property
+    def publishes(self) -> ReleaseKind:
+        """Predictions where points are named, else a function for whoever opens it."""
+        return (
+            ReleaseKind.FUNCTION
+            if (self.release.predictions_at is None)
+            else ReleaseKind.PREDICTIONS
+        )
 
-    def is_input(self, name: str) -> bool:
-        """Whether some release takes what the release `name` publishes."""
-        return name in self._names
+    @property
+    def ask(self) -> Ask:
+        """The only ask of the release: a function is one query."""
+        (ask,) = self.asks.values()
+        return ask
 
-    def keep(self, name: str, published: Published) -> None:
-        """Keep what the release `name` published, rebuilt from its answers, if another takes it."""
-        if self.is_input(name):
-            self._objects[name] = Before(settled(published))
-
-    def inputs(self, scheduled: Scheduled) -> Inputs:
-        """New copies of what a release takes."""
-        objects: dict[str, Any] = {**self._objects, **scheduled.inputs}
-        return {name: objects[name].copy() for name in scheduled.release.inputs}
+    @property
+    def most_points(self) -> int:
+        """How many different points one oracle answers."""
+        return cast("Interactive", self.ask.mechanism).most_points
 
 
 def with_inputs(

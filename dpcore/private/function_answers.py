@@ -1,0 +1,161 @@
+"""Answers of functions: a private function behind its oracle, asked at public points."""
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.tables import encode_table
+from dpcore.errors import UNREADABLE, ReleaseError, RequestError, need
+from dpcore.functions.interactive import Interactive, Oracle
+from dpcore.functions.kernels.base import Expansion
+from dpcore.functions.learner import FunctionQuery
+from dpcore.guarantee import Guarantee
+from dpcore.isolate.isolated_copies import frozen
+from dpcore.learner import Answer, Model
+from dpcore.plan.schedule import FunctionRelease
+from dpcore.running.hold_out import HoldOut
+from dpcore.running.release_context import Conversation
+from dpcore.transcript.rebuild import IsolatedRelease, Rebuild
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Predictor:
+    """An opened function release. It holds records: serve its answers, never publish it.
+
+    Args:
+        guarantee: Covers all its answers together, however they are chosen from one another.
+    """
+
+    domain: Domain
+    oracle: Oracle = attrs.field(repr=False)
+    guarantee: Guarantee
+
+    def ask(self, table: Table) -> NDArray[Any]:
+        """Predictions in the file's units, clipped to the label range, shape (n,).
+
+        Points are mapped into the domain as records are. Asking one again repeats its answer.
+
+        Raises:
+            ExhaustedError: more different points than were paid for.
+        """
+        return self.domain.uncentre(self.oracle.ask(encode_table(self.domain, table)))
+
+
+def encode_points(release: FunctionRelease, tables: Mapping[str, Table]) -> NDArray[np.float64]:
+    """The rows of a release's table, encoded, shape (n, p).
+
+    Raises:
+        RequestError: there is no such table, it is empty, or it holds more different points
+            than are paid for.
+    """
+    need(
+        release.name in tables,
+        RequestError,
+        f"points are needed for {release.name!r}, a function: predict at some, or open it",
+        field="predictions_at",
+    )
+    encoded = encode_table(release.part, tables[release.name])
+    # The mechanism pays for different points, since an oracle repeats its answer at an old one.
+    count = np.unique(encoded, axis=0).shape[0]
+    need(
+        count >= 1,
+        RequestError,
+        "a function release needs points to predict at, or an open oracle",
+        "predictions_at",
+    )
+    need(
+        count <= release.most_points,
+        RequestError,
+        f"{count} points were given, {release.most_points} are paid for",
+        "predictions_at",
+    )
+    return encoded
+
+
+def fit_function(release: IsolatedRelease, held: Conversation) -> Expansion:
+    """PRIVATE: the fitted function; one fit serves equal releases.
+
+    Raises:
+        ReleaseError: the private computation failed; the budget is spent.
+    """
+    scheduled = cast(FunctionRelease, release.scheduled)
+    query = cast(FunctionQuery, scheduled.ask.query)
+    try:
+        # One fit may serve several releases; each of them adds noise of its own in its oracle.
+        coins, (private, public) = held.own(query, 1), held.private(release)
+        fit = partial(private, frozen(query), held.records, public, coins)
+        function: Expansion = held.reuse.once(scheduled.learner, query, public, coins, fit)
+        cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
+    except UNREADABLE:
+        raise
+    except Exception as error:
+        # The text of an error may quote a record, so only its type is told.
+        cause = type(error).__name__
+    if cause:
+        # `from None` below: a chained traceback would show what the message hides.
+        raise ReleaseError(f"the private computation of {query.name!r} failed ({cause})") from None
+    return function
+
+
+def open_oracle(
+    release: IsolatedRelease, function: Expansion, held: Conversation, number: int = 1
+) -> Oracle:
+    """A fitted function behind its mechanism's oracle.
+
+    Args:
+        number: Of the oracle: each has noise of its own. A run that is covered opens one.
+    """
+    ask = cast(FunctionRelease, release.scheduled).ask
+    mechanism, query = cast(Interactive, ask.mechanism), cast(FunctionQuery, ask.query)
+    return mechanism.open(function, query, ask.taken, held.noise(query, number))
+
+
+def collect_answers(
+    release: IsolatedRelease, held: Conversation
+) -> tuple[tuple[Answer, ...], Rebuild]:
+    """One answer that holds all of them: rows of (encoded point, centred prediction)."""
+    assert held.points is not None, "a function is asked about points"
+    # The points travel with the answers, so that a published run can be replayed without its
+    # file.
+    rows = held.points + 0.0
+    oracle = open_oracle(release, fit_function(release, held), held)
+    value = np.column_stack([rows, oracle.ask(rows)])
+    ask = cast(FunctionRelease, release.scheduled).ask
+    answer = Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
+    return (answer,), partial(release.rebuild, held.coins, [value])
+
+
+def fit_without_noise(release: IsolatedRelease, held: Conversation) -> None:
+    """None: a function has no model without noise that could be published."""
+
+
+def predict_holdout(
+    release: IsolatedRelease, held: Conversation, model: Model, holdout: HoldOut
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Answers of stand-in oracles on the hold-out, and the exact function there, shape (n,)."""
+    scheduled = cast(FunctionRelease, release.scheduled)
+    function, domain, batch_size = (
+        fit_function(release, held),
+        scheduled.part,
+        scheduled.most_points,
+    )
+    # The same point has one answer, as in a published run; an oracle that is used up is
+    # followed by one with fresh noise.
+    rows, inverse = np.unique(
+        encode_table(domain, holdout.table()) + 0.0, axis=0, return_inverse=True
+    )
+    answers = [
+        open_oracle(release, function, held, 1 + start // batch_size).ask(
+            rows[start : start + batch_size]
+        )
+        for start in range(0, rows.shape[0], batch_size)
+    ]
+    # numpy 2.0 returns the inverse in another shape than versions before and after.
+    inverse = inverse.reshape(-1)
+    private = domain.uncentre(np.concatenate(answers)[inverse])
+    return private, domain.uncentre(function(rows)[inverse])
