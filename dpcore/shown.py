@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 NO_NUMBER = "-"
 """What stands in place of a number where none is known."""
 
+_UNITS = ("B", "kB", "MB", "GB", "TB", "PB", "EB")
+
 
 def in_digits(value: float, digits: int = 4, *, direction: int = 0) -> str:
     """A number as text with so many significant digits, and without them all only below 10^6.
@@ -55,6 +57,21 @@ def interval_cells(value: float, low: float, high: float) -> tuple[str, str, str
     digits = digits_within(low, high)
     low_end, high_end = (in_digits(x, digits, direction=d) for x, d in ((low, -1), (high, 1)))
     return in_digits(value, digits), low_end, high_end
+
+
+def in_bytes(count: int) -> str:
+    """A number of bytes to three digits, in powers of 1000: `1.5 GB`."""
+    # Counts are integers of any size, larger than any float among others.
+    size, unit = float(min(count, 10**300)), 0
+    while size >= 1000 and unit < len(_UNITS) - 1:
+        size, unit = size / 1000, unit + 1
+    return f"{size:.3g} {_UNITS[unit]}"
+
+
+def in_powers(count: int) -> str:
+    """A number of any size to one digit: `2e+09`."""
+    digits = str(count)
+    return f"1e+{len(digits) - 1}" if len(digits) > 300 else f"{float(count):.1g}"
 
 
 def number_cell(value: float, direction: int = 0, digits: int = 4) -> str:

@@ -23,7 +23,6 @@ from dpcore.learning.models.error_bars import NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
-from dpcore.plan.cost_statement import in_bytes
 from dpcore.plan.schedule import Scheduled
 from dpcore.publish.folder import tables_of
 from dpcore.publish.lock import Lock
@@ -31,7 +30,7 @@ from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import EVIDENCE
 from dpcore.running.plan import Plan
-from dpcore.shown import NO_NUMBER, in_digits, interval_cells
+from dpcore.shown import NO_NUMBER, in_bytes, in_digits, interval_cells
 from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:

@@ -21,11 +21,13 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, ResourceError, below, need
 from dpcore.guarantee import ReleaseKind
 from dpcore.learning.features.base import FeatureMap
-from dpcore.plan.cost_statement import Resources, in_bytes, in_powers, machine_memory, stated
+from dpcore.plan.cost_statement import Resources, stated
 from dpcore.plan.request import Request
 from dpcore.plan.schedule import Scheduled
+from dpcore.private.room import machine_memory
 from dpcore.query import Query, Reads, SumQuery
 from dpcore.sampling import Order, Poisson, WithoutReplacement
+from dpcore.shown import in_bytes, in_powers
 
 _NUMBER = 8  # bytes
 _PROCESS = 85_000_000  # bytes of an interpreter with numpy and a reader of files, at times scipy

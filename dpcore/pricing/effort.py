@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from dpcore.errors import NoClaimError, ParameterError, ResourceError, below
 from dpcore.events.base import Event
 from dpcore.plan.ask import Ask
-from dpcore.plan.cost_statement import in_powers
 from dpcore.plan.request import Request
 from dpcore.pricing.calibration import at_first_guess
+from dpcore.shown import in_powers
 
 MOST_PRICING = 2 * 10**9
 """Multiplications that pricing may need where `work` does not allow more: seconds."""

@@ -98,7 +98,7 @@ class LockedBound(SensitivityBound):
         return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
 
 
-def relock(request: Request, terms: Terms, coins: PublicCoins, registry: Registry) -> Plan:
+def plan_from_terms(request: Request, terms: Terms, coins: PublicCoins, registry: Registry) -> Plan:
     """The plan of a request at what its lock says.
 
     Args:

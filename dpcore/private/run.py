@@ -18,10 +18,10 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Payer
 from dpcore.isolate.sealed_output import run_silenced
-from dpcore.plan.cost_statement import require_disk
 from dpcore.plan.request import RELEASE
 from dpcore.plan.schedule import FunctionRelease
 from dpcore.private.release_kinds import kind_of
+from dpcore.private.room import require_disk
 from dpcore.private.runtime import open_records, release
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -62,7 +62,8 @@ def run(
     if engine is not None:
         require_fit(plan, engine, lambda: records)
     # A reservation that is not begun serves again, once there is room.
-    if isinstance(records, Source) and (engine is None or engine.is_local):
+    is_spooled = isinstance(records, Source) and (engine is None or engine.is_local)
+    if is_spooled and plan.resources is not None:
         spool, needs = None if engine is None else engine.spool, plan.resources
         require_disk(spool, needs.disk, needs.memory, plan.request.memory)
     secret = SecretCoins.draw() if secret is None else secret

@@ -39,8 +39,7 @@ from dpcore.publish.bounded_reading import (
     require_answers,
 )
 from dpcore.publish.formats import format_of, write_csv
-from dpcore.publish.lock import Lock, decoded, relocked, require_public, require_same
-from dpcore.publish.locked_terms import terms_of
+from dpcore.publish.lock import Lock, decoded, relock, relocked, require_public, require_same
 from dpcore.publish.published_statement import PublishedStatement
 from dpcore.publish.stacking import Transcript, stacked, unstacked
 from dpcore.randomness import PublicCoins
@@ -358,8 +357,7 @@ def load_run(
         f"{LOCK}.key: not the public key that the locked spec sets",
     )
     # What can be derived from the locked spec is derived anew, and the lock must equal it.
-    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
-    plan = spec.relock(terms, coins, reproduce=channel == REPRODUCTION)
+    plan = relock(spec, lock, coins, reproduce=channel == REPRODUCTION)
     require_same(lock, relocked(lock, spec, plan), spec)
     # The cost of composing is a stranger's choice: it is counted first.
     releases = enumerate(plan.schedule.releases)

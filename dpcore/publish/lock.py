@@ -15,7 +15,7 @@ from dpcore.plan.ask import Ask
 from dpcore.publish.bounded_reading import read_json
 from dpcore.publish.files import replace_file
 from dpcore.publish.formats import FORMAT, Format, format_of
-from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict
+from dpcore.publish.locked_terms import bound_dict, noise_of, public_dict, terms_of
 from dpcore.randomness import PublicCoins
 from dpcore.registry.distributions import with_siblings
 from dpcore.running.plan import Plan
@@ -110,6 +110,21 @@ def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
     Versions are what the publisher had. Other ones here may explain a difference, and are none.
     """
     return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=lock.leaves_empty)
+
+
+def relock(spec: Spec, lock: Lock, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
+    """The plan of a spec at what its lock says, at the lock's coins: no bound is asked again.
+
+    Raises:
+        ReplayError: the lock does not fit the spec.
+        SpecError: components do not fit together, at the place of the one that does not.
+    """
+    from dpcore.pricing.plan_from_lock import plan_from_terms
+
+    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
+    request = attrs.evolve(spec.request, reproduce=reproduce)
+    with spec.locate_errors():
+        return plan_from_terms(request, terms, coins, spec.registry)
 
 
 def _lock(

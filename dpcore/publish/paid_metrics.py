@@ -4,7 +4,7 @@ import attrs
 
 from dpcore.plan.request import RELEASE
 from dpcore.publish.folder import Run
-from dpcore.publish.locked_terms import terms_of
+from dpcore.publish.lock import relock
 from dpcore.randomness import PublicCoins
 from dpcore.running.plan import Plan
 
@@ -24,8 +24,7 @@ class MetricInterval:
 
 def plan_of(run: Run) -> Plan:
     """The priced plan that a run's lock states."""
-    terms = terms_of(run.lock.plan, tuple(release.name for release in run.spec.request.releases))
-    return run.spec.relock(terms, run.lock.coins() or PublicCoins(0))
+    return relock(run.spec, run.lock, run.lock.coins() or PublicCoins(0))
 
 
 def paid(run: Run, plan: Plan) -> tuple[MetricInterval, ...]:

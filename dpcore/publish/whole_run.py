@@ -29,7 +29,7 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
-from dpcore.plan.cost_statement import require_disk
+from dpcore.private.room import require_disk
 from dpcore.private.run import encode_points, require_fit
 from dpcore.publish.files import (
     after_publication,

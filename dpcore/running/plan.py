@@ -9,7 +9,6 @@ import attrs
 
 from dpcore.bound import Components
 from dpcore.guarantee import Guarantee, Payer
-from dpcore.plan.cost_statement import Resources
 from dpcore.plan.request import Request
 from dpcore.plan.schedule import Schedule
 from dpcore.randomness import PublicCoins, SecretCoins
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from dpcore.engines.base import Engine
     from dpcore.ledger.book import Ledger, Reservation
     from dpcore.ledger.charge import Charge
+    from dpcore.plan.cost_statement import Resources
     from dpcore.private.function_answers import Predictor
     from dpcore.records.source import DeclaredSource, Source
     from dpcore.running.outcome import Outcome
@@ -38,14 +38,14 @@ class Plan(Drawn):
         coins: The public coins the plan was made at; None if every run draws new ones, because a
             bound holds with a probability over them.
         components: What it is made of, and on whose code that rests.
-        resources: What a run needs of the machine, about.
+        resources: What a run needs of the machine, about; `dpcore.price` attaches it.
     """
 
     schedule: Schedule
     guarantee: Guarantee
     coins: PublicCoins | None
     components: Components = attrs.field(repr=False)
-    resources: Resources = attrs.field(factory=Resources)
+    resources: Resources = attrs.field(default=None)
     __str__ = Drawn.text
 
     def curve(self) -> Curve:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from dpcore.learning.metrics.base import Metric
     from dpcore.learning.metrics.groups import Groups
     from dpcore.plan.request import Request
-    from dpcore.pricing.plan_from_lock import Terms
     from dpcore.randomness import PublicCoins
     from dpcore.records.location import Location
     from dpcore.registry.registry import Registry
@@ -83,20 +82,6 @@ class Spec:
         with self.locate_errors():
             coins = self.request.coins or coins
             return price(self.request, registry=self.registry, coins=coins, reproduce=reproduce)
-
-    def relock(self, terms: Terms, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
-        """The plan at what a lock says, at the lock's coins: no bound is asked again.
-
-        Raises:
-            ReplayError: the lock does not fit the spec.
-            SpecError: components do not fit together, at the place of the one that does not.
-        """
-        from dpcore.pricing.plan_from_lock import relock
-
-        with self.locate_errors():
-            return relock(
-                attrs.evolve(self.request, reproduce=reproduce), terms, coins, self.registry
-            )
 
     @contextmanager
     def locate_errors(self) -> Iterator[None]:

@@ -12,8 +12,7 @@ import yaml
 import dpcore
 from dpcore.errors import ReplayError, ResourceError
 from dpcore.publish import folder as run_folder
-from dpcore.publish.lock import Lock, relocked
-from dpcore.publish.locked_terms import terms_of
+from dpcore.publish.lock import Lock, relock, relocked
 from dpcore.randomness import PublicCoins
 from dpcore.specs.spec import spec_of_plain
 from dpcore.transcript.rebuild import isolate, rebuild
@@ -88,8 +87,7 @@ def forged(source, target, change):
     registry = dpcore.Registry.default()
     spec = spec_of_plain(lock.spec, "lock", attrs.evolve(registry, locked=lock.versions))
     coins = PublicCoins(lock.key)
-    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
-    plan = spec.relock(terms, coins)
+    plan = relock(spec, lock, coins)
     lock = relocked(lock, spec, plan)
     with np.load(public / run_folder.ANSWERS) as archive:
         arrays = dict(archive)

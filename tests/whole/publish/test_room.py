@@ -16,7 +16,7 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError, ResourceError
 from dpcore.isolate.sealed_output import SEALED_FAILURE
-from dpcore.plan import cost_statement
+from dpcore.private import room
 from dpcore.publish import whole_run
 from dpcore.records.source import TableSource
 from dpcore.specs.spec import load_spec, spec_of_text
@@ -85,7 +85,7 @@ def small_disk(path, size):
 
 def fake_free(monkeypatch, free):
     usage = shutil.disk_usage("/")._replace(free=free)
-    monkeypatch.setattr(cost_statement.shutil, "disk_usage", lambda path: usage)
+    monkeypatch.setattr(room.shutil, "disk_usage", lambda path: usage)
 
 
 def charges():
@@ -283,7 +283,7 @@ def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
     assert needs.disk > 10**6
     sized = attrs.evolve(spec, request=attrs.evolve(spec.request, memory=needs.memory + 10**6))
     mounts = home / "mounts"
-    monkeypatch.setattr(cost_statement, "_MOUNTS", mounts)
+    monkeypatch.setattr(room, "_MOUNTS", mounts)
     (home / "my runs").mkdir()
     octal = str(home / "my runs").replace(" ", r"\040")
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {octal} tmpfs rw,size=9g 0 0\n")
@@ -305,7 +305,7 @@ def test_a_plan_counts_the_spool_of_its_engine(home, write, monkeypatch):
     plan = attrs.evolve(plan, schedule=attrs.evolve(plan.schedule, request=request))
     mounts = home / "mounts"
     mounts.write_text(f"tmpfs {home} tmpfs rw 0 0\n")
-    monkeypatch.setattr(cost_statement, "_MOUNTS", mounts)
+    monkeypatch.setattr(room, "_MOUNTS", mounts)
     rng = np.random.default_rng(0)
     source = TableSource({name: rng.uniform(-1, 1, RECORDS) for name in "aby"})
     with LocalEngine(spool=home) as engine, pytest.raises(ResourceError, match="lies in memory"):
