@@ -5,6 +5,8 @@ runtime runs the public and the private part on separate instances, and rebuilds
 answers alone, so that whatever is published is a function of what came through the door.
 """
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
@@ -13,7 +15,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.domain import Domain, Table
 from dpcore.errors import ContractError
 from dpcore.interval import NoiseLaw
 from dpcore.mechanism import AnyMechanism
@@ -21,6 +22,7 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 
 if TYPE_CHECKING:
+    from dpcore.domain.domain import Domain, Table
     from dpcore.records.records import Records
 
 State = Any
@@ -45,7 +47,7 @@ class Public:
     domain: Domain
     coins: PublicCoins
     mu: float | None = None
-    inputs: Mapping[str, "Published"] = attrs.field(factory=dict, repr=False)
+    inputs: Mapping[str, Published] = attrs.field(factory=dict, repr=False)
 
 
 def _read_only(value: NDArray[Any]) -> NDArray[Any]:
@@ -216,9 +218,7 @@ class AnyLearner(ABC):
         return 0.0
 
     @abstractmethod
-    def statistic(
-        self, query: Any, records: "Records", public: Public, secret: LearnerCoins
-    ) -> Any:
+    def statistic(self, query: Any, records: Records, public: Public, secret: LearnerCoins) -> Any:
         """PRIVATE, pure: the value of `query` (with its `args`) on the records, before any noise.
 
         Returns:

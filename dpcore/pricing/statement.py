@@ -18,8 +18,6 @@ from dpcore.guarantee import (
     Statistic,
     Status,
 )
-from dpcore.mechanisms.choice import Choice
-from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.plan.ask import Ask, PaidQueries, compose
 from dpcore.plan.request import RELEASE, Request
 from dpcore.plan.schedule import Schedule, Scheduled
@@ -291,6 +289,10 @@ def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
 
 def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
     """What holds of each query's arithmetic, in the order of the schedule's asks."""
+    # Which mechanisms choose is asked when a plan is made: their noise is imported with them.
+    from dpcore.mechanisms.choice import Choice
+    from dpcore.mechanisms.randomized_response import RandomizedResponse
+
     groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
     # A paid look is about all models, so that it rests on what any of them rests on.
     of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))

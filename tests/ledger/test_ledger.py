@@ -201,11 +201,7 @@ def test_a_reservation_serves_one_run_of_its_own_plan(ledger):
 def test_a_void_plan_cannot_be_charged():
     void = plan()
     with pytest.raises(ContractError, match="without a guarantee"):
-        type(void)(
-            schedule=void.schedule,
-            guarantee=void.guarantee.void("a test"),
-            coins=void.coins,
-        ).charge()
+        attrs.evolve(void, guarantee=void.guarantee.void("a test")).charge()
 
 
 def test_failures_over_coins_are_charged_to_delta(home):
