@@ -1,6 +1,13 @@
-"""Randomized response: every entry reports a category, mostly its own."""
+r"""`randomized_response`: report a category for every entry, mostly its own.
+
+Exact: the true category has probability e^eps / (e^eps + c - 1). A candidate category is drawn uniformly and kept if it is the true one, or else with probability
+exp(-epsilon); otherwise another is drawn. Kept candidates have weights 1 and exp(-epsilon).
+
+Source: Warner (1965); Kairouz, Oh & Viswanath (2016) for more than two categories.
+"""
 
 import math
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import attrs
@@ -13,7 +20,8 @@ from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
-from dpcore.mechanisms.noise.randomized_response import randomized_response
+from dpcore.mechanisms.noise.exponential import ExpCoins
+from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
@@ -105,3 +113,40 @@ class RandomizedResponse(Mechanism):
         )
         reports = randomized_response(true.astype(np.int64), self.classes, self.epsilon, noise)
         return reports.astype(np.float64).reshape(query.shape)
+
+
+def randomized_response(
+    categories: NDArray[np.int64], count: int, epsilon: Fraction | float, stream: Stream
+) -> NDArray[np.int64]:
+    """One independent response per entry, of the shape of `categories`.
+
+    Args:
+        categories: The true ones, in range(count).
+        count: How many there are, at least 2.
+        epsilon: > 0, in nats; a float means the rational number it is.
+
+    Raises:
+        ValueError: a category, `count` or `epsilon` is outside its range.
+    """
+    true = np.ascontiguousarray(categories, dtype=np.int64).reshape(-1)
+    need(
+        count >= 2 and 0 < epsilon < float("inf"),
+        ValueError,
+        f"needs count >= 2 and a finite epsilon > 0, got {count!r}, {epsilon!r}",
+    )
+    need(
+        not true.size or (int(true.min()) >= 0 and int(true.max()) < count),
+        ValueError,
+        "a category is not in range(count)",
+    )
+    coins = ExpCoins(Fraction(epsilon))
+    answers = np.empty_like(true)
+    waiting = np.arange(true.size)
+    while waiting.size:
+        candidates = uniform_below(count, waiting.size, stream)
+        # exponent 0 for the true category, whose coin always shows heads, and 1 for others
+        differs = (candidates != true[waiting]).astype(np.int64)
+        mask = coins.toss(differs, stream)
+        answers[waiting[mask]] = candidates[mask]
+        waiting = waiting[~mask]
+    return answers.reshape(np.shape(categories))

@@ -12,8 +12,7 @@ from scipy import stats
 from dpcore import ADD_REMOVE
 from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.mechanisms.exponential import MOST, Exponential
-from dpcore.mechanisms.noise.choice import chosen
+from dpcore.mechanisms.exponential import MOST, Exponential, chosen
 from dpcore.mechanisms.noise.exponential import ExpCoins
 from dpcore.query import Query
 
