@@ -32,12 +32,12 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.relation_text import parse_adjacency
+from dpcore.registry.events import Catalogue
 
 DELTA = 1e-6
 Release = tuple[Event, Any, int]

@@ -22,7 +22,6 @@ import attrs
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.checks import need_positive
 from dpcore.errors import LedgerError, near, need
-from dpcore.events.catalogue import Catalogue
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.gaussian_cover import settled
@@ -30,6 +29,7 @@ from dpcore.ledger.journal import Row, Transaction, now
 from dpcore.ledger.locations import NAME
 from dpcore.ledger.remaining_budget import RemainingBudget
 from dpcore.ledger.total import Spent, Total
+from dpcore.registry.events import Catalogue
 
 RESERVED, SPENT, LIMITED = "reserved", "spent", "limited"
 HOLDERS = (RESERVED, SPENT, LIMITED)

@@ -18,7 +18,6 @@ from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_finite, need_positive
 from dpcore.errors import AdjacencyError, DpcoreError, LedgerError, need
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError, relation_of
 from dpcore.guarantee import Recorded
 from dpcore.ledger.analysts import (
@@ -40,7 +39,7 @@ from dpcore.ledger.recomputing import Verified, recomputed, stored
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
 from dpcore.ledger.reservation import Reservation as Reservation, committed_guarantee
 from dpcore.ledger.total import Notion, Spent, Total
-from dpcore.registry.events import catalogue_of
+from dpcore.registry.events import Catalogue, catalogue_of
 from dpcore.registry.registry import Registry
 from dpcore.shown import Drawn
 

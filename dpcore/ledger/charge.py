@@ -9,9 +9,9 @@ from dpcore.adjacency import UNFRAMED
 from dpcore.checks import probability
 from dpcore.errors import need
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import read_number, write_number
 from dpcore.ledger.event_text import read_event, write_event
+from dpcore.registry.events import Catalogue
 
 
 @attrs.frozen(kw_only=True)

@@ -14,7 +14,6 @@ from dpcore.errors import (
     RegistryError,
 )
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue, fields_of
 from dpcore.events.relation_text import (
     EventTextError,
     read_adjacency,
@@ -23,6 +22,7 @@ from dpcore.events.relation_text import (
     write_adjacency,
     write_number,
 )
+from dpcore.registry.events import Catalogue, fields_of
 
 VERSION = 1
 

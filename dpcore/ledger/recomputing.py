@@ -8,13 +8,13 @@ import attrs
 import msgspec
 
 from dpcore.errors import DpcoreError, LedgerError
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import EventTextError
 from dpcore.ledger.analysts import HOLDERS, LIMITED, Entries, fault_of, limits_in
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import UnknownEventError
 from dpcore.ledger.journal import Row
 from dpcore.ledger.total import Spent, Total
+from dpcore.registry.events import Catalogue
 
 COMMITTED = "committed"
 _OTHER_ROUNDING = 2.0**-40  # relative: what recomputed sums may differ by

@@ -1,9 +1,9 @@
 r"""`exponential`: choose one of many candidates, likelier the better its score.
 
-Probabilities are proportional to :math:`e^{-rate\,n_t}`, exactly: a uniform candidate t is drawn and kept by a coin with heads of probability
-:math:`e^{-rate\,n_t}`; if it shows tails, both are drawn again (von Neumann). A best candidate
-(n = 0) is always kept, so it takes at most as many tries as there are candidates, on average. No
-float weighs anything: a softmax would underflow to 0/0 on long lists.
+Probabilities are proportional to :math:`e^{-rate\,n_t}`, exactly: a uniform candidate t is drawn
+and kept by a coin with heads of that probability; if it shows tails, both are drawn again (von
+Neumann). A best candidate (n = 0) is always kept, so it takes at most as many tries as there are
+candidates, on average. No float weighs anything: a softmax would underflow to 0/0 on long lists.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 r"""`randomized_response`: report a category for every entry, mostly its own.
 
-Exact: the true category has probability e^eps / (e^eps + c - 1). A candidate category is drawn uniformly and kept if it is the true one, or else with probability
-exp(-epsilon); otherwise another is drawn. Kept candidates have weights 1 and exp(-epsilon).
+Exact: the true category has probability e^eps / (e^eps + c - 1). A candidate category is drawn
+uniformly and kept if it is the true one, or else with probability exp(-epsilon); otherwise another
+is drawn. Kept candidates have weights 1 and exp(-epsilon).
 
 Source: Warner (1965); Kairouz, Oh & Viswanath (2016) for more than two categories.
 """

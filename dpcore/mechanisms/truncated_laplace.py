@@ -1,13 +1,33 @@
-"""Truncated Laplace noise: bounded errors, for a share of delta. Exact on a grid."""
+r"""`truncated_laplace`: noise of bounded size, for a share of delta. Exact on a grid.
+
+In d coordinates, with an l1 shift: noise of scale b on [-bv, bv] per coordinate; with t =
+l1_sensitivity / b and a truncation delta_0 <= 1/2, :math:`v=\log(1+(e^t-1)/(2\delta_0))`.
+
+* *(t, delta_0)-DP.* A coordinate that moves by t_j scales leaves the common support with
+  probability :math:`(e^{t_j}-1)/(2(e^v-1))`; these add up to at most delta_0, since
+  :math:`\sum(e^{t_j}-1)\le e^{\sum t_j}-1`; elsewhere the loss is at most t.
+* *The curve.* On the common support the two densities are Laplace densities over
+  :math:`Z=(1-e^{-v})^d`, so that, with the Laplace event's curve,
+
+  .. math:: \delta(\epsilon) \le \delta_0 + (1-e^{(\epsilon-t)/2})_+ / Z .
+
+The lesser of this and the curve of any (t, delta_0)-DP release is taken; no pair attains it.
+
+Source: Geng, Ding, Guo & Kumar (2020), arXiv:1810.00877 (one coordinate); the rest as above.
+"""
 
 import math
 from fractions import Fraction
 from typing import Any, ClassVar
 
 import attrs
+import numpy as np
+from numpy.typing import NDArray
 
-from dpcore.checks import need_field, positive
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.adjacency import Adjacency
+from dpcore.checks import need_field, positive, positive_integer
+from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.randomized_response import response_curve
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import floored_law
 from dpcore.mechanisms.noise.grid import LARGEST
@@ -15,6 +35,52 @@ from dpcore.mechanisms.noise.release import LaplaceNoise, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
+
+
+@attrs.frozen(kw_only=True)
+class TruncatedLaplaceEvent(VectorEvent):
+    """`dimension` coordinates, together moved by at most `shift` noise scales in l1.
+
+    Args:
+        shift: t = l1_sensitivity / noise_scale, > 0.
+        truncation: delta_0, in (0, 1/2].
+        dimension: Number of coordinates, >= 1.
+        adjacency: The relation under which the shift is bounded.
+    """
+
+    symmetric: ClassVar[bool] = True
+    attained: ClassVar[bool] = False  # the bound need not be attained
+
+    shift: float = attrs.field(validator=positive)
+    truncation: float = attrs.field(validator=positive)
+    dimension: int = attrs.field(validator=positive_integer)
+    adjacency: Adjacency
+
+    def __attrs_post_init__(self) -> None:
+        need_field(self.truncation <= 0.5, self, "truncation", "a truncation in (0, 1/2]")
+
+    def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
+        """The lesser of the two bounds above at an array of epsilons >= 0, shape (k,)."""
+        t, delta_0 = self.shift, self.truncation
+        # the curve of any (t, delta_0)-DP release, in any dimension
+        generic = delta_0 + (1 - delta_0) * response_curve(epsilons, t, 2)
+        # e^{-v} = 2 delta_0 / (2 delta_0 + e^t - 1)
+        cut = 2 * delta_0 / (2 * delta_0 + math.expm1(min(t, 700.0)))
+        log_inverse = -self.dimension * math.log1p(-cut) if cut < 1 else math.inf
+        value = generic
+        # the second bound, tried where 1/Z is below e
+        if log_inverse < 1:
+            laplace = -np.expm1(np.minimum(0.5 * (epsilons - t), 0.0))
+            value = np.minimum(generic, delta_0 + laplace * math.exp(log_inverse))
+        return np.minimum(up(value, roundings=100), 1.0)
+
+    def anchor(self, direction: Direction) -> float:
+        """The shift, the largest loss on the common support."""
+        return self.shift
+
+    def approximate_claim(self) -> tuple[float, float]:
+        """The pair (t, delta_0), for which the release is differentially private."""
+        return self.shift, self.truncation
 
 
 def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:

@@ -14,13 +14,13 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.events.base import Direction
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent, gaussian_delta
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import RandomizedResponseEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 
 A = ADD_REMOVE
 

@@ -12,7 +12,6 @@ from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event, extended_curve
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
@@ -23,6 +22,7 @@ from dpcore.events.randomized_response import (
     PureEvent,
     RandomizedResponseEvent,
 )
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 
 from oracles import accounting as oracles
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import parse_adjacency
+from dpcore.registry.events import Catalogue
 from tests.accounting.random_sets import random_set
 
 _LINES = Path(__file__).with_name("recorded_intervals.txt").read_text().splitlines()[1:]

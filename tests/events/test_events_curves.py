@@ -13,13 +13,10 @@ from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
 from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_delta
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import (
@@ -28,8 +25,11 @@ from dpcore.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.mechanisms.l2_gamma import L2GammaEvent
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 
 from oracles import accounting as oracles
 

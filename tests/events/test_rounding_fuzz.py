@@ -8,8 +8,6 @@ import pytest
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.events.base import Direction
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent, _erfcx
 from dpcore.events.hit_mixture import HitMixtureEvent
@@ -17,8 +15,10 @@ from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.rounding import UNIT
 
 DIGITS = 60

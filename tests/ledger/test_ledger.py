@@ -31,13 +31,13 @@ from dpcore import (
 )
 from dpcore.accounting.filters import BudgetExceededError
 from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseError
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import file_journal
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.registry.events import Catalogue
 from dpcore.running.release_context import wide_open
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
@@ -450,7 +450,7 @@ import os, sys
 from pathlib import Path
 from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
-from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 import scipy.special  # another user may not read where Python is installed
 if os.getuid() == 0:

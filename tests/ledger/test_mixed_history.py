@@ -11,7 +11,6 @@ from dpcore.accounting.tilted_leak import slope_for
 from dpcore.adjacency import ADD_REMOVE
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_epsilon
 from dpcore.events.laplace import LaplaceEvent
@@ -20,6 +19,7 @@ from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 
 A = ADD_REMOVE
 COUNT = DiscreteGaussianEvent(noise_width=40.0, shift=1, adjacency=A)

@@ -124,7 +124,7 @@ import os, sys
 from pathlib import Path
 from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
-from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import Catalogue
 from dpcore.events.gaussian import GaussianEvent
 import scipy.special
 path, user, group = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])

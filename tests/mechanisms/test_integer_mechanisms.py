@@ -9,13 +9,11 @@ from dpcore.adjacency import REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

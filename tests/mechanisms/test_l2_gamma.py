@@ -10,9 +10,8 @@ from scipy import stats
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
-from dpcore.events.l2_gamma import L2GammaEvent
 from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore.mechanisms.l2_gamma import L2Gamma, L2GammaEvent
 from dpcore.mechanisms.noise.continuous import direction, gamma
 from dpcore.query import Query
 

@@ -9,8 +9,7 @@ from scipy import stats
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplace, TruncatedLaplaceEvent
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

@@ -11,9 +11,9 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism
+from dpcore.registry.events import Catalogue
 from dpcore.registry.loading import Loaded
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.accountants import (

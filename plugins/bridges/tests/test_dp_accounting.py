@@ -38,8 +38,6 @@ from dpcore.accounting.methods.renyi import RenyiAccountant, default_orders
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
 from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.events.laplace import LaplaceEvent
@@ -50,9 +48,11 @@ from dpcore.events.randomized_response import (
     RandomizedResponseEvent,
 )
 from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore_bridges.dp_accounting import (
     DpcoreAccountant,
     adjacency_of,

@@ -19,10 +19,10 @@ from dp_accounting.rdp import RdpAccountant
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError
 from dpcore.events.base import Direction
-from dpcore.events.catalogue import Catalogue
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import write_event
+from dpcore.registry.events import Catalogue
 from dpcore_bridges.dp_accounting import DpcoreAccountant, from_dp_event, relation_of
 
 SPECIAL = dp_accounting.NeighboringRelation.REPLACE_SPECIAL

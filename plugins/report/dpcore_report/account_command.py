@@ -11,9 +11,8 @@ from dpcore.cli.named_commands import options
 from dpcore.cli.parameters import PATH, argument, command
 from dpcore.cli.progress import SlowProgress
 from dpcore.errors import SpecError, need
-from dpcore.events.catalogue import Catalogue
 from dpcore.interval import Interval
-from dpcore.registry.events import catalogue_of
+from dpcore.registry.events import Catalogue, catalogue_of
 from dpcore.shown import in_digits
 from dpcore.siblings import sibling
 from dpcore.strict_yaml.error_positions import locate_errors

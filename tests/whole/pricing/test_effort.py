@@ -7,9 +7,9 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import ResourceError
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.events.gaussian_mixture import GaussianMixtureEvent
 from dpcore.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.pricing.effort import require_quick
 from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text

@@ -25,10 +25,10 @@ from dpcore import (
 )
 from dpcore.cli.app import app
 from dpcore.errors import ParameterError
-from dpcore.events.catalogue import Catalogue
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.builtin import dpcore_events, dpcore_mechanisms
+from dpcore.registry.events import Catalogue
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attack_record import lookup
 from dpcore_attacks.attacks.falsifier import falsify

@@ -15,7 +15,6 @@ from dpcore.errors import ParameterError, need
 from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.forms import with_replacement
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.gaussian_mixture import GaussianMixtureEvent
@@ -31,6 +30,7 @@ from dpcore.events.randomized_response import (
 from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.rounding import down, up
 from dpcore_bridges.dp_accounting.relations import adjacency_of, reach
 

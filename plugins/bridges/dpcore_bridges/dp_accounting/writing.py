@@ -8,15 +8,15 @@ from dp_accounting import DpEvent, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.events.base import Event
-from dpcore.events.catalogue import CORE
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.registry.events import CORE
 from dpcore.rounding import down, up
 from dpcore_bridges.dp_accounting.relations import reach, relation_of
 

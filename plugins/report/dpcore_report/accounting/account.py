@@ -9,7 +9,7 @@ events:
   - {event: poisson_sampled, sampling_probability: 0.01, of: {event: gaussian, mu: 1.0}, count:
   10000}
 ```
-How an event is written there is said in `dpcore.events.catalogue`; `count` is 1 where it is left
+How an event is written there is said in `dpcore.registry.events`; `count` is 1 where it is left
 out; `of` holds the event that a sampling event is applied to.
 """
 
@@ -22,9 +22,9 @@ from dpcore.accounting.methods.auto import AutoAccountant, intersection
 from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
 from dpcore.errors import SpecError, below, need
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.relation_text import parse_adjacency
 from dpcore.interval import Interval
+from dpcore.registry.events import Catalogue
 
 
 @attrs.frozen

@@ -13,7 +13,7 @@ from typing import Any
 
 from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import Catalogue
 from dpcore_report.accounting.account import relation_and_events
 from dpcore_report.accounting.calibration import Calibrated, calibrate
 

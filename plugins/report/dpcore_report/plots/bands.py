@@ -16,7 +16,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.errors import SpecError, below, need
 from dpcore.events.base import Event
-from dpcore.events.catalogue import Catalogue
+from dpcore.registry.events import Catalogue
 from dpcore_report.accounting.account import relation_and_events
 from dpcore_report.accounting.trajectory import trajectory
 

@@ -12,14 +12,14 @@ from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.errors import AdjacencyError, NoClaimError
 from dpcore.events.base import Event
 from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.events.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent, RandomizedResponseEvent
-from dpcore.events.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.interval import Interval
+from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 
 CERTIFIED = Law(

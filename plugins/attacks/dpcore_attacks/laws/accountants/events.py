@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
 from dpcore.events.base import Direction, Event
-from dpcore.events.catalogue import Catalogue
 from dpcore.events.gaussian import gaussian_delta
 from dpcore.ledger.event_text import read_event, write_event
+from dpcore.registry.events import Catalogue
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,
