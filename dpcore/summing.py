@@ -20,6 +20,8 @@ rows are compares both on synthetic rows before anything is spent (the law `sql.
 wrong declaration, or a server that computes otherwise, ends a run before a ledger is charged.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeGuard, final
@@ -33,10 +35,15 @@ from dpcore.exact import Exact
 from dpcore.learner import Learner, Public
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
 
 if TYPE_CHECKING:
     from dpcore.learning.learners.clipping import IntegerRows
+    from dpcore.records.records import Records
+
+ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
+
+MOST_RECORDS = 1 << 20
+"""Of one person, so that their sum fits 64 bits."""
 
 
 @attrs.frozen(kw_only=True)
@@ -110,7 +117,7 @@ class SummingLearner(Learner):
     @abstractmethod
     def contributions(
         self, query: SumQuery, block: Records, public: Public
-    ) -> "NDArray[Any] | IntegerRows":
+    ) -> NDArray[Any] | IntegerRows:
         """PRIVATE, pure: what each record adds, before any clipping. Shape (rows, *query.shape).
 
         Args:
@@ -180,6 +187,11 @@ class SummingLearner(Learner):
     ) -> NDArray[Any] | Exact:
         """PRIVATE: the exact sum over the records."""
         return self.total_of(query, records, public)
+
+
+def proves_partial(learner: SummingLearner) -> bool:
+    """Whether the author answers for the sum of a block by a proof."""
+    return type(learner).partial is not SummingLearner.partial
 
 
 def require_sum(query: Query, learner: object) -> SumQuery:

@@ -4,8 +4,10 @@ Such a function is a sum over records. It is never released itself: an `Interact
 keeps it on the private side and answers questions about it.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -16,7 +18,9 @@ from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
+
+if TYPE_CHECKING:
+    from dpcore.records.records import Records
 
 
 @attrs.frozen(kw_only=True)

@@ -18,7 +18,7 @@ from dpcore.learner import Answer, Published
 from dpcore.learning.models.description import Description
 from dpcore.learning.models.figures import Statistics
 from dpcore.query import Query
-from dpcore.records.pieces import unwritable
+from dpcore.records.records import unwritable
 
 Thing = TypeVar("Thing")
 

@@ -55,7 +55,7 @@ from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
-from dpcore.summing import SummingLearner, sums_exactly
+from dpcore.summing import MOST_RECORDS, ROW_WISE, SummingLearner, proves_partial, sums_exactly
 
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)
 _MARGIN = 1.01  # times a person's longest sum: it is not clipped, in spite of any rounding
@@ -238,8 +238,6 @@ def of_clipped_persons(
         return Refused(f"{query.name!r} clips persons, and a record is the unit: declare people")
     if not sums_exactly(learner):
         return Refused(f"{query.name!r} clips persons, which the sums of the core alone do")
-    from dpcore.learning.learners.by_person import MOST_RECORDS
-
     if adjacency.records > MOST_RECORDS:
         return Refused(f"{query.name!r} takes at most {MOST_RECORDS} records of a person")
     if learner.turns_persons and query.sum.each is not None:
@@ -265,8 +263,6 @@ def of_clipped_persons(
 
 def _premises(learner: SummingLearner, path: Sensitivity) -> tuple[str, ...]:
     """Of the path; and that contributions are row by row, where a bound speaks of `partial`."""
-    from dpcore.learning.bounds.sum import ROW_WISE, proves_partial
-
     is_row_wise = not learner.isolate and proves_partial(learner)
     return tuple(
         dict.fromkeys(

@@ -17,16 +17,10 @@ from numpy.typing import NDArray
 
 from dpcore.domain.cell import nearest
 from dpcore.errors import SourceError
+from dpcore.records.records import unwritable
 
 _EXACT = 2**53  # up to which every integer is a double
 _POWERS = 22  # up to which every power of ten is
-
-
-def unwritable(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers as an array that can never be made to write to them."""
-    buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
-    # numpy's own flag can be set back; a read-only buffer cannot.
-    return np.asarray(memoryview(buffer).toreadonly())
 
 
 @attrs.frozen(eq=False)

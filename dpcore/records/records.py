@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need, unpassed
 from dpcore.exact import Exact
-from dpcore.records.pieces import unwritable
 
 Folded = tuple[Exact, ...]
 """What one fold adds up."""
 
 Derived = TypeVar("Derived")
+
+
+def unwritable(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers as an array that can never be made to write to them."""
+    buffer: Any = np.ascontiguousarray(array)  # a buffer, which numpy's types do not say
+    # numpy's own flag can be set back; a read-only buffer cannot.
+    return np.asarray(memoryview(buffer).toreadonly())
 
 
 @attrs.frozen(eq=False, repr=False)

@@ -26,9 +26,7 @@ from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
 from dpcore.sensitivity import Sensitivity
-from dpcore.summing import SummingLearner, sums_exactly
-
-ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
+from dpcore.summing import ROW_WISE, proves_partial, sums_exactly
 
 EXACT_SUM = "an exact sum of contributions"
 """How the source of every claim of this bound begins."""
@@ -70,11 +68,6 @@ def moved_by_sum(query: Query) -> ByRelation:
     return ByRelation(
         add_remove=query.sum.clip, replace_one=_replacement_movement(query.sum, query)
     )
-
-
-def proves_partial(learner: SummingLearner) -> bool:
-    """Whether the author answers for the sum of a block by a proof."""
-    return type(learner).partial is not SummingLearner.partial
 
 
 def _replacement_movement(declaration: Sum, query: Query) -> float:

@@ -24,9 +24,7 @@ from dpcore.exact import Exact
 from dpcore.learning.learners.clipping import Integers, clipped_integers
 from dpcore.query import SumQuery
 from dpcore.records.records import Records
-
-MOST_RECORDS = 1 << 20
-"""Of one person, so that their sum fits 64 bits."""
+from dpcore.summing import MOST_RECORDS
 
 _NUMBERS = 1 << 22  # of a block
 

@@ -29,9 +29,9 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
 from dpcore.events.base import Direction
 from dpcore.guarantee import Status
-from dpcore.learning.bounds.sum import ROW_WISE
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore.summing import ROW_WISE
 from dpcore.transcript.rebuild import isolate
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

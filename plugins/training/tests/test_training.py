@@ -29,10 +29,11 @@ from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Status
-from dpcore.learning.bounds.sum import ROW_WISE, SumBound
+from dpcore.learning.bounds.sum import SumBound
 from dpcore.learning.learners.clipping import LONGEST_PROPOSAL, IntegerRows
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.running.replay_process import HERE
+from dpcore.summing import ROW_WISE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.sums import sum_verdicts

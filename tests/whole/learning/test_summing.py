@@ -28,11 +28,12 @@ from dpcore import (
 )
 from dpcore.errors import ContractError, ParameterError, SpecError
 from dpcore.guarantee import Noise
-from dpcore.learning.bounds.sum import ROW_WISE, SumBound, moved_by_sum
+from dpcore.learning.bounds.sum import SumBound, moved_by_sum
 from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
+from dpcore.summing import ROW_WISE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 
