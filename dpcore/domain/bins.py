@@ -1,22 +1,25 @@
-"""Bins: categories that are intervals of numbers or of dates, such as months.
+"""Bins: categories that are intervals of numbers or of dates, such as months; and their edges.
 
 The edges are public, and which bin a cell falls into follows from that cell alone. Learners see
-categories.
+categories. Edges are in the file's own units, and numbers are compared with them there: what a
+record encodes to has been rounded, and two numbers may encode alike.
 """
 
 import contextlib
 from collections.abc import Callable, Sequence
 from datetime import date, timedelta
+from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import attrs
 import numpy as np
+from numpy.typing import NDArray
 
 from dpcore.checks import describe_type, is_finite
 from dpcore.domain.cell import day
 from dpcore.domain.columns import Categories, Dates, Range, date_text, summary
-from dpcore.domain.edges import cells_between
 from dpcore.errors import need
 
 MOST_BINS = 1 << 12
@@ -142,3 +145,27 @@ class Binned(Categories):
 def describe_edge(numbers: Range, place: float) -> str:
     """An edge as a reader knows it: dates as dates."""
     return date_text(place) if isinstance(numbers, Dates) else f"{float(place):.15g}"
+
+
+@lru_cache(maxsize=64)
+def equal_edges(low: float, high: float, count: int) -> tuple[float, ...]:
+    """Edges of equal cells of [low, high], one more than cells.
+
+    Each is the double nearest to the rational low + i (high - low)/count, where low and high are
+    what their digits say: 0.1 is a tenth.
+    """
+    first, last = (Fraction(str(end)) for end in (low, high))
+    # A fraction of Python's becomes the nearest double, however large its integers are.
+    return tuple(float(first + i * (last - first) / count) for i in range(count + 1))
+
+
+def cells_between(edges: Sequence[float] | NDArray[Any], numbers: NDArray[Any]) -> NDArray[np.intp]:
+    """The cell of each number, -1 where it is in none. Shape (n,).
+
+    A number on an edge is in the cell that begins there; the last cell holds its upper edge too.
+    """
+    ends = np.asarray(edges, dtype=np.float64)
+    last = len(ends) - 2
+    cells = np.searchsorted(ends, numbers, side="right") - 1
+    cells = np.where(numbers == ends[-1], last, cells)
+    return np.where(cells <= last, cells, -1)  # NaN is sorted behind all edges

@@ -50,19 +50,19 @@ MISSING = None
 
 def _text(cell: Any) -> str | None:
     """A text, or bytes of UTF-8, without blanks at the ends; None where a cell is neither."""
-    if issubclass(type(cell), bytes):
-        try:
-            cell = bytes.decode(cell, "utf-8")
-        except UnicodeDecodeError:
-            return None
-    return str.strip(cell, _BLANKS) if issubclass(type(cell), str) else None
+    if issubclass(kind := type(cell), str):
+        return str.strip(cell, _BLANKS)
+    try:
+        return bytes.decode(cell, "utf-8").strip(_BLANKS) if issubclass(kind, bytes) else None
+    except UnicodeDecodeError:
+        return None
 
 
 def number(cell: Any) -> float:
     """The number that one cell is; NaN if it is none."""
-    # Operators are called by type, so that no subclass runs code of its own.
     if (kind := type(cell)) is float:
-        return float.__add__(cell, 0.0)
+        return cell + 0.0  # type: ignore[no-any-return]  # a float by its type
+    # Operators are called by type, so that no subclass runs code of its own.
     if (text := _text(cell)) is not None:
         return float(text) + 0.0 if _NUMBER.match(text) else math.nan
     if issubclass(kind, int):
@@ -130,7 +130,7 @@ def day(cell: Any, zone: tzinfo | None = None, offsets: str | None = None) -> fl
     if issubclass(kind := type(cell), np.datetime64):
         return math.nan if offsets == "required" else days_of_ticks(cell)
     try:
-        if (text := _text(cell)) is not None:
+        if not issubclass(kind, date) and (text := _text(cell)) is not None:
             cell = datetime.fromisoformat(text) if _DATE.match(text) else None
         if issubclass(type(cell), datetime):
             return days_of_moment(cell, zone, offsets)

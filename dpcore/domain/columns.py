@@ -68,32 +68,28 @@ class Range:
                 name,
                 value if isinstance(value, Real | str | None) else describe_type(value),
             )
-        need_field(
-            self.low < self.high, self, "high", f"low < high, low={self.low!r}", owner="range"
-        )
         # Encodings divide by the width, sensitivities grow with it, and squares of it are summed.
-        need_field(
-            max(-self.low, self.high) <= _FARTHEST and self.high - self.low >= 1 / _FARTHEST,
-            self,
-            "high",
-            f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "
-            f"(state the column in another unit), low={self.low!r}",
-            owner="range",
-        )
-        need_field(
-            not self.missing or self.default is None,
-            self,
-            "default",
-            "a default or missing values, not both",
-            owner="range",
-        )
-        need_field(
-            self.default is None or self.low <= self.default <= self.high,
-            self,
-            "default",
-            "a default inside the range",
-            owner="range",
-        )
+        is_apart = self.high - self.low >= 1 / _FARTHEST
+        for condition, name, requirement in (
+            (self.low < self.high, "high", f"low < high, low={self.low!r}"),
+            (
+                max(-self.low, self.high) <= _FARTHEST and is_apart,
+                "high",
+                f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "
+                f"(state the column in another unit), low={self.low!r}",
+            ),
+            (
+                not self.missing or self.default is None,
+                "default",
+                "a default or missing values, not both",
+            ),
+            (
+                self.default is None or self.low <= self.default <= self.high,
+                "default",
+                "a default inside the range",
+            ),
+        ):
+            need_field(condition, self, name, requirement, owner="range")
 
     def __repr__(self) -> str:
         further = {name: getattr(self, name, None) for name in ("missing", "zone", "offsets")}

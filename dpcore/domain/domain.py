@@ -1,7 +1,7 @@
 """Domain: declared public facts about the records. Nothing here is computed from records."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import attrs
@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import describe_type, is_finite, is_integer, need_field, one_of, unboxed
-from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Dates, Holds, Range, Texts
 from dpcore.domain.conditions import Condition, range_of, require_conditions
@@ -36,9 +35,7 @@ _TARGETLESS = "the domain declares no target, so that nothing can be predicted: 
 
 def kind_of_cells(rule: object) -> Holds:
     """What a column's cells hold under a declared rule."""
-    if isinstance(rule, Binned):
-        rule = rule.range
-    if isinstance(rule, Dates | People):
+    if isinstance(rule := range_of(rule), Dates | People):
         return Holds.DATES if isinstance(rule, Dates) else Holds.IDENTIFIERS
     return Holds.NUMBERS if isinstance(rule, Range) else Holds.CATEGORIES
 
@@ -65,7 +62,7 @@ class Domain:
         only: What a cell of a declared column must be so that its row counts, by the column's name.
             Rows that do not count are left out before anything is computed; `exact`, `limit` and
             the records of one person are of all rows.
-        cells: Where equal cells of a range begin: at `dpcore.domain.edges.equal_edges`, or, in what
+        cells: Where equal cells of a range begin: at `dpcore.domain.bins.equal_edges`, or, in what
             was published before, at equal `positions` in [-1, 1].
         people: Whose a record is, and how many of one person's are used: `limit` is then about the
             records that are used. None where a record is the unit.
@@ -140,58 +137,38 @@ class Domain:
         require_conditions(self.only, self.rules)
         self.raw  # noqa: B018  # refuses inputs that are declared in two ways
         # Both counts are public facts: exact where the adjacency fixes it, else at most a limit.
-        for name in ("exact", "limit"):
-            count = getattr(self, name)
-            need_field(
-                count is None or is_integer(count),
-                self,
-                name,
-                "a whole number of records, at least one record",
-                owner="domain",
-            )
-        need_field(
-            self.exact is None or self.limit is None,
-            self,
-            "limit",
-            "an exact count or a limit, not both",
-            owner="domain",
-        )
+        whole = "a whole number of records, at least one record"
         # A population is no smaller than its sample, so that its share lies in [0, 1].
-        least = 1 if self.exact is None else self.exact
-        need(
-            self.sampled in (None, "independent", "census")
-            or (is_integer(self.sampled) and int(self.sampled) >= least),
-            "domain",
-            "independent, census, or the size of a population, no smaller than the records",
-            "sampled",
-            self.sampled,
-        )
-        # A population's size says nothing of how many of it would count.
-        need(
-            not self.only or not is_integer(self.sampled),
-            "domain",
-            "independent or census where rows are left out",
-            "sampled",
-            self.sampled,
-        )
-        need_field(
-            self.norm is None or (is_finite(self.norm) and self.norm > 0),
-            self,
-            "norm",
-            "a finite norm > 0",
-            owner="domain",
-        )
+        least = self.exact if isinstance(self.exact, int) else 1
+        for condition, name, requirement in (
+            (self.exact is None or is_integer(self.exact), "exact", whole),
+            (self.limit is None or is_integer(self.limit), "limit", whole),
+            (None in (self.exact, self.limit), "limit", "an exact count or a limit, not both"),
+            (
+                self.sampled in (None, "independent", "census") or is_integer(self.sampled, least),
+                "sampled",
+                "independent, census, or the size of a population, no smaller than the records",
+            ),
+            # A population's size says nothing of how many of it would count.
+            (
+                not self.only or not is_integer(self.sampled),
+                "sampled",
+                "independent or census where rows are left out",
+            ),
+            (
+                self.norm is None or (is_finite(self.norm) and self.norm > 0),
+                "norm",
+                "a finite norm > 0",
+            ),
+        ):
+            need_field(condition, self, name, requirement, owner="domain")
 
     def __repr__(self) -> str:
-        fields = ("columns", "target", "labels", "exact", "limit", "norm")
-        values = (self.columns, self._target, self._labels, self.exact, self.limit, self.norm)
-        text = ", ".join(f"{name}={value!r}" for name, value in zip(fields, values, strict=True))
-        whose = "" if self.people is None else f", people={self.people!r}"
-        grouped = f", groups={self.groups!r}" if self.groups else ""
-        drawn = "" if self.sampled is None else f", sampled={self.sampled!r}"
-        made = f", derived={self.derived!r}" if self.derived else ""
-        left = f", only={self.only!r}" if self.only else ""
-        return f"Domain({text}{whose}{grouped}{drawn}{made}{left})"
+        shown = {"columns": self.columns, "target": self._target, "labels": self._labels}
+        shown |= {name: getattr(self, name) for name in ("exact", "limit", "norm")}
+        further = ("people", "groups", "sampled", "derived", "only")
+        shown |= {name: value for name in further if (value := getattr(self, name))}
+        return f"Domain({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
 
     @property
     def labelled(self) -> bool:
@@ -327,3 +304,26 @@ class Domain:
     def of_part(self, records: int) -> "Domain":
         """The domain of a part with a public number of records."""
         return attrs.evolve(self, exact=records, limit=None)
+
+
+def encoded_names(domain: Domain) -> tuple[str, ...]:
+    """One name for each encoded column, in order of encoding.
+
+    A range is called as it is declared, and `COLUMN missing` marks its missing entries where they
+    are kept. Categories are called `COLUMN=VALUE`; of two only the second has a column.
+    """
+    return tuple(name for column in domain.columns for name in _names(domain, column))
+
+
+def _names(domain: Domain, name: str) -> Iterator[str]:
+    """The names of one declared column's encoded columns."""
+    match domain.columns[name]:
+        case Range(missing=missing):
+            yield name
+            if missing:
+                yield f"{name} missing"
+        # Two categories share one column of -1 and +1, which is named after the +1.
+        case Categories(values=values):
+            yield from (f"{name}={value}" for value in (values[1:] if len(values) == 2 else values))
+        case column:
+            yield from (f"{name} {place}" for place in range(column.width))

@@ -36,9 +36,8 @@ def days_of_moment(moment: Any, zone: tzinfo | None = None, offsets: str | None 
         # The moment counts in UTC, so that the zone comes off before days are counted.
         microseconds -= ((offset.days * 86400) + offset.seconds) * 10**6 + offset.microseconds
     whole_days, remainder = divmod(microseconds, _MICROSECONDS)
-    total_days = _within_day(moment.toordinal() - EPOCH + whole_days, remainder)
     if offset is None or zone is None:
-        return total_days
+        return _within_day(moment.toordinal() - EPOCH + whole_days, remainder)
     # Out of the calendar, this raises: the moment is then no date.
     midnight = datetime.fromordinal(moment.toordinal() + whole_days).replace(tzinfo=zone)
     local = zone.fromutc(midnight + timedelta(microseconds=remainder))

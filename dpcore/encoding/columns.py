@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.domain.bins import Binned
+from dpcore.domain.bins import Binned, cells_between
 from dpcore.domain.cell import index, letters
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import (
@@ -25,7 +25,6 @@ from dpcore.domain.columns import (
     reading,
 )
 from dpcore.domain.domain import Column
-from dpcore.domain.edges import cells_between
 from dpcore.domain.moments import zone_named
 from dpcore.domain.people import People
 from dpcore.records.cells import cells, coded, days, empty, numbers, persons, read_cells
@@ -124,7 +123,7 @@ def find_misfits(rule: Column | Classes | People, values: Any) -> NDArray[np.boo
     or say whose a record is of nobody.
     """
     if isinstance(rule, Texts):
-        return text_lengths(rule, values) > rule.longest
+        return read_once(rule, values, _text_lengths) > rule.longest
     if isinstance(rule, People):
         return np.array([person is None for person in persons(values)], dtype=np.bool_)
     if not isinstance(rule, Range):
@@ -205,12 +204,8 @@ def decode_text(row: NDArray[np.float64]) -> str:
     return text.rstrip(b"\0").decode("utf-8", "replace")
 
 
-def text_lengths(column: Texts, values: Any) -> NDArray[np.intp]:
+def _text_lengths(values: Any) -> NDArray[np.intp]:
     """The bytes of each entry, 0 where it is empty; more than any column holds if it is no text."""
-    return read_once(column, values, _lengths)
-
-
-def _lengths(values: Any) -> NDArray[np.intp]:
     texts = read_cells(list(cells(values)), _utf8)
     lengths = [LONGEST + 1 if text is None else len(text) for text in texts]
     return np.where(empty(values), 0, lengths).astype(np.intp)

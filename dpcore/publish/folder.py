@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import describe_type
-from dpcore.domain.domain import Table
-from dpcore.domain.names import encoded_names
+from dpcore.domain.domain import Table, encoded_names
 from dpcore.errors import ReplayError, RequestError, need
 from dpcore.guarantee import Guarantee
 from dpcore.isolate.isolated_copies import Arrays, collect_arrays

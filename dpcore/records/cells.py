@@ -26,6 +26,7 @@ from dpcore.records.pieces import (
     fixed_width,
     numbers_of,
     pieces_of,
+    unwrap_cells,
 )
 
 Value = TypeVar("Value")
@@ -63,7 +64,11 @@ def cells(column: Any) -> NDArray[Any]:
         SourceError: the column is no sequence of cells in one dimension.
     """
     if (pieces := pieces_of(column)) is not None:
-        return _join_pieces([cells(piece) for piece in pieces])
+        arrays = [cells(piece) for piece in pieces]
+        if len({array.dtype for array in arrays}) == 1:
+            return np.concatenate(arrays)
+        # The pieces are not of one type.
+        column = [cell for array in arrays for cell in array]
     if not isinstance(column, np.ndarray):
         column = _unwrap(column)
     if isinstance(column, np.ndarray):
@@ -84,14 +89,6 @@ def cells(column: Any) -> NDArray[Any]:
     return np.fromiter(listed, dtype=object, count=len(listed))
 
 
-def _join_pieces(pieces: list[NDArray[Any]]) -> NDArray[Any]:
-    """One array of the cells of all pieces; of objects, where the pieces are not of one type."""
-    if len({piece.dtype for piece in pieces}) == 1:
-        return np.concatenate(pieces)
-    listed = [cell for piece in pieces for cell in piece]
-    return np.fromiter(listed, dtype=object, count=len(listed))
-
-
 def _unwrap(column: Any) -> Any:
     """An array of a fixed type, or a list, out of the containers of other libraries."""
     if hasattr(column, "to_pylist"):  # pyarrow
@@ -103,26 +100,12 @@ def _unwrap(column: Any) -> Any:
             # Its schema says whether its moments have an offset.
             has_zone = getattr(column.type, "tz", None) is not None
             return [*map(in_utc, typed)] if has_zone else typed
-        return _unwrap_cells(column.to_pylist, len(column), lambda i: column[i].as_py())
+        return unwrap_cells(column)
     if isinstance(getattr(column, "dtype", None), np.dtype):  # pandas, a type of numpy's
         return np.asarray(column)
     if hasattr(column, "to_list"):  # pandas' own types, and polars
-        return _unwrap_cells(column.to_list, len(column), lambda i: column[i])
+        return unwrap_cells(column)
     return column
-
-
-def _unwrap_cells(read_all: Callable[[], Any], count: int, entry: Callable[[int], object]) -> Any:
-    """All cells at once, or one by one where a cell is none of Python's values (the year 10000)."""
-    try:
-        return read_all()
-    except (ValueError, OverflowError):
-        values: list[object] = []
-        for place in range(count):
-            try:
-                values.append(entry(place))
-            except (ValueError, OverflowError):
-                values.append(MISSING)
-        return values
 
 
 def numbers(column: Any) -> NDArray[np.float64]:
@@ -140,9 +123,8 @@ def numbers(column: Any) -> NDArray[np.float64]:
         return np.full(array.shape, math.nan)
     listed = array.tolist()
     # A faster way to the same numbers; None where a text needs the grammar.
-    if (plain_numbers := _plain_numbers(listed)) is not None:
-        return plain_numbers
-    return np.array(read_cells(listed, number), dtype=np.float64)
+    plain = _plain_numbers(listed)
+    return np.array(read_cells(listed, number), dtype=np.float64) if plain is None else plain
 
 
 def _numbers_of_distinct(values: list[Any]) -> NDArray[np.float64]:
@@ -230,14 +212,9 @@ def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
     """
     if not all(type(cell) is str for cell in listed):
         return None
-    joined = ",".join(listed)  # type: ignore[arg-type]  # texts, by their types
-    if not joined.isascii():
-        return None
-    raw = joined.encode("ascii")
+    raw = ",".join(listed).encode("ascii", "replace") + b","  # type: ignore[arg-type]  # texts
     # Python reads `1.` as a number, and the grammar does not.
     if raw.translate(None, _PLAIN) or any(end in raw for end in (b".,", b".e", b".E")):
-        return None
-    if raw.endswith(b"."):
         return None
     try:
         return np.fromiter(map(float, listed), np.float64, len(listed)) + 0.0  # type: ignore[arg-type]
@@ -246,11 +223,11 @@ def _plain_numbers(listed: list[object]) -> NDArray[np.float64] | None:
 
 
 def read_cells(listed: list[Any], function: Callable[[object], Value]) -> list[Value]:
-    """`function` of every cell, called once for each different text."""
-    readings: dict[str, Value] = {}
+    """`function` of every cell, called once for each different text, and once for None."""
+    readings: dict[str | None, Value] = {}
     values = []
     for cell in listed:
-        if type(cell) is not str:
+        if type(cell) is not str and cell is not None:
             values.append(function(cell))
             continue
         if cell not in readings:

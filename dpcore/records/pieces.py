@@ -156,7 +156,7 @@ def distinct(column: Any) -> tuple[list[Any], NDArray[np.intp]] | None:
     elif not is_text(column.type.value_type):
         return None
     # One more value stands for null, so that every cell has an index.
-    values = [*_values(column.dictionary), None]
+    values = [*unwrap_cells(column.dictionary), None]
     places = cast(Any, fixed_width(column.indices)).astype(np.intp)
     places[_nulls(column.indices)] = len(values) - 1
     return values, places
@@ -181,20 +181,20 @@ def columns_of_stream(table: Any) -> dict[str, Any]:
     return {name: arrow_table.column(name) for name in arrow_table.column_names}
 
 
-def _values(dictionary: Any) -> list[Any]:
-    """Python's values; None for a text that is no UTF-8."""
+def unwrap_cells(column: Any) -> list[Any]:
+    """The cells of another library's column: all at once, or one by one where a cell is none of
+    Python's values (the year 10000, a text that is no UTF-8), which is None."""
+    is_arrow = hasattr(column, "to_pylist")
     try:
-        return list(dictionary.to_pylist())
-    except UnicodeDecodeError:
-        # One text that is no UTF-8 fails the conversion of all: the others are read alone.
-        return [_value(cell) for cell in dictionary]
-
-
-def _value(cell: Any) -> Any:
-    try:
-        return cell.as_py()
-    except UnicodeDecodeError:
-        return None
+        return list(column.to_pylist() if is_arrow else column.to_list())
+    except (ValueError, OverflowError):
+        values: list[Any] = []
+        for place in range(len(column)):
+            try:
+                values.append(column[place].as_py() if is_arrow else column[place])
+            except (ValueError, OverflowError):
+                values.append(None)
+        return values
 
 
 def is_text(kind: Any) -> bool:

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from dpcore.domain.classes import Classes
-from dpcore.domain.names import encoded_names
+from dpcore.domain.domain import encoded_names
 from dpcore.errors import ContractError, need_value
 from dpcore.events.base import Event
 from dpcore.guarantee import Guarantee, Status, rounded_up

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dpcore import Dates, Domain, Range
-from dpcore.domain.edges import cells_between, equal_edges
+from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.records.records import Records
 

@@ -24,7 +24,7 @@ MOST_WORDS = 10
 IMPORTED = {name: getattr(dpcore, name) for name in dpcore.__all__}
 HELPERS = {  # functions and members that no signature names
     "dpcore.mechanism.free", "dpcore.rounding.up", "dpcore.events.renyi_curve.CurveEvent",
-    "dpcore.mechanisms.noise.discrete_laplace.laplace_law", "dpcore.domain.names.encoded_names",
+    "dpcore.mechanisms.noise.discrete_laplace.laplace_law", "dpcore.domain.domain.encoded_names",
 }  # fmt: skip
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain, Records
+from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Categories, Range
-from dpcore.domain.edges import equal_edges
 from dpcore.encoding.columns import cells_of
 from dpcore.errors import UndeclaredError
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain, Records
+from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
-from dpcore.domain.edges import equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.errors import UndeclaredError, need_value
 from dpcore.learning.models.linear import in_blocks

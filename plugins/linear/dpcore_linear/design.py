@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, FeatureMap, Features, PublicCoins
 from dpcore.domain.columns import Categories, Range
-from dpcore.domain.names import encoded_names
+from dpcore.domain.domain import encoded_names
 from dpcore.errors import NoClaimError, need
 from dpcore.learning.models.figures import NOISE
 from dpcore.rounding import up

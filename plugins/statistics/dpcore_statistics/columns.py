@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from dpcore import AnyLearner, Categories, Classes, Domain, Range, Records
 from dpcore.checks import is_integer
+from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Category, Dates, date_text, summary
-from dpcore.domain.edges import equal_edges
 from dpcore.encoding.columns import cells_of
 from dpcore.errors import ParameterError, near, need
 from dpcore.summing import Cut

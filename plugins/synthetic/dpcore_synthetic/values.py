@@ -13,8 +13,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.domain.bins import cells_between
 from dpcore.domain.columns import Dates
-from dpcore.domain.edges import cells_between
 from dpcore.encoding.columns import read_numbers, write_cells
 from dpcore.errors import need
 from dpcore.randomness import Stream

@@ -12,7 +12,7 @@ import numpy as np
 
 import dpcore
 from dpcore.checks import positive_integer
-from dpcore.domain.names import encoded_names
+from dpcore.domain.domain import encoded_names
 from dpcore.encoding.tables import encode_table
 from dpcore.learning.learners.conversation import Conversation
 

@@ -18,7 +18,7 @@ from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import SensitivityBound
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.names import encoded_names
+from dpcore.domain.domain import encoded_names
 from dpcore.errors import ContractError, need
 from dpcore.events.relation_text import relation_of
 from dpcore.functions.learner import FunctionLearner

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import positive_integer
+from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.domain.edges import cells_between, equal_edges
 from dpcore.learning.metrics.base import Curve, Held
 from dpcore.learning.metrics.priced import PricedMetric
 from dpcore.rounding import up

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
 from dpcore.distance import Distance
+from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
-from dpcore.domain.edges import equal_edges
 from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.query import SumQuery
