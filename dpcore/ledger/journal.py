@@ -3,7 +3,7 @@
 Every row's digest is SHA-256 over the digest before it and the row itself, so that no row can be
 changed, removed from the middle or put in between without a trace. A lost *end* of the chain (an
 older copy put back) leaves none inside; the digests that published guarantees carry do, and each
-machine's counter (`dpcore.ledger.counter`).
+machine's counter (`dpcore.ledger.file_journal`).
 
 Every reading checks the digests of what it rests on: of all rows in order, of the latest row of a
 kind with whatever came after it, or of one row with the one before it.

@@ -10,10 +10,10 @@ one of these types:
   accountants. Nothing may follow. It is chosen before any answer: no history is of two types.
 
 Any list is charged as an (epsilon_0, delta_0) claim where nothing else serves it, and first of all
-where the notion is `basic` (`dpcore.ledger.claim_cover`). An event that is known by an (epsilon_0,
-delta_0) claim only is, but for a leak of probability delta_0, an epsilon_0-DP event (Murtagh &
-Vadhan 2016, Lemma 3.2): it is charged as that, and delta_0 to `failures`, as is what a bound fails
-with over public coins.
+where the notion is `basic` (`dpcore.ledger.gaussian_cover`). An event that is known by an
+(epsilon_0, delta_0) claim only is, but for a leak of probability delta_0, an epsilon_0-DP event
+(Murtagh & Vadhan 2016, Lemma 3.2): it is charged as that, and delta_0 to `failures`, as is what a
+bound fails with over public coins.
 
 Together they are (epsilon, delta)-DP. Let S be any set of complete histories, w the probability of
 no leak along one, P and Q the laws without leaks. The excess :math:`\Pr[S]-e^\epsilon\Pr'[S]` is

@@ -19,7 +19,7 @@ from dpcore.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.events.poisson import PoissonSampledEvent
 from dpcore.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.ledger import claim_cover, gaussian_cover
+from dpcore.ledger import gaussian_cover
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 
@@ -205,7 +205,7 @@ def always(event):
 
 
 def test_the_game_finds_a_ledger_that_charges_half_of_an_epsilon(monkeypatch):
-    honest = claim_cover.claimed
+    honest = gaussian_cover.claimed
 
     def halved(charge, spent):
         claim = honest(charge, spent)

@@ -28,7 +28,7 @@ from typing import Any, final
 import attrs
 
 from dpcore.errors import LedgerError, SourceError, error_kind, need
-from dpcore.ledger.counter import Counter
+from dpcore.ledger.file_journal import Counter
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.locations import SUFFIX, ledgers_folder
 from dpcore.sources.connections import Postgresql, connection

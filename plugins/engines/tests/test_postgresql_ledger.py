@@ -16,7 +16,7 @@ from dpcore.cli.app import app
 from dpcore.errors import LedgerError, ParameterError, SpecError
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import CREATED, REFUSED, RESERVED, SPENT
-from dpcore.ledger.counter import Counter
+from dpcore.ledger.file_journal import Counter
 from dpcore.ledger.locations import UnknownLedgerError
 from dpcore.publish.whole_run import ledger_of
 from dpcore.specs.spec import load_spec
