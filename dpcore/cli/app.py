@@ -1,16 +1,33 @@
-"""The commands by name, the core's and those of plugins: each is imported when it is used, so that
-help, version, completion and a mistyped word cost next to nothing.
+"""`app`: the commands by name, the core's and those of plugins, each imported when it is used.
+
+So help, version, completion and a mistyped word cost next to nothing. Of completion by the shell
+click writes the script: shown, or read at every start.
 """
 
+import os
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import click
 
-from dpcore.cli.console import guarded
+from dpcore.cli.console import fail, guarded
 from dpcore.cli.named_commands import NamedCommands, usage_in_one_line
 from dpcore.cli.offers import Offer, command_of, offers
 from dpcore.registry.commands import COMMANDS, ORDER
+
+_STARTS = {
+    "bash": (".bashrc", 'eval "$(_DPCORE_COMPLETE=bash_source dpcore)"'),
+    "zsh": (
+        ".zshrc",
+        'autoload -Uz compinit; compinit; eval "$(_DPCORE_COMPLETE=zsh_source dpcore)"',
+    ),
+    "fish": (
+        ".config/fish/completions/dpcore.fish",
+        "_DPCORE_COMPLETE=fish_source dpcore | source",
+    ),
+}
+"""By shell: the file below the home that it reads when it starts, and the line needed in it."""
 
 
 def command(name: str, offer: Offer | None = None) -> click.Command:
@@ -78,11 +95,26 @@ def _show_version(ctx: click.Context, param: click.Parameter, is_chosen: bool) -
 
 
 def _complete(ctx: click.Context, param: click.Parameter, is_chosen: bool) -> None:
-    if is_chosen and not ctx.resilient_parsing:
-        from dpcore.cli.completion import complete
+    """Print the script of the current shell, or have the shell read it when it starts."""
+    if not is_chosen or ctx.resilient_parsing:
+        return
+    with guarded():
+        shell = Path(os.environ.get("SHELL", "")).name
+        if shell not in _STARTS:
+            raise fail(f"completion is for {', '.join(_STARTS)}: set SHELL, got {shell!r}")
+        if param.name == "install_completion":
+            path, line = Path.home() / _STARTS[shell][0], _STARTS[shell][1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a+", encoding="utf-8") as start:
+                start.seek(0)
+                if line not in start.read():
+                    start.write(f"\n{line}\n")
+            click.echo(f"{shell} completion is installed in {path}; restart the terminal")
+        else:
+            from click.shell_completion import shell_complete
 
-        complete(ctx, is_installed=param.name == "install_completion")
-        ctx.exit()
+            shell_complete(ctx.command, {}, "dpcore", "_DPCORE_COMPLETE", f"{shell}_source")
+    ctx.exit()
 
 
 @click.group(

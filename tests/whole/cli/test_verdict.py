@@ -11,12 +11,12 @@ from rich.cells import cell_len
 
 from dpcore import REPLACE_ONE, Ledger
 from dpcore.cli.app import app
-from dpcore.cli.verdict import cut
-from dpcore.cli.warning_table import (
+from dpcore.cli.verdict import (
     PublicFacts,
     accepted_assumption,
     bars_around_zero,
     broken_bound,
+    cut,
     first_warning,
     flat_shapes,
     spent_budget,
