@@ -15,7 +15,7 @@ import attrs
 
 from dpcore.checks import describe_type
 from dpcore.errors import DpcoreError, need
-from dpcore.specs.category_file import with_lists
+from dpcore.specs.columns import with_lists
 from dpcore.specs.declared import Declared, declared
 from dpcore.specs.grammar import Csv
 from dpcore.specs.rules import with_rules
