@@ -1,10 +1,12 @@
-"""Checks that many share: ranges, by attrs validators (positive, ...), and a mapping's keys.
+"""`checks`: what many check: ranges, by attrs validators (positive, ...), and a mapping's keys.
 
 A validator refuses NaN and infinities, and raises `ParameterError` with the component's class name.
 """
 
+import hashlib
 import math
 import operator
+import pickle
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from numbers import Real
@@ -187,3 +189,16 @@ def need_positive(owner: str, **values: Any) -> None:
     for name, value in values.items():
         got = value if isinstance(value, Real) else describe_type(value)
         need(is_finite(value) and value > 0, owner, f"a finite {name} > 0", name, got)
+
+
+def fingerprint(*parts: object) -> tuple[bytes, ...]:
+    """A digest of each part's serialised fields; empty if one of them cannot be serialised.
+
+    Equal fingerprints mean equal types and fields, compared or not in `==`, to the last byte. Equal
+    objects may have different ones, so that a doubt costs time and never a stale value.
+    """
+    try:
+        # `==` may skip fields; what pickle writes does not.
+        return tuple(hashlib.sha256(pickle.dumps(part)).digest() for part in parts)
+    except Exception:  # whatever a field of a third party's class raises
+        return ()

@@ -35,8 +35,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore.checks import fingerprint
 from dpcore.errors import CoinsWithheldError, ContractError
-from dpcore.fingerprint import fingerprint
 from dpcore.single_use import SingleUse
 
 Path = tuple[str | int, ...]

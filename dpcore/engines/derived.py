@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.checks import fingerprint
 from dpcore.engines.spool import Spool
-from dpcore.fingerprint import fingerprint
 from dpcore.records.records import same_key
 
 Derived = TypeVar("Derived")
@@ -42,7 +42,7 @@ class DerivedBlocks:
     """PRIVATE: what was derived from every block for the latest key. Any threads may share it.
 
     A key whose objects came here pickled once more, as with every ask of a cluster, is the same if
-    its objects have the same type and fields to the last byte (`dpcore.fingerprint`).
+    its objects have the same type and fields to the last byte (`dpcore.checks`).
     """
 
     def __init__(self, folder: Path | None) -> None:

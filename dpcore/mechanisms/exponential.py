@@ -22,10 +22,9 @@ from dpcore.exact import Exact
 from dpcore.interval import ChoiceSpread
 from dpcore.mechanism import Prepared, summed
 from dpcore.mechanisms.choice import Choice
-from dpcore.mechanisms.noise.exponential import ExpCoins
+from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
 from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.release import Executed
-from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up

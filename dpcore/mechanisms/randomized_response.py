@@ -21,8 +21,7 @@ from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, free
-from dpcore.mechanisms.noise.exponential import ExpCoins
-from dpcore.mechanisms.noise.uniform import uniform_below
+from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up

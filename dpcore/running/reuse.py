@@ -8,7 +8,7 @@ noise differs between such releases, and every one draws its own.
 from collections.abc import Callable
 from typing import Any, TypeVar, cast
 
-from dpcore.fingerprint import fingerprint
+from dpcore.checks import fingerprint
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins

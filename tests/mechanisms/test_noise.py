@@ -20,9 +20,9 @@ from dpcore.mechanisms.noise.exponential import (
     exp_bounds,
     fixed_exp,
     settle,
+    uniform_below,
 )
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
-from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.mechanisms.permute_and_flip import permute_and_flip
 from dpcore.mechanisms.randomized_response import randomized_response
 from dpcore.randomness import SecretCoins, Stream

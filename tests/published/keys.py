@@ -47,7 +47,7 @@ PATH = ARCHIVE / "keys.json"
 SCHEMES = ("Poisson", "WithoutReplacement", "Order")  # a lock names them beside their queries
 STRUCTS = (  # each is written by its fields' names
     "dpcore.publish.lock:Lock",
-    "dpcore.ledger.counter:Mark",
+    "dpcore.ledger.file_journal:Mark",
     "dpcore.registry.index:Entry",
     "dpcore.registry.index:Provides",
     "dpcore_attacks.attack_record:Attack",

@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.mechanisms.noise.discrete_gaussian import positive_rational
-from dpcore.mechanisms.noise.exponential import ExpCoins
+from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
 from dpcore.mechanisms.noise.magnitudes import Magnitudes
-from dpcore.mechanisms.noise.uniform import uniform_below
 from dpcore.randomness import Stream
 
 

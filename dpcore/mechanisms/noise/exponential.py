@@ -1,9 +1,11 @@
-r"""exp(-x) of a rational x: certified enclosures, and coins that show heads with that probability.
+r"""`exponential`: enclose exp(-x) of a rational x, and toss coins that show heads that often.
 
 Integers only. A coin is tossed by comparing a uniform number U, whose bits are drawn as far as they
 are needed, with :math:`e^{-x}`: first 32 bits of U against a 32-bit fixed-point value with a proved
 error, all coins at once; the few coins that this leaves open (one in 10^6 or fewer) are settled
 one by one with as many bits as it takes. The probability of heads is therefore exactly exp(-x).
+
+Uniform integers below a bound are exact too: words past the last whole multiple are drawn again.
 """
 
 import math
@@ -16,6 +18,22 @@ from numpy.typing import NDArray
 
 from dpcore.errors import need
 from dpcore.randomness import Stream
+
+
+def uniform_below(bound: int, count: int, stream: Stream) -> NDArray[np.int64]:
+    """Independent uniform draws from range(bound), shape (count,).
+
+    Raises:
+        ValueError: `bound` is not in [1, 2^63].
+    """
+    need(1 <= bound <= 1 << 63, ValueError, f"bound must be in [1, 2^63], got bound={bound!r}")
+    last = np.uint64((1 << 64) // bound * bound - 1)  # words beyond it would favour small results
+    words = stream.words(count).copy()
+    while (rejects := np.flatnonzero(words > last)).size:
+        words[rejects] = stream.words(rejects.size)
+    words %= np.uint64(bound)
+    return words.view(np.int64)
+
 
 COIN_BITS = 32
 """Bits of a coin's uniform number that the vectorised comparison looks at."""

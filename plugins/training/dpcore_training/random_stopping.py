@@ -33,7 +33,7 @@ from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.noise.uniform import uniform_below
+from dpcore.mechanisms.noise.exponential import uniform_below
 from dpcore.rounding import up
 
 CANDIDATE, SCORE, ANSWERS = 0, 1, 2

@@ -18,7 +18,7 @@ from dpcore import (
     SensitivityBound,
     price,
 )
-from dpcore.fingerprint import fingerprint
+from dpcore.checks import fingerprint
 from dpcore.learning.features.identity import Identity
 from dpcore.learning.metrics.means import MeanSquaredError
 from dpcore.learning.models.linear import LinearModel

@@ -7,8 +7,7 @@ import numpy as np
 
 from dpcore import AdditiveNoise, IntegerLaw, hookimpl
 from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.exponential import ExpCoins
-from dpcore.mechanisms.noise.uniform import uniform_below
+from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
 
 
 class Staircase(AdditiveNoise):
