@@ -46,7 +46,7 @@ from dpcore.summing import require_sum
 from dpcore_linear import StagedGradient, SufficientStatistics
 from dpcore_linear.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore_linear.output_perturbation import OutputPerturbation
-from dpcore_random_features import Ridge
+from dpcore_random_features.ridge import Ridge
 
 _BATCH = 8192
 _GROUP = 32  # batches of a row group

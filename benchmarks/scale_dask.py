@@ -42,7 +42,7 @@ from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_engines.dask_workers import answers
 from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
-from dpcore_random_features import Ridge
+from dpcore_random_features.ridge import Ridge
 
 _COLUMNS = 10
 _FEW = 3  # columns of many records

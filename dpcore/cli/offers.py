@@ -76,7 +76,6 @@ def command_of(name: str, offer: Offer) -> Any:
     from dpcore.errors import RegistryError
     from dpcore.registry.index import Index
     from dpcore.registry.kinds import COMMAND
-    from dpcore.registry.loading import require_kind
     from dpcore.registry.registry import Registry
     from dpcore.siblings import missing
 
@@ -91,6 +90,4 @@ def command_of(name: str, offer: Offer) -> Any:
     ]
     if [*{*owners} - registry.disabled] != [offer.plugin]:
         return registry.component(COMMAND, name)  # which says what is wrong
-    target = registry.load(offer.plugin).of(COMMAND)[name]  # and asks no other module
-    require_kind(COMMAND, name, target, offer.plugin)
-    return target
+    return registry.load(offer.plugin).of(COMMAND)[name]  # and asks no other module

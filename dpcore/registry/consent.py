@@ -24,7 +24,7 @@ from dpcore.registry.loading import load
 from dpcore.registry.installations import import_plugin
 from dpcore.errors import RegistryError
 try:
-    found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1]).consented(sys.argv[1])
+    found = load(import_plugin(sys.argv[1], sys.argv[2]), sys.argv[1]).consented()
 except RegistryError as error:
     print(json.dumps({"error": error.message}))
 else:

@@ -34,15 +34,15 @@ from dpcore.errors import (
 from dpcore.events.base import Event
 from dpcore.events.composition import repeated
 from dpcore.events.forms import FORMS
-from dpcore.registry.builtin import HOMES
+from dpcore.registry.builtin import provides
 from dpcore.registry.kinds import EVENT
-from dpcore.registry.lazy_mapping import LazyMapping
+from dpcore.registry.loading import ByName
 from dpcore.registry.registry import Registry
 from dpcore.rounding import up
 
-CORE: Mapping[str, type[Event]] = LazyMapping(HOMES)
+CORE: Mapping[str, type[Event]] = ByName("dpcore", provides["events"], EVENT)
 # by exact class: a subclass may cost more than its parent, so it never goes by that name
-_NAMES = {home: name for name, home in HOMES.items()}
+_NAMES = {home: name for name, home in provides["events"].items()}
 _COUNTED = tuple[tuple[Event, int], ...]
 
 
@@ -108,7 +108,7 @@ class Catalogue:
         Raises:
             ContractError: nobody who is admitted provides it.
         """
-        name = _NAMES.get((made.__module__, made.__qualname__))
+        name = _NAMES.get(f"{made.__module__}:{made.__qualname__}")
         if name is None and self.others is not None:
             name = self.others.name_of(made)
         # a name that leads to another class would rebuild another event from a ledger

@@ -1,18 +1,19 @@
-"""The whole extension surface: one short hook per kind of component, and four beside them.
+"""`hookspecs`: the whole extension surface, one short hook per kind of component, and four beside.
 
 Those are for what a plugin ships: examples, experiments, the methods they run, and theory.
 
-A plugin implements any of them in the module that its entry point (group `dpcore.plugins`) names:
+The module that a plugin's entry point (group `dpcore.plugins`) names has a table of all kinds, by
+the hooks' names without `dpcore_`, or implements hooks:
 
-    from dpcore import hookimpl
+    provides = {"learners": {"my_plugin.my_learner": "my_plugin.learner:MyLearner"}}
 
     @hookimpl
     def dpcore_learners():
         return {"my_plugin.my_learner": MyLearner}
 
 Names carry the plugin's name, with underscores, before a dot. The core's own have none, nor have
-those that were the core's before a plugin of its repository took them. What the hooks return must
-equal what the registry says the plugin provides.
+those that were the core's before a plugin of its repository took them. What a plugin names must
+equal what the registry says it provides.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 from dpcore.errors import RegistryError, need, one_line
 from dpcore.registry.index import Entry, Index
+from dpcore.registry.loading import import_home
 from dpcore.siblings import INSTALL
 
 GROUP = "dpcore.plugins"
@@ -216,14 +217,7 @@ def import_plugin(plugin: str, value: str) -> ModuleType:
     """
     # By the value that was admitted, not by the installed metadata: the two were compared before,
     # and this is the one that the user consented to.
-    point = metadata.EntryPoint(plugin, value, GROUP)
-    try:
-        module = point.load()
-    except Exception as error:
-        lines = str(error).splitlines() or [""]
-        raise RegistryError(
-            f"plugin {plugin} cannot be imported: {type(error).__name__}: {lines[0]}"
-        ) from error
+    module = import_home(value, f"plugin {plugin}")
     if not isinstance(module, ModuleType):
         raise RegistryError(f"plugin {plugin}: entry point {value!r} names no module")
     return module

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretCoins, Sensitivity
+from dpcore.registry.kinds import MECHANISM
 from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.effort import Effort
@@ -51,8 +52,9 @@ def plugin(tmp_path, monkeypatch):
 
 
 def test_the_example_of_the_page_is_priced_run_and_useful(plugin):
-    (path,) = plugin.dpcore_examples().values()
-    plan = spec_of_text(path.read_text(), path.name, Registry.of(plugin)).price()
+    registry = Registry.of(plugin)
+    (path,) = registry.load(plugin.__name__).examples.values()
+    plan = spec_of_text(path.read_text(), path.name, registry).price()
     assert plan.guarantee.epsilon <= 1
     table = people()
     model = plan.run(table).model
@@ -63,7 +65,7 @@ def test_the_example_of_the_page_is_priced_run_and_useful(plugin):
 
 def test_a_ledger_is_charged_with_the_event_of_the_page(plugin, tmp_path):
     registry = Registry.of(plugin)
-    (path,) = plugin.dpcore_examples().values()
+    (path,) = registry.load(plugin.__name__).examples.values()
     plan = spec_of_text(path.read_text(), path.name, registry).price()
     place = tmp_path / "people.ledger"
     total = {"epsilon": 3.0, "delta": 1e-5, "adjacency": REPLACE_ONE}
@@ -87,7 +89,7 @@ def test_the_noise_is_logistic(plugin):
     """Dvoretzky-Kiefer-Wolfowitz: 200,000 right draws fail with probability below 1e-6."""
     query = Query(name="q", shape=(200_000,), distance="l1")
     sensitivity = Sensitivity(value=3.0, distance="l1", adjacency=REPLACE_ONE, source="a test")
-    mechanism = plugin.mechanism.Logistic(noise_scale=2.0)
+    mechanism = Registry.of(plugin).component(MECHANISM, "logistic.noise")(noise_scale=2.0)
     noise = SecretCoins.rehearsal(1).noise(0, "q", 1)
     drawn = np.sort(mechanism.release(np.full(200_000, 5.0), query, sensitivity, noise))
     expected = 0.5 * (1 + np.tanh((drawn - 5.0) / 4.0))  # logistic of scale 2, by another formula
@@ -102,7 +104,7 @@ def test_the_mechanism_passes_the_kit_and_half_its_cost_does_not(plugin, monkeyp
     report = examine(plugin.__name__, registry, Effort(pairs=100, samples=100))
     assert [verdict for verdict in report.verdicts if verdict.failed] == []
 
-    mechanism = plugin.mechanism.Logistic
+    mechanism = Registry.of(plugin).component(MECHANISM, "logistic.noise")
     honest = mechanism.event
 
     def cheap(self, query, sensitivity):

@@ -4,12 +4,7 @@ Nothing here opens a user's records: every dataset is made up inside a declared 
 """
 
 import importlib
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
-
-from dpcore import hookimpl
-from dpcore.registry.evidence import Evidence
-from dpcore.registry.lazy_mapping import LazyMapping
 
 # Type checkers and editors read these names; at run time `__getattr__` finds their modules.
 if TYPE_CHECKING:
@@ -39,24 +34,17 @@ _PUBLIC = {
 }
 
 
-@hookimpl
-def dpcore_commands() -> Mapping[str, Any]:
-    """Attack a plugin, the bounds of a spec, and whole runs of it; describe a component."""
-    return LazyMapping(
-        {
-            "attack": ("dpcore_attacks.commands.attack", "attack_function"),
-            "audit": ("dpcore_attacks.commands.audit", "audit_spec"),
-            "describe": ("dpcore_attacks.commands.describe", "describe_component"),
-            "falsify": ("dpcore_attacks.commands.falsify", "falsify_spec"),
-            "test": ("dpcore_attacks.commands.test", "examine_plugin"),
-        }
-    )
-
-
-@hookimpl
-def dpcore_evidence() -> Mapping[str, type[Evidence]]:
-    """What attacks found out about a plan."""
-    return LazyMapping({"attacks": ("dpcore_attacks.evidence", "KnownAttacks")})
+provides = {
+    # Attack a plugin, the bounds of a spec, and whole runs of it; describe a component.
+    "commands": {
+        "attack": "dpcore_attacks.commands.attack:attack_function",
+        "audit": "dpcore_attacks.commands.audit:audit_spec",
+        "describe": "dpcore_attacks.commands.describe:describe_component",
+        "falsify": "dpcore_attacks.commands.falsify:falsify_spec",
+        "test": "dpcore_attacks.commands.test:examine_plugin",
+    },
+    "evidence": {"attacks": "dpcore_attacks.evidence:KnownAttacks"},
+}
 
 
 def __getattr__(name: str) -> Any:

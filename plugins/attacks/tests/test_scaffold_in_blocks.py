@@ -27,7 +27,7 @@ def test_a_learner_of_contributions_alone_is_proved_attacked_and_run_in_blocks(
     monkeypatch.syspath_prepend(str(folder))
     module = importlib.import_module("dpcore_in_blocks")
     registry = Registry.of(module)
-    ((_, path),) = module.dpcore_examples().items()
+    ((_, path),) = registry.load(module.__name__).examples.items()
     spec = load_spec(path, registry)
     plan = spec.price()
     (scheduled,) = plan.schedule.releases

@@ -35,9 +35,9 @@ from dpcore_engines.bundle import Bundle, Room, contents_of
 from dpcore_engines.dask import Dask
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_models.features.cos_sin import CosSin
-from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
+from dpcore_random_features.ridge import Ridge
 from dpcore_statistics.marginals.learner import Marginals
 
 from doubles import domain, table

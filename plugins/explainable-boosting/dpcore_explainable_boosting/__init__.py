@@ -5,44 +5,18 @@ privacy via explainable boosting, ICML, arXiv:2106.09680: their public code, its
 form.
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from dpcore import Learner, SensitivityBound, hookimpl
-from dpcore.learning.statement import Statement
-from dpcore_explainable_boosting.boosting import Cyclic
-from dpcore_explainable_boosting.printed import Printed, PrintedBound
-from dpcore_explainable_boosting.statements import STATEMENTS
-
-
-@hookimpl
-def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """The sound form, and the printed one."""
-    return {"explainable_boosting.cyclic": Cyclic, "explainable_boosting.printed": Printed}
-
-
-@hookimpl
-def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """The printed one; sums of `cyclic` need none of their own."""
-    return {"explainable_boosting.printed": PrintedBound}
-
-
-@hookimpl
-def dpcore_examples() -> Mapping[str, Path]:
-    """Numbers and classes; the printed form under `dpcore reproduce` alone."""
-    folder = Path(__file__).parent / "examples"
-    names = ("classes", "numbers", "printed")
-    return {f"explainable_boosting.{name}": folder / f"{name}.yaml" for name in names}
-
-
-@hookimpl
-def dpcore_theory() -> Mapping[str, Statement]:
-    """What the public code charges, and what it costs."""
-    return STATEMENTS
-
-
-@hookimpl
-def dpcore_experiments() -> Mapping[str, Path]:
-    """What the public code charges, beside what it costs."""
-    folder = Path(__file__).parent / "experiments"
-    return {"explainable_boosting/constants": folder / "constants.yaml"}
+provides = {
+    # The sound form, and the printed one.
+    "learners": {
+        "explainable_boosting.cyclic": "dpcore_explainable_boosting.boosting:Cyclic",
+        "explainable_boosting.printed": "dpcore_explainable_boosting.printed:Printed",
+    },
+    # The printed one; sums of `cyclic` need none of their own.
+    "bounds": {"explainable_boosting.printed": "dpcore_explainable_boosting.printed:PrintedBound"},
+    # Numbers and classes; the printed form under `dpcore reproduce` alone.
+    "examples": {"explainable_boosting.*": "examples/*.yaml"},
+    # What the public code charges, and what it costs.
+    "theory": "dpcore_explainable_boosting.statements:STATEMENTS",
+    # What the public code charges, beside what it costs.
+    "experiments": {"explainable_boosting/*": "experiments/*.yaml"},
+}

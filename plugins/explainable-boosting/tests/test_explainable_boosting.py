@@ -25,14 +25,13 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
-from dpcore_explainable_boosting import dpcore_examples
 from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number
 from dpcore_explainable_boosting.boosting import Cyclic
 from dpcore_explainable_boosting.model import BoostedModel
 from dpcore_explainable_boosting.printed import Printed, PrintedBound
 from dpcore_explainable_boosting.statements import STATEMENTS
 
-EXAMPLES = dpcore_examples()
+EXAMPLES = Registry.default().load("explainable-boosting").examples
 COLUMNS = {"a": Range(0, 8), "b": Categories(("x", "y", "z")), "c": Categories((1, 2))}
 LABELS = Range(9000, 10_000)
 RELATIONS = (dpcore.ADD_REMOVE, dpcore.REPLACE_ONE, dpcore.REPLACE_LABEL)

@@ -15,7 +15,6 @@ from dpcore.randomness import PublicCoins
 from dpcore.records.records import Records
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
-from dpcore_hessian_mixing import dpcore_examples
 from dpcore_hessian_mixing.mixing import (
     least_ridge,
     mixing_delta,
@@ -26,7 +25,7 @@ from dpcore_hessian_mixing.mixing import (
 from dpcore_hessian_mixing.printed import LeastEigenvalue
 from dpcore_hessian_mixing.statements import STATEMENTS
 
-EXAMPLES = dpcore_examples()
+EXAMPLES = Registry.default().load("hessian-mixing").examples
 
 
 def divergence(first, second, order):

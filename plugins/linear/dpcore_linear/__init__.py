@@ -4,12 +4,6 @@ After Abadi et al. (2016), Deep learning with differential privacy (clipped grad
 arXiv:1803.02596 (sufficient statistics); Chaudhuri, Monteleoni & Sarwate (2011) (output).
 """
 
-from collections.abc import Mapping
-from pathlib import Path
-
-from dpcore import FeatureMap, Learner, SensitivityBound, hookimpl
-from dpcore.learning.estimator import Estimator
-from dpcore.registry.lazy_mapping import LazyMapping
 from dpcore_linear.affine import Affine
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
@@ -23,11 +17,8 @@ from dpcore_linear.output_perturbation import (
 from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 
-
-@hookimpl
-def dpcore_learners() -> Mapping[str, type[Learner]]:
-    """Learners that are linear in public features."""
-    return {
+provides = {
+    "learners": {
         "linear.chosen_ridge": ChosenRidge,
         "linear.clipped_gradient": ClippedGradient,
         "linear.logistic": LogisticTable,
@@ -35,13 +26,8 @@ def dpcore_learners() -> Mapping[str, type[Learner]]:
         "linear.output_perturbation": OutputPerturbation,
         "linear.staged_gradient": StagedGradient,
         "linear.sufficient_statistics": SufficientStatistics,
-    }
-
-
-@hookimpl
-def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
-    """What one record can move."""
-    return {
+    },
+    "bounds": {
         "linear.chaudhuri_2011": PrintedBound,
         "linear.chosen_ridge": ChosenRidgeBound,
         "linear.clipped_gradient": ClippedGradientBound,
@@ -49,37 +35,12 @@ def dpcore_bounds() -> Mapping[str, type[SensitivityBound]]:
         "linear.output_perturbation": OutputPerturbationBound,
         "linear.staged_gradient": StagedGradientBound,
         "linear.sufficient_statistics": SufficientStatisticsBound,
-    }
-
-
-@hookimpl
-def dpcore_features() -> Mapping[str, type[FeatureMap]]:
-    """Maps that any learner may use."""
-    return {"linear.affine": Affine}
-
-
-@hookimpl
-def dpcore_examples() -> Mapping[str, Path]:
-    """The smallest spec that uses each learner."""
-    folder = Path(__file__).parent / "examples"
-    names = (
-        "chosen_ridge",
-        "classification",
-        "clipped_gradient",
-        "logistic",
-        "ols",
-        "output_perturbation",
-        "staged_gradient",
-        "sufficient_statistics",
-    )
-    return {f"linear.{name}": folder / f"{name}.yaml" for name in names}
-
-
-@hookimpl
-def dpcore_estimators() -> Mapping[str, type[Estimator]]:
-    """The estimator for scikit-learn, loaded when it is asked for."""
-    return LazyMapping(
-        {
-            "SufficientStatisticsRidge": ("dpcore_linear.estimators", "SufficientStatisticsRidge"),
-        }
-    )
+    },
+    "features": {
+        "linear.affine": Affine,
+    },
+    "examples": {"linear.*": "examples/*.yaml"},
+    "estimators": {
+        "SufficientStatisticsRidge": "dpcore_linear.estimators:SufficientStatisticsRidge",
+    },
+}

@@ -18,6 +18,7 @@ from dpcore import (
     Records,
     Refused,
     Refuted,
+    Registry,
     Release,
     SecretCoins,
     Status,
@@ -31,7 +32,7 @@ from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
-from dpcore_random_features import dpcore_examples, utility
+from dpcore_random_features import utility
 from dpcore_random_features.min_norm import (
     Algorithm1,
     LiaoLemma9,
@@ -241,7 +242,8 @@ def test_real_noise_publishes_the_imaginary_part_exactly_and_carries_no_claim():
 @pytest.mark.parametrize("name", ["algorithm_1", "kaczmarz", "published_code"])
 def test_what_is_printed_runs_under_reproduce_alone(name, tmp_path):
     spec = tmp_path / f"{name}.yaml"
-    spec.write_text(dpcore_examples()[f"random_features.{name}"].read_text())
+    examples = Registry.default().load("random-features").examples
+    spec.write_text(examples[f"random_features.{name}"].read_text())
     runner = CliRunner()
     assert runner.invoke(app, ["run", str(spec), "--runs", str(tmp_path / "r")]).exit_code == 3
     done = runner.invoke(app, ["reproduce", str(spec), "--runs", str(tmp_path / "r")])

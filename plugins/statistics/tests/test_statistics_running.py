@@ -30,7 +30,6 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.running.opening import open_table
 from dpcore_models.solvers.banded import square_root_bands
-from dpcore_statistics import dpcore_examples
 from dpcore_statistics.running import Running
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.synthetic_visits import write
@@ -271,7 +270,8 @@ def test_laplace_noise_is_put_on_the_periods_themselves():
 def test_the_example_runs_on_its_file_and_replays(tmp_path):
     write(tmp_path, patients=300)
     path = tmp_path / "running.yaml"
-    path.write_text(dpcore_examples()["statistics.running"].read_text())
+    examples = dpcore.Registry.default().load("statistics").examples
+    path.write_text(examples["statistics.running"].read_text())
     outcome = dpcore.run(path, runs=tmp_path / "runs")
     loaded = dpcore.replay(outcome.folder)
     assert {*loaded.tables} == {

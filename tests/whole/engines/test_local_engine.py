@@ -27,9 +27,9 @@ from dpcore.running.opening import in_memory
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_models.features.cos_sin import CosSin
-from dpcore_random_features import Ridge
 from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
+from dpcore_random_features.ridge import Ridge
 
 from doubles import domain, table
 

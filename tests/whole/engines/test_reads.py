@@ -24,10 +24,10 @@ from dpcore.runs.price import price
 from dpcore.sampling import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_models.features.cos_sin import CosSin
-from dpcore_random_features import Ridge
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm
-from dpcore_sgd import Regression
+from dpcore_random_features.ridge import Ridge
+from dpcore_sgd.regression import Regression
 
 from doubles import domain, table
 

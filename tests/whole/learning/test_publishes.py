@@ -20,8 +20,8 @@ from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import promises
 from dpcore.learning.features.identity import Identity
 from dpcore.registry.kinds import LEARNER
-from dpcore_random_features import Ridge
 from dpcore_random_features.min_norm import MinNorm
+from dpcore_random_features.ridge import Ridge
 from dpcore_synthetic.published import SyntheticRows
 
 KINDS = {

@@ -22,7 +22,8 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_linear import ClippedGradient, StagedGradient, SufficientStatistics
-from dpcore_random_features import BallRidgeLearner, ProjectedMinNorm
+from dpcore_random_features.ball_ridge import BallRidgeLearner
+from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_statistics.count import Count
 from dpcore_statistics.distinct import Distinct
 from dpcore_statistics.histogram import Histogram

@@ -79,6 +79,8 @@ GOOD = """
         return {"stranger.gaussian": Gaussian}
 """
 
+TABLE = "provides = {{'mechanisms': {{'stranger.gaussian': '{}'}}}}"
+
 
 def test_the_index_equals_the_folders_and_their_entry_points():
     import tomllib
@@ -119,6 +121,30 @@ def test_modules_passed_in_python_need_no_gate():
 
     module.dpcore_mechanisms = dpcore_mechanisms
     assert Registry.of(module).component(MECHANISM, "mine.noise") is Mine
+
+
+def test_a_table_and_hooks_provide_the_same():
+    module = types.ModuleType("mine")
+    module.provides = {
+        "mechanisms": {"mine.noise": "dpcore.mechanisms.gaussian:Gaussian", "mine.own": Gaussian},
+        "theory": "dpcore_models.theorems.statements:STATEMENTS",
+    }
+    registry = Registry.of(module)
+    assert registry.component(MECHANISM, "mine.noise") is Gaussian
+    assert registry.component(MECHANISM, "mine.own") is Gaussian
+    assert registry.load("mine").theory == Registry.default().load("models").theory
+
+
+def test_files_of_a_table_are_found_beside_its_module(tmp_path):
+    (tmp_path / "specs").mkdir()
+    for name in ("b.yaml", "a.yaml", "table.csv"):
+        (tmp_path / "specs" / name).touch()
+    module = types.ModuleType("mine")
+    module.__file__ = str(tmp_path / "mine.py")
+    module.provides = {"examples": {"mine": "one.yaml", "mine.*": "specs/*.yaml"}}
+    specs = tmp_path / "specs"
+    files = {"mine": tmp_path / "one.yaml", "mine.a": specs / "a.yaml", "mine.b": specs / "b.yaml"}
+    assert Registry.of(module).load("mine").examples == files
 
 
 def test_an_installed_plugin_is_not_imported_until_it_is_admitted_and_asked_for(plant):
@@ -163,6 +189,13 @@ def test_an_installed_plugin_is_not_imported_until_it_is_admitted_and_asked_for(
             "from dpcore import hookimpl\n@hookimpl\ndef dpcore_mecanisms():\n    pass",
             "unknown hook",
         ),
+        ("provides = {'mecanisms': {}}", "unknown hook 'dpcore_mecanisms'"),
+        ("provides = {'mechanisms': {'a': 1}}", "'a' is no mechanism"),
+        ("provides = {'mechanisms': ['a']}", "must return a mapping"),
+        ("provides = {'mechanisms': 'nowhere:ALL'}", "cannot be imported: ModuleNotFoundError"),
+        (TABLE.format("nowhere:Gaussian"), "cannot be imported: ModuleNotFoundError"),
+        (TABLE.format("dpcore:Registry"), "'stranger.gaussian' is no mechanism"),
+        (GOOD + "    provides = {'mechanisms': {}}", "give dpcore_mechanisms once"),
         ("x = 1", "mechanisms missing: stranger.gaussian"),
         (
             GOOD.replace(
@@ -550,9 +583,7 @@ def test_what_is_no_click_command_is_refused_by_name_with_the_way_out(plant, tex
     old = TOOL[TOOL.index("    @click.command") : TOOL.index("    class Rumour")]
     module = TOOL.replace(old, f"    {text}\n\n")
     if is_lazy:
-        home = "from dpcore.registry.lazy_mapping import LazyMapping\n        return LazyMapping"
-        mapping = '({"greet": ("polite_module", "greet")})'
-        module = module.replace('return {"greet": greet}', home + mapping)
+        module = module.replace('{"greet": greet}', '{"greet": "polite_module:greet"}')
     plant("polite", module)
     plugin = candidate("polite")
     with pytest.raises(RegistryError, match=re.escape(words)):

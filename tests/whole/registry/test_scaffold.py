@@ -188,7 +188,7 @@ def test_a_ledger_outlives_the_plugin_that_charged_it(stranger, monkeypatch):
 
 
 def test_an_event_without_its_hook_is_refused_and_charges_nothing(stranger, monkeypatch):
-    monkeypatch.delattr(stranger, "dpcore_events")
+    monkeypatch.delitem(stranger.provides, "events")
     for command in ("check", "run"):
         code, told = invoke(command, "spec.yaml")
         assert code == 1

@@ -11,14 +11,12 @@ from types import ModuleType
 from dpcore.errors import RegistryError
 from dpcore.registry.installations import GROUP
 
-_HOOK = "dpcore_"
-
 
 def module_in(folder: Path) -> ModuleType:
     """The module that the folder's `pyproject.toml` announces, or its only package.
 
     Raises:
-        RegistryError: there is none, it cannot be imported, or it has no hook.
+        RegistryError: there is none, it cannot be imported, or it names no component.
     """
     root, name = _locate(folder)
     # first, so that an installed copy of the plugin is not tested in its place
@@ -30,10 +28,10 @@ def module_in(folder: Path) -> ModuleType:
         raise RegistryError(
             f"{folder}: {name} cannot be imported: {type(error).__name__}: {lines[0]}"
         ) from None
-    if not any(attribute.startswith(_HOOK) for attribute in vars(module)):
+    if not any(name == "provides" or name.startswith("dpcore_") for name in vars(module)):
         raise RegistryError(
-            f"{folder}: {name} has no hook: it needs a function such as dpcore_learners, marked "
-            "with hookimpl (`dpcore plugins new NAME` writes one)"
+            f"{folder}: {name} names no component: it needs a table `provides`, or a function such "
+            "as dpcore_learners, marked with hookimpl (`dpcore plugins new NAME` writes one)"
         )
     return module
 

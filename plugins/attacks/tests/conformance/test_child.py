@@ -124,7 +124,7 @@ def test_a_folder_without_a_hook_or_a_package_is_told_in_one_line(tmp_path):
     (tmp_path / "hookless" / "__init__.py").write_text("x = 1\n")
     found = CliRunner().invoke(app, ["test", str(tmp_path)])
     assert found.exit_code == 2
-    assert "has no hook" in found.output
+    assert "names no component" in found.output
 
 
 def test_an_unknown_name_is_told_with_the_nearest_plugin():

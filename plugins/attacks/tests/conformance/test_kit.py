@@ -27,8 +27,8 @@ from dpcore.cli.app import app
 from dpcore.errors import ParameterError
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.registry.builtin import dpcore_events, dpcore_mechanisms
 from dpcore.registry.events import Catalogue
+from dpcore.registry.kinds import EVENT, MECHANISM
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attack_record import lookup
 from dpcore_attacks.attacks.falsifier import falsify
@@ -250,9 +250,10 @@ def test_a_mechanism_whose_number_a_query_supplies_is_attacked_with_plain_number
 
 
 def test_every_mechanism_and_event_of_the_core_can_be_put_to_the_test():
-    core = subjects_of(Registry.default().load("dpcore"), [])
+    loaded = Registry.default().load("dpcore")
+    core = subjects_of(loaded, [])
     made = {type(event) for event in core_events()}
-    for name, mechanism in dpcore_mechanisms().items():
+    for name, mechanism in loaded.of(MECHANISM).items():
         (first,) = core.mechanisms[name]
         tried = [first, *supplied(first)]
         if issubclass(mechanism, Interactive):
@@ -262,7 +263,7 @@ def test_every_mechanism_and_event_of_the_core_can_be_put_to_the_test():
         assert cases, name
         made |= {type(event) for case in cases for _, event in events_of(case)}
     made |= {type(event) for built in core.events.values() for event in built}
-    assert set(dpcore_events().values()) <= made
+    assert set(loaded.of(EVENT).values()) <= made
 
 
 @pytest.mark.slow

@@ -12,7 +12,8 @@ from dpcore.mechanism import Mechanism, free_field
 from dpcore.plan.ask import Ask
 from dpcore.pricing.calibration import calibrate, compose
 from dpcore.query import Query
-from dpcore.registry.builtin import dpcore_mechanisms
+from dpcore.registry.kinds import MECHANISM
+from dpcore.registry.registry import Registry
 
 from mechanisms.mechanism_checks import bound, noise
 
@@ -22,9 +23,10 @@ def _serves(made: type[Mechanism]) -> bool:
     return issubclass(made, Interactive)
 
 
+MECHANISMS = Registry.of().load("dpcore").of(MECHANISM)
 FIXED = {"truncated_laplace": {"truncation": 1e-6}, "gaussian_sampling": {"lam0": 2.0}}
 VARIANTS = [
-    *((name, {}) for name, made in sorted(dpcore_mechanisms().items()) if not _serves(made)),
+    *((name, {}) for name, made in sorted(MECHANISMS.items()) if not _serves(made)),
     ("gaussian", {"noise": "float"}),
     ("laplace", {"noise": "float"}),
     ("randomized_response", {"categories": 7}),
@@ -34,7 +36,7 @@ SUMS = ("discrete_gaussian", "gaussian_sampling", "l2_gamma")
 
 
 def planned(name: str, extra: dict[str, object], size: int = 3) -> tuple[Mechanism, Query, float]:
-    made = dpcore_mechanisms()[name]
+    made = MECHANISMS[name]
     mechanism = made(**FIXED.get(name, {}), **extra)
     shape = (size, size) if made.distance == "psd_rows" else (size,)
     return mechanism, Query(name="q", shape=shape, distance=made.distance), UNITS.get(name, 1.0)
@@ -124,5 +126,5 @@ def test_a_mechanism_declares_what_it_must(name: str, extra: dict[str, object]) 
 
 
 def test_every_mechanism_of_the_core_draws_from_the_asks_stream():
-    made = dpcore_mechanisms().values()
+    made = MECHANISMS.values()
     assert not any(getattr(one, "draws_elsewhere", False) for one in made)  # oracles cannot

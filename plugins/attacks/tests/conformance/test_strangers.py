@@ -27,6 +27,7 @@ from dpcore_attacks.laws.mechanisms.mechanisms import mechanism_cases
 from dpcore_attacks.laws.mechanisms.statistical_trial import SCALES, Trial
 from dpcore_attacks.laws.oracles.interactive import interactive_cases
 from dpcore_attacks.subjects import subjects_of
+from dpcore_models.learners.best_of import BestOf
 
 from doubles import domain
 from gallery.core import examined
@@ -196,5 +197,5 @@ def test_a_choice_among_plain_learners_stands_for_one_without_an_example():
 def test_examples_of_a_folder_name_components_of_admitted_plugins():
     """A folder that is a plugin's own replaces it, and takes nobody else's names away."""
     registry = beside(Registry.default(), dpcore_models)
-    assert registry.component(LEARNER, "best_of") is dpcore_models.dpcore_learners()["best_of"]
+    assert registry.component(LEARNER, "best_of") is BestOf
     assert registry.component(MECHANISM, "gaussian_process").__module__.startswith("dpcore_kernel")
