@@ -97,8 +97,7 @@ class Target:
 
     def drawn_pair(self, pair: Pair) -> tuple[Records, Records]:
         """What the private function sees of either neighbour: the changed record takes part."""
-        before, after = (self._sample(each, pair.changed) for each in (pair.before, pair.after))
-        return before, after
+        return self._sample(pair.before, pair.changed), self._sample(pair.after, pair.changed)
 
     def drawn(self, records: Records) -> Records:
         """What the private function sees of records none of which stands out."""

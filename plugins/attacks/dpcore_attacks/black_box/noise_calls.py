@@ -175,7 +175,7 @@ def contradictions(before: Sequence[Row], after: Sequence[Row]) -> Iterator[tupl
         if np.array_equal(first.value, second.value, equal_nan=True):
             continue
         with np.errstate(invalid="ignore"):
-            moved = np.linalg.norm(second.value - first.value, ord=ORDERS[first.call.distance])
+            movement = np.linalg.norm(second.value - first.value, ord=ORDERS[first.call.distance])
         # A value that is no number moved beyond any: so the question is this way round.
-        if not moved <= first.sensitivity * (1 + ALLOWANCE):
-            yield f"{title} declares {declared}", float(moved)
+        if not movement <= first.sensitivity * (1 + ALLOWANCE):
+            yield f"{title} declares {declared}", float(movement)

@@ -169,19 +169,19 @@ def _sensitivity(
             # Each kind of record before the others or behind them: a place may count.
             first, last = ((), rest) if number % 2 else (rest, ())
             holdouts = [kinds.held((*first, kind, *last)) for kind in range(count)]
-            statistics = np.array([metric.statistic(held) for held in holdouts])
+            statistics = np.array([metric.statistic(holdout) for holdout in holdouts])
             claimed = metric.sensitivity(target, len(rest) + 1)
-            moved = float(statistics.max() - statistics.min())
+            movement = float(statistics.max() - statistics.min())
             # Not by `>`: a claim or a statistic that is no number is as wrong.
             fail_if(
-                not (math.isfinite(claimed) and moved <= claimed * (1 + 1e-9) + room),
-                f"it moves by {moved:.6g} where one of {len(rest) + 1} records is replaced, "
+                not (math.isfinite(claimed) and movement <= claimed * (1 + 1e-9) + room),
+                f"it moves by {movement:.6g} where one of {len(rest) + 1} records is replaced, "
                 f"{claimed:.6g} is claimed ({target}): "
                 f"{kinds.describe(int(statistics.argmin()))} becomes "
                 f"{kinds.describe(int(statistics.argmax()))}, beside "
                 f"{kinds.describe(*dict.fromkeys(rest)) or 'none'}",
             )
-            worst = max(worst, moved / claimed if claimed else 0.0)
+            worst = max(worst, movement / claimed if claimed else 0.0)
     return f"worst ratio {worst:.3g}"
 
 
@@ -192,7 +192,9 @@ def _pure(metric: Metric, targets: Sequence[_Kinds], rng: np.random.Generator) -
         for kinds in targets
         for size in (1, 2, *_SIZES)
     ]
-    rounds = [[_figures(metric, held) for held in holdouts[::step]][::step] for step in (1, -1)]
+    rounds = [
+        [_figures(metric, holdout) for holdout in holdouts[::step]][::step] for step in (1, -1)
+    ]
     fail_if(rounds[0] != rounds[1], "the same hold-out has other figures the second time")
     stated = {text for _, text in rounds[0]}
     fail_if(len(stated) > 1, "what it states of one released number depends on the hold-out")
