@@ -18,12 +18,12 @@ import numpy as np
 
 from dpcore import Categories, Domain, Public, Range
 from dpcore.domain.columns import Dates
+from dpcore.encoding.blocks import Encoding
 from dpcore.engines.base import Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.records import EngineRecords
 from dpcore.learning.learners.sums import SumPart
 from dpcore.randomness import PublicCoins
-from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_engines.sql.engine import Sql

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from dpcore.cli.console import columns
 from dpcore.domain.domain import Table
+from dpcore.encoding.misfits import Fit, fit
 from dpcore.errors import SourceError, SpecError, need
-from dpcore.running.fit import Fit, fit
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import Spec
 

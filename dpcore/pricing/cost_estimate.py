@@ -24,8 +24,8 @@ from dpcore.learning.features.base import FeatureMap
 from dpcore.plan.cost_statement import Resources, stated
 from dpcore.plan.request import Request
 from dpcore.plan.schedule import Scheduled
-from dpcore.private.room import machine_memory
 from dpcore.query import Query, Reads, SumQuery
+from dpcore.resources.room import machine_memory
 from dpcore.sampling import Order, Poisson, WithoutReplacement
 from dpcore.shown import in_bytes, in_powers
 

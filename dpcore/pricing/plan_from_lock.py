@@ -30,8 +30,8 @@ from dpcore.randomness import PublicCoins
 from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import read_inputs
 from dpcore.sensitivity import AnySensitivity
+from dpcore.transcript.public_inputs import read_inputs
 
 
 @attrs.frozen(kw_only=True)

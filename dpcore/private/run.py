@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
+from dpcore.encoding.admission import premises_of
 from dpcore.engines.base import Engine
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
@@ -21,14 +22,13 @@ from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.request import RELEASE
 from dpcore.plan.schedule import FunctionRelease
 from dpcore.private.release_kinds import kind_of
-from dpcore.private.room import require_disk
 from dpcore.private.runtime import open_records, release
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import DeclaredSource, Source
-from dpcore.running.admission import admit, premises_of
+from dpcore.resources.room import require_disk
+from dpcore.running.admission import admit, require_apart
 from dpcore.running.outcome import Outcome
-from dpcore.running.public_inputs import require_apart
 from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.transcript.rebuild import IsolatedRelease, isolate, rebuild

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.blocks import in_memory
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import unpassed
@@ -23,7 +24,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.records import Records
 from dpcore.records.source import Source, TableSource
-from dpcore.running.opening import Opened, in_memory, open_source, open_table
+from dpcore.running.opening import Opened, open_source, open_table
 from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, Private, through_mechanism
 from dpcore.running.reuse import Reuse

@@ -43,13 +43,14 @@ from dpcore.publish.session_arguments import (
 )
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
+from dpcore.running.admission import require_apart
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import read_public, require_apart
 from dpcore.running.replay_process import CleanProcess, Replayer
 from dpcore.runs.price import price
 from dpcore.shown import Shown
 from dpcore.single_use import SingleUse
 from dpcore.sources.opening import Unopened
+from dpcore.transcript.public_inputs import read_public
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 

@@ -11,6 +11,9 @@ import attrs
 from dpcore.accounting.budget import PrivacyBudget
 from dpcore.checks import describe_type, is_integer, need_positive, tupled
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.admission import admit_to
+from dpcore.encoding.blocks import in_memory
+from dpcore.encoding.misfits import require_fit
 from dpcore.errors import ParameterError, SourceError, SpecError, below, need, unpassed
 from dpcore.learner import AnyLearner, Published
 from dpcore.learning.models.figures import Statistics
@@ -20,9 +23,6 @@ from dpcore.records.pieces import KeptColumn
 from dpcore.records.source import Source, TableSource
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
-from dpcore.running.admission import admit_to
-from dpcore.running.fit import require_fit
-from dpcore.running.opening import in_memory
 from dpcore.sources.opening import Unopened
 from dpcore.specs.components import NAME, bind
 from dpcore.strict_yaml.located import of_plain

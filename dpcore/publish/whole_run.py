@@ -29,7 +29,6 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
-from dpcore.private.room import require_disk
 from dpcore.private.run import encode_points, require_fit
 from dpcore.publish.files import (
     after_publication,
@@ -53,10 +52,10 @@ from dpcore.publish.lock import lock_of, locked
 from dpcore.randomness import SecretCoins
 from dpcore.records.source import Source
 from dpcore.registry.registry import Registry
-from dpcore.running.admission import admit
+from dpcore.resources.room import require_disk
+from dpcore.running.admission import admit, require_apart
 from dpcore.running.outcome import Outcome
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import require_apart
 from dpcore.running.replay_process import CleanProcess
 from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points

@@ -6,9 +6,6 @@ from typing import Any, ClassVar
 
 import attrs
 
-from dpcore.errors import SourceError
-from dpcore.records.cells import cells, named
-
 Columns = Mapping[str, Any]
 """Columns by name, all of one length, in the file's own units: a `Table` of some records."""
 
@@ -118,33 +115,3 @@ class TableSource(Source):
     def parts(self) -> Sequence[Part]:
         """One part, which holds the whole table."""
         return (TablePart(self.table),)
-
-
-@attrs.frozen(eq=False, repr=False)
-class BoundedPart(Part):
-    """A part that ends where there are more records than are declared of the whole source."""
-
-    part: Part
-    upper_bound: int
-    column: str
-
-    @property
-    def stays(self) -> bool:
-        """Whether the part that this one wraps stays in this process."""
-        return self.part.stays
-
-    def batches(self) -> Iterator[Columns]:
-        """The part's own batches.
-
-        Raises:
-            SourceError: they hold more records than are declared.
-        """
-        count = 0
-        for batch in self.part.batches():
-            columns = named(batch)
-            count += len(cells(columns[self.column])) if self.column in columns else 0
-            # The declared limit is public and is in the message; by how much the source exceeds it
-            # is not.
-            if count > self.upper_bound:
-                raise SourceError(f"more than the {self.upper_bound} records that are declared")
-            yield batch

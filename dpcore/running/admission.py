@@ -1,18 +1,16 @@
 """Admission: which tables and sources a run may read, found out before anything is spent."""
 
-from typing import Any, Literal
+import contextlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
 
-import attrs
-
-from dpcore.domain.classes import Classes
-from dpcore.domain.columns import Categories, Holds
-from dpcore.domain.domain import Domain, Table, kind_of_cells
-from dpcore.errors import SourceError, need
+from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.admission import admit_to, premises_of
+from dpcore.errors import SourceError, SpecError, need
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.request import Request
-from dpcore.records.intake import require_column
-from dpcore.records.source import HANDED_OVER, DeclaredSource, Source, TableSource
-from dpcore.running.opening import require_columns
+from dpcore.records.source import HANDED_OVER, DeclaredSource, Source
 
 _SEALED = (
     "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "
@@ -38,37 +36,44 @@ def admit(request: Request, table: Table | Source | DeclaredSource) -> Table | S
     return admitted
 
 
-def admit_to(
-    domain: Domain, table: Table | Source | DeclaredSource, on_invalid: Literal["refuse", "project"]
-) -> Table | Source:
-    """The same for a domain that no request holds yet.
+def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> None:
+    """Refuse a file of private records that is declared public too, before anything is spent.
+
+    Places of files alone are compared. What their records say never is: whoever declares a guess as
+    public would learn, unpaid and as often as asked, whether the private records are what he
+    guesses. Whom public records are about stays a premise.
+
+    Args:
+        private: A table, a source or a file that is not open yet.
+        public: By name, what was declared public.
 
     Raises:
-        SourceError: a column is missing or of a type that its reader may have chosen by a record;
-            or a file or query cannot be opened here.
+        SpecError: they are one file, or one lies in the other.
     """
-    refuse = on_invalid == "refuse"
-    if isinstance(table, DeclaredSource):
-        table = table.open(domain, refuse=refuse)
-    if isinstance(table, TableSource) and HANDED_OVER in table.premises:
-        return attrs.evolve(table, table=_require_types(domain, table.table, refuse))
-    return table if isinstance(table, Source) else _require_types(domain, table, refuse)
+    file = _file_of(domain, private)
+    for name, item in public.items():
+        other = _file_of(domain, item)
+        need(
+            file is None or other is None or not _is_one(file, other),
+            SpecError,
+            "the private records themselves: declare as public what is about nobody in them",
+            ("data", "public", name),
+        )
 
 
-def premises_of(records: Table | Source | DeclaredSource) -> tuple[str, ...]:
-    """What reading them takes for granted, in the words of every guarantee."""
-    # Nobody can check how the columns of a table were typed before it came here.
-    return records.premises if isinstance(records, Source | DeclaredSource) else (HANDED_OVER,)
+def _file_of(domain: Domain, records: Any) -> Path | None:
+    """Where records are read from; None of a table in memory, which may have such a column."""
+    source = records.open(domain, refuse=True) if isinstance(records, DeclaredSource) else records
+    return getattr(source, "path", None) if isinstance(source, Source) else None
 
 
-def _require_types(domain: Domain, table: Table, refuse: bool) -> Table:
-    columns = require_columns(domain, table)
-    for name, rule in domain.raw.items():
-        require_column(name, columns[name], _declared(rule), refuse=refuse)
-    return columns
-
-
-def _declared(rule: Any) -> Holds:
-    """What a column must hold: a list of numbers is numbers, so that no text hides among them."""
-    listed = rule.values if isinstance(rule, Categories | Classes) else ("",)
-    return kind_of_cells(rule) if any(isinstance(v, str) for v in listed) else Holds.NUMBERS
+def _is_one(file: Path, other: Path) -> bool:
+    # A file that is not there is refused by whoever reads it.
+    with contextlib.suppress(OSError):
+        # A folder holds what is in it.
+        return (
+            other.resolve().is_relative_to(file.resolve())
+            or file.resolve().is_relative_to(other.resolve())
+            or file.samefile(other)
+        )
+    return False

@@ -14,25 +14,20 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.blocks import Encoding, bound_parts, counting_column, require_columns
+from dpcore.encoding.misfits import require_fit
 from dpcore.encoding.tables import derive_columns, parse_table, project_table, rows_that_count
 from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.engines.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
-from dpcore.errors import SourceError, need, unpassed
+from dpcore.errors import SourceError
 from dpcore.plan.parts import held_out
 from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
-from dpcore.records.pieces import Pieces
 from dpcore.records.records import Records
-from dpcore.records.source import (
-    BoundedPart,
-    Columns,
-    Part,
-    Source,
-)
-from dpcore.running.fit import require_fit, require_fit_of_batch
+from dpcore.records.source import Columns, Part, Source
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.single_use import NeverCopied
 
@@ -56,34 +51,6 @@ class Opened(NeverCopied):
     def holdout_labels(self) -> NDArray[Any]:
         """What predictions of it are compared with."""
         return self.held.labels()
-
-
-@attrs.frozen(kw_only=True, eq=False)
-class Encoding:
-    """Columns to records, row by row.
-
-    Args:
-        refuse: Whether a record that does not fit is refused, or mapped into the domain.
-        numbers: Ranges whose numbers records have beside what is encoded; all, if None.
-    """
-
-    domain: Domain
-    refuse: bool
-    numbers: tuple[str, ...] | None = None
-
-    def __call__(self, batch: Columns) -> Records:
-        """PRIVATE: the batch's records.
-
-        Raises:
-            MisfitError: a record does not fit.
-            SourceError: a column is missing.
-        """
-        table = derive_columns(self.domain, require_columns(self.domain, batch))
-        # Checked and projected from the same numbers.
-        parsed = parse_table(self.domain, table)
-        if self.refuse:
-            require_fit_of_batch(self.domain, table, parsed)
-        return project_table(self.domain, parsed, self.numbers)
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -154,7 +121,7 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
         names, folder = tuple(domain.raw), engine.spool
         source_parts = [p if p.readable_again else KeptPart(p, names, folder) for p in source_parts]
     # A source that is longer than declared stops while it is read, not after it filled the disk.
-    parts = _bound_parts(source_parts, domain)
+    parts = bound_parts(source_parts, domain)
     encoding = _encoding(request)
     if domain.people is not None or domain.only:
         return _open_watched(request, parts, secret, engine)
@@ -218,31 +185,6 @@ def _tags(secret: SecretCoins) -> Words:
     return secret.runtime("people").by_place
 
 
-def in_memory(source: Source, domain: Domain) -> Table:
-    """A whole source as one table, for what needs all records at once.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
-    with unpassed("the records cannot be read"):
-        table = _gather(_bound_parts(source.parts(), domain))
-    # A source without records has no batch that could name its columns, and is a dataset too.
-    return table or {name: [] for name in domain.raw}
-
-
-def _gather(parts: Sequence[Part]) -> Table:
-    """Every column in the pieces that it was read in: nothing is converted."""
-    columns: dict[str, list[Any]] = {}
-    for part in parts:
-        for batch in part.batches():
-            for name, column in named(batch).items():
-                columns.setdefault(str(name), []).append(column)
-    return {
-        name: pieces[0] if len(pieces) == 1 else Pieces(tuple(pieces))
-        for name, pieces in columns.items()
-    }
-
-
 @attrs.frozen(eq=False, repr=False)
 class _Watched(Part):
     """A part that tells, as it is read in the order of the source, whose its rows are, and which
@@ -269,34 +211,6 @@ class _Watched(Part):
             if mask is not None:
                 self.masks.append(mask)
             yield columns
-
-
-def _bound_parts(parts: Sequence[Part], domain: Domain) -> Sequence[Part]:
-    # Where persons are declared, the limit is about the records that are used, known at the end.
-    upper_bound = None if domain.people is not None else domain.at_most
-    return (
-        parts
-        if upper_bound is None
-        else [BoundedPart(part, upper_bound, _counting_column(domain)) for part in parts]
-    )
-
-
-def require_columns(domain: Domain, table: Columns) -> Table:
-    """The columns by name.
-
-    Raises:
-        SourceError: a declared column is missing.
-    """
-    columns: Table = named(table)
-    need(
-        hasattr(columns, "__getitem__") and not isinstance(columns, str | bytes),
-        SourceError,
-        "needs columns by name, or what `dpcore.read_csv(path)` returns, for a table",
-    )
-    absent = [name for name in domain.raw if name not in columns]
-    if absent:
-        raise SourceError(f"column {absent[0]!r} is missing: declare what the table holds")
-    return columns
 
 
 def _encoding(request: Request) -> Encoding:
@@ -345,17 +259,12 @@ def _read_holdout(
 ) -> HoldOut:
     """PRIVATE: the declared columns of the chosen records, read once more."""
     holdout = SpooledHoldOut(domain, folder)
-    for first, batch, rows in _locate_batches(parts, counts, _counting_column(domain)):
+    for first, batch, rows in _locate_batches(parts, counts, counting_column(domain)):
         # Only held-out rows reach the spool, and only the declared columns of them.
         indices = np.flatnonzero(selection.kept(first, rows))
         table = derive_columns(domain, batch)
         holdout.add({name: cells(table[name])[indices] for name in domain.rules}, indices.size)
     return holdout
-
-
-def _counting_column(domain: Domain) -> str:
-    """A declared column, by whose cells records are counted."""
-    return list(domain.raw)[-1]
 
 
 def _locate_batches(

@@ -1,13 +1,13 @@
 """Workload: what a plan will ask of the engine that adds its sums."""
 
 from dpcore.domain.domain import Table
+from dpcore.encoding.blocks import Encoding
 from dpcore.engines.base import Workload
 from dpcore.learning.learners.sums import SumPart
 from dpcore.plan.schedule import Schedule
 from dpcore.query import SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.records.source import Source
-from dpcore.running.opening import Encoding
 from dpcore.summing import SummingLearner
 
 

@@ -11,7 +11,7 @@ from dpcore.pricing.price import calibrate_plan, find_bounds, require_consistent
 from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore.running.plan import Plan
-from dpcore.running.public_inputs import read_inputs
+from dpcore.transcript.public_inputs import read_inputs
 from dpcore.transcript.rebuild import isolate
 
 

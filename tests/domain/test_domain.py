@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import Categories, Domain, Range
+from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError, UnknownCountError
-from dpcore.running.fit import fit
 
 ANYTHING = st.one_of(
     st.floats(allow_nan=True, allow_infinity=True),

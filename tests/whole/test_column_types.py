@@ -6,11 +6,11 @@ import pytest
 
 from dpcore import Categories, Domain, Range, read_parquet
 from dpcore.domain.columns import Dates, Texts
+from dpcore.encoding.admission import admit_to
+from dpcore.encoding.blocks import Encoding, in_memory
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import SourceError
 from dpcore.records.source import Source
-from dpcore.running.admission import admit_to
-from dpcore.running.opening import Encoding, in_memory
 
 from whole import column_types
 

@@ -23,7 +23,7 @@ PACKAGE = Path(dpcore.__file__).parent
 LAYERS = """
 errors
 shown
-checks exact interval single_use rounding siblings
+resources checks exact interval single_use rounding siblings
 adjacency distance randomness
 events
 accountant

@@ -14,11 +14,11 @@ import pytest
 import dpcore
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates, Texts
+from dpcore.encoding.admission import admit_to
+from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import SourceError
 from dpcore.records.source import WRITTEN_APART
-from dpcore.running.admission import admit_to
-from dpcore.running.opening import in_memory
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 

@@ -7,9 +7,9 @@ import pytest
 
 from dpcore import Domain, Range
 from dpcore.encoding.columns import encode_column
+from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.running.fit import fit
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 from whole.records.test_cells import COLUMNS, same

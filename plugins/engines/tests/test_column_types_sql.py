@@ -20,6 +20,7 @@ from hostile_rows import part_of as sum_part
 from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.domain import kind_of_cells
+from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.columns import (
     decode_text,
     encode_column,
@@ -32,7 +33,6 @@ from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
 from dpcore.exact import Exact
 from dpcore.records.location import Reading
-from dpcore.running.opening import Encoding
 from dpcore.sources.connections import Postgresql, Sqlite
 from dpcore.sources.sql import PostgresqlPart, SqlitePart, SqlQuery, SqlSource
 from dpcore_engines.duckdb_file import DuckDbPart

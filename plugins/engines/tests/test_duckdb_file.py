@@ -10,11 +10,11 @@ from hostile_rows import hostile_domain, hostile_table, learners, part_of
 from pyarrow import parquet
 
 from dpcore import Exact
+from dpcore.encoding.blocks import Encoding
 from dpcore.engines.base import Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
-from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.choices import choice_verdicts

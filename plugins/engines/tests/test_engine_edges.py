@@ -13,12 +13,12 @@ from edge_rows import (
 )
 from hostile_rows import part_of
 
+from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Workload
 from dpcore.engines.local import LocalEngine
 from dpcore.engines.records import EngineRecords
 from dpcore.records.source import TablePart
-from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source
 from dpcore.sources.sql import SqlQuery
 from dpcore.specs.grammar import Csv

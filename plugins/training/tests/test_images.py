@@ -13,8 +13,8 @@ from dpcore.cli.app import app
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.blocks import Encoding
 from dpcore.errors import DpcoreError, ParameterError, SourceError
-from dpcore.running.opening import Encoding
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_training.images import BY_ROWS, ArrayFiles, ImageLists, names_of

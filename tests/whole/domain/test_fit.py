@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from dpcore import Categories, Domain, Range
 from dpcore.cli.app import app
 from dpcore.domain.columns import Dates
+from dpcore.encoding.misfits import Misfit, fit, require_fit
 from dpcore.errors import SourceError
-from dpcore.running.fit import Misfit, fit, require_fit
 from dpcore.specs.spec import load_spec
 
 DOMAIN = Domain(

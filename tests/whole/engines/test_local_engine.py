@@ -10,6 +10,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
+from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Task
 from dpcore.engines.local import LocalEngine
@@ -23,7 +24,6 @@ from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.publish.evaluation import evaluate
 from dpcore.records.cells import cells
 from dpcore.records.source import TablePart
-from dpcore.running.opening import in_memory
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_models.features.cos_sin import CosSin

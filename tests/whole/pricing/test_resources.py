@@ -7,7 +7,7 @@ import pytest
 from dpcore.errors import ParameterError, ResourceError
 from dpcore.plan.cost_statement import Resources
 from dpcore.pricing.cost_estimate import read_memory, read_work
-from dpcore.private.room import machine_memory
+from dpcore.resources.room import machine_memory
 from dpcore.specs.spec import spec_of_text
 
 # Budgets of a few records, for very many.

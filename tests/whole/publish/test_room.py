@@ -16,9 +16,9 @@ from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError, ResourceError
 from dpcore.isolate.sealed_output import SEALED_FAILURE
-from dpcore.private import room
 from dpcore.publish import whole_run
 from dpcore.records.source import TableSource
+from dpcore.resources import room
 from dpcore.specs.spec import load_spec, spec_of_text
 
 ROOT = Path(__file__).parents[3]

@@ -12,9 +12,9 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.encoding.misfits import fit
 from dpcore.errors import AdjacencyError
 from dpcore.records.cells import named
-from dpcore.running.fit import fit
 from dpcore.running.plan import Plan
 
 

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from dpcore.distance import Distance
 from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
+from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine, Workload
 from dpcore.engines.records import EngineRecords
@@ -35,7 +36,6 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.location import Location, Reading
 from dpcore.records.records import Records
 from dpcore.records.source import Source
-from dpcore.running.opening import Encoding
 from dpcore.summing import Cut, Tally
 from dpcore_attacks.laws.engines.engines import (
     CLOSED,

@@ -5,22 +5,18 @@ they are the same for neighbours. So a bound that holds for all `args` holds wha
 no cost changes. Whom public records are about, nothing here can know: that is a premise.
 """
 
-import contextlib
 import hashlib
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
 
 import attrs
 
 from dpcore.domain.domain import Domain, Table
-from dpcore.errors import SourceError, SpecError, below, need
+from dpcore.encoding.admission import admit_to
+from dpcore.encoding.blocks import Encoding, in_memory
+from dpcore.errors import SourceError, below, need
 from dpcore.isolate.isolated_copies import Before
 from dpcore.plan.request import PublicInput, Request
 from dpcore.records.records import PublicRecords
 from dpcore.records.source import DeclaredSource, Source
-from dpcore.running.admission import admit_to
-from dpcore.running.opening import Encoding, in_memory
 
 _MOST = 1 << 26  # numbers of public records: every release that starts from them has a copy
 
@@ -71,31 +67,6 @@ def read_inputs(request: Request) -> dict[str, PublicInput]:
     return inputs
 
 
-def require_apart(domain: Domain, private: Any, public: Mapping[str, Any]) -> None:
-    """Refuse a file of private records that is declared public too, before anything is spent.
-
-    Places of files alone are compared. What their records say never is: whoever declares a guess as
-    public would learn, unpaid and as often as asked, whether the private records are what he
-    guesses. Whom public records are about stays a premise.
-
-    Args:
-        private: A table, a source or a file that is not open yet.
-        public: By name, what was declared public.
-
-    Raises:
-        SpecError: they are one file, or one lies in the other.
-    """
-    file = _file_of(domain, private)
-    for name, item in public.items():
-        other = _file_of(domain, item)
-        need(
-            file is None or other is None or not _is_one(file, other),
-            SpecError,
-            "the private records themselves: declare as public what is about nobody in them",
-            ("data", "public", name),
-        )
-
-
 def _digest(domain: Domain, table: Table) -> str:
     # How a norm scales a row may differ by a rounding between machines; encoding alone does not.
     plain = attrs.evolve(domain, norm=None, exact=None, limit=None, people=None, groups={}, only={})
@@ -105,21 +76,3 @@ def _digest(domain: Domain, table: Table) -> str:
     for array in (records.features, records.labels):
         digest.update(f"{array.shape} ".encode() + array.astype("<f8").tobytes())
     return digest.hexdigest()
-
-
-def _file_of(domain: Domain, records: Any) -> Path | None:
-    """Where records are read from; None of a table in memory, which may have such a column."""
-    source = records.open(domain, refuse=True) if isinstance(records, DeclaredSource) else records
-    return getattr(source, "path", None) if isinstance(source, Source) else None
-
-
-def _is_one(file: Path, other: Path) -> bool:
-    # A file that is not there is refused by whoever reads it.
-    with contextlib.suppress(OSError):
-        # A folder holds what is in it.
-        return (
-            other.resolve().is_relative_to(file.resolve())
-            or file.resolve().is_relative_to(other.resolve())
-            or file.samefile(other)
-        )
-    return False

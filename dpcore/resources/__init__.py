@@ -1,0 +1,1 @@
+"""What a run needs of the machine: memory, disk and work."""
