@@ -22,7 +22,7 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import EngineError, NotPublishedError, ReleaseError, SourceError, SpoolError
 from dpcore.learning.features.identity import Identity
 from dpcore.publish import whole_run
-from dpcore.records.pieces import KeptColumn
+from dpcore.records.pieces import KeptColumn, read_once
 from dpcore.records.source import Part, Source, TableSource
 from dpcore.running.replay_process import HERE
 from dpcore_random_features.ball_ridge import BallRidgeLearner
@@ -97,15 +97,11 @@ FIELDS = {
 }  # fmt: skip
 
 
-def failing(encode):
-    """An encoding that fails for the session's own columns, and serves for public edges."""
-
-    def encode_or_fail(rule, values):
-        if isinstance(values, KeptColumn):
-            raise NotImplementedError(f"cell {SECRET}")
-        return encode(rule, values)
-
-    return encode_or_fail
+def read_or_fail(rule, values, read):
+    """A reader that fails for the session's own columns, and serves for public edges."""
+    if isinstance(values, KeptColumn):
+        raise NotImplementedError(f"cell {SECRET}")
+    return read_once(rule, values, read)
 
 
 @pytest.mark.parametrize("method", QUESTIONS)
@@ -113,8 +109,7 @@ def test_a_column_that_cannot_be_encoded_is_no_answer_of_a_session(ledger, monke
     """It fails when it is first used, inside the private function, whose failures may be zeros."""
     session = Session(ledger, Domain(columns=COLUMNS), TABLE, on_invalid="project", replaying=HERE)
 
-    for kind, name in ((Range, "encode"), (Range, "inside"), (Categories, "encode")):
-        monkeypatch.setattr(kind, name, failing(getattr(kind, name)))
+    monkeypatch.setattr("dpcore.encoding.columns.read_once", read_or_fail)
     before = ledger.left()
     with pytest.raises(SourceError, match="cannot be read") as error:
         getattr(session, method)(*QUESTIONS[method], **FIELDS.get(method, {}), epsilon=1)
