@@ -1,4 +1,4 @@
-"""Coins: named streams of random words, public and secret, secure or a rehearsal.
+"""`randomness`: named streams of random words, public and secret, secure or a rehearsal.
 
 A stream is named by a path, and handed out *from its start*: the same key and path give the same
 words, and two paths never share a word. A public stream is SHAKE-256 over the key, the path and a

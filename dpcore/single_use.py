@@ -1,4 +1,4 @@
-"""Once: what serves once, in the process that made it: secret coins, reservations and oracles.
+"""`single_use`: objects that serve once, in their own process: secret coins, reservations, oracles.
 
 Two of a kind would publish different statistics with the same noise, and the difference of the two
 releases would be the exact difference of the statistics. So such a thing is never copied, pickled

@@ -1,4 +1,4 @@
-"""Boundary: what the private and the public side get are copies, each its own.
+"""`isolated_copies`: hand the private and the public side copies, each its own.
 
 A copy that is made from bytes written before any record was opened holds nothing of a record,
 whatever a private function does to the objects it was given.

@@ -1,4 +1,4 @@
-"""Silence: what a sealed run tells once its records are opened: nothing, or one fixed sentence."""
+"""`sealed_output`: silence a sealed run once its records are opened, but for one fixed sentence."""
 
 import contextlib
 import ctypes

@@ -1,4 +1,4 @@
-"""Places: where a ledger is, by name among the user's own, by path, or on a server."""
+"""`locations`: find a ledger by name among the user's own, by path, or on a server."""
 
 import re
 from pathlib import Path

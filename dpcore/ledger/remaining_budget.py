@@ -1,4 +1,4 @@
-"""Left: what a ledger would still let through, and how that is told."""
+"""`remaining_budget`: state what a ledger would still let through, rounded down."""
 
 import attrs
 

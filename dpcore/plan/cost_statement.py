@@ -1,4 +1,4 @@
-"""Resources: what a run needs of the machine, from public facts alone."""
+"""`cost_statement`: state what a run needs of the machine, from public facts alone."""
 
 from typing import Any, Protocol, Self, runtime_checkable
 

@@ -1,4 +1,4 @@
-"""PrivateLook: a hold-out metric that is paid for, and therefore published.
+"""`paid_evaluation`: plan a hold-out metric that is paid for, and therefore published.
 
 Each metric of each release is one Laplace release of its statistic over the hold-out (a mean,
 mostly), after the models are fixed by their answers. A record is either in the hold-out or not, so

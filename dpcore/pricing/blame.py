@@ -1,4 +1,4 @@
-"""At fault: which part of a request keeps it from meeting its budget, for the error's place."""
+"""`blame`: find the part of a request that misses the budget, for the error's place."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""Bounding: which theorem limits each query of a release, evaluated before records are opened."""
+"""`bounds_in_force`: evaluate the theorem that limits each query, before records are opened."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial

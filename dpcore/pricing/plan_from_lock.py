@@ -1,4 +1,4 @@
-"""Relocking: a plan as its lock states it. No bound is asked again, and no noise is sought.
+"""`plan_from_lock`: rebuild a plan as its lock states it, asking no bound and seeking no noise.
 
 Sensitivities, noise and epsilon are the lock's. What costs nothing is derived anew: the queries,
 the mechanisms' other fields, the shares and every sentence of the guarantee. So a lock that another

@@ -1,4 +1,4 @@
-"""Given: what a session is handed over, checked before anything is spent.
+"""`session_arguments`: check what a session is handed over before anything is spent.
 
 Messages name types and declared names alone, never a cell of a table.
 """

@@ -1,4 +1,4 @@
-"""Folders: where a user's own files are kept."""
+"""`user_folder`: find where a user's own files are kept."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""HoldOut: the records that learners do not see, a batch at a time, as often as they are needed."""
+"""`hold_out`: the records that learners do not see, a batch at a time, as often as needed."""
 
 import pickle
 import weakref

@@ -1,4 +1,4 @@
-"""Looking: the paid metrics of a hold-out, once the models are fixed by their answers."""
+"""`paid_evaluation`: release the paid metrics of a hold-out, once answers have fixed the models."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping

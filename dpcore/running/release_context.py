@@ -1,4 +1,4 @@
-"""Conversation: what one release of a run holds while it is under way."""
+"""`release_context`: hold what one release of a run needs while it is under way."""
 
 from collections import deque
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Clean: a run is told again from its answers before anything of it is published.
+"""`replay_process`: replay a run from its answers, and compare byte for byte, before publishing.
 
 The public part of every release is run once more, from copies that were made before any record was
 opened, and must ask the same and publish the same, byte for byte. `HERE` does so in this process:

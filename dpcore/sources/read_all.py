@@ -1,4 +1,4 @@
-"""Whole: all records of a source in memory, as one table."""
+"""`read_all`: read all records of a source into memory, as one table."""
 
 from typing import Any
 

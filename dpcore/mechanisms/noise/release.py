@@ -1,4 +1,4 @@
-"""Executors: what is left of a release once the plan has fixed its grid and its noise.
+"""`release`: execute a release whose grid and noise the plan has fixed.
 
 Each checks the statistic, adds the noise that `draw` makes, and shapes the result. It holds nothing
 that depends on a value or on noise.

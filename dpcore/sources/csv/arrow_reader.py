@@ -1,4 +1,4 @@
-"""By arrow: the fast reader of CSV files. It checks a chunk's structure, then pyarrow converts it.
+"""`arrow_reader`: read CSV files fast: check a chunk's structure, then convert it with pyarrow.
 
 pyarrow alone is not strict: an open quote swallows the records behind it, and its messages show
 cells. So it only sees frames that `structure` found plain, and its messages go nowhere. It converts

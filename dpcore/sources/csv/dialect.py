@@ -1,4 +1,4 @@
-"""Form: how a CSV file is written and which of its columns are read, fixed by its header.
+"""`dialect`: fix how a CSV file is written, and which of its columns are read, by its header.
 
 Messages name a declared column or a line, never a value, nor a name from the file: its first line
 may be a record.

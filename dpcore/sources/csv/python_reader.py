@@ -1,4 +1,4 @@
-"""By lines: the reader that needs nothing but Python's csv module. It defines what a file says."""
+"""`python_reader`: read CSV files with Python's csv module, which defines what a file says."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""Structure: which frames of a chunk of a CSV file are plain records, found on its bytes.
+"""`scan`: find which frames of a chunk of a CSV file are plain records, on its bytes.
 
 A frame that is not plain is no verdict: `lines` says what it is. A plain one has exactly the
 declared number of cells under the rules of that module, so any reader of CSV files that knows

@@ -1,4 +1,4 @@
-"""Target: one claim under attack, as a function from pairs to ratios."""
+"""`claim`: one claim under attack, as a function from pairs to ratios."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finding: what an attack on one claim found."""
+"""`result`: record what an attack on one claim found."""
 
 from __future__ import annotations
 

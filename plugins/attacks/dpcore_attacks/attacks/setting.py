@@ -1,4 +1,4 @@
-"""Case: one learner with one bound at one domain and adjacency, and the asks it can make."""
+"""`setting`: one learner with one bound at one domain and adjacency, and its planned queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written: the numbers in a statistic's code, which say where it may behave differently.
+"""`source_constants`: read the numbers in a statistic's code: there it may behave differently.
 
 No search of random rows meets `abs(label - 0.31) < 0.02`. But the code says so: numbers in it, in
 the fields of its learner and in what its functions refer to are where records are put, a hair to

@@ -1,4 +1,4 @@
-"""Remembering: a learner that computes the same statistic once, for many runs on equal records.
+"""`cached_learner`: compute the same statistic once for many runs on equal records.
 
 A statistic is remembered where nothing it may depend on changes from run to run: the ask carries no
 arguments, the secret coins were not read, and the order of the records does not matter.

@@ -1,4 +1,4 @@
-r"""Bets: certified lower ends of :math:`P(E)-e^\epsilon Q(E)` from pairs of independent draws.
+r"""`betting_bounds`: certify lower ends of :math:`P(E)-e^\epsilon Q(E)` by bets on pairs of draws.
 
 Each pair gives the number :math:`Z = 1[x \in E] - e^\epsilon 1[y \in E]`, x from P and y from Q. A
 player who puts the share :math:`\lambda` of a capital of 1 on Z being larger than c multiplies it

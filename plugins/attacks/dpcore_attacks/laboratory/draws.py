@@ -1,4 +1,4 @@
-"""Bench: a mechanism at a shape and a scale, released many times at made-up values."""
+"""`draws`: release a mechanism many times at synthetic values, at one shape and scale."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jumps: values at which the noise of a release changes at once.
+"""`step_statistics`: find the values at which the noise of a release jumps.
 
 At one stream, an additive mechanism adds the same to any value. Where it adds something else to two
 values, halving the way between them leads to where that changes: a tier of sizes, a cut, a branch.
