@@ -59,7 +59,7 @@ if TYPE_CHECKING:
         Transformer as Transformer,
     )
     from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
-    from dpcore.learning.learners.one_shot import OneShot as OneShot
+    from dpcore.learning.learners.conversation import OneShot as OneShot
     from dpcore.learning.metrics.base import Held as Held, Metric as Metric
     from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
     from dpcore.learning.models.description import (
@@ -174,7 +174,7 @@ _HOME = {
     "Mechanism": "mechanism",
     "Metric": "learning.metrics.base",
     "Model": "learner",
-    "OneShot": "learning.learners.one_shot",
+    "OneShot": "learning.learners.conversation",
     "Oracle": "functions.interactive",
     "Order": "sampling",
     "OverCoins": "sensitivity",

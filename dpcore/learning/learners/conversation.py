@@ -1,8 +1,13 @@
-"""Conversation: a learner that remembers its answers, and what it remembers."""
+"""`conversation`: learners that remember their answers, and those that ask each query once."""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
 
 import attrs
+from numpy.typing import NDArray
 
-from dpcore.learner import Answer, Learner, Public
+from dpcore.learner import Answer, Learner, Public, Published
 from dpcore.query import Query
 
 
@@ -34,3 +39,19 @@ class Conversation(Learner):
     def update(self, state: Transcript, answer: Answer) -> Transcript:
         """The transcript with one more answer at its end."""
         return attrs.evolve(state, answers=(*state.answers, answer))
+
+
+class OneShot(Conversation):
+    """A learner that asks each of its queries once and then assembles a model."""
+
+    @abstractmethod
+    def assemble(self, answers: dict[str, NDArray[Any]], public: Public) -> Published:
+        """The model from the released values, by query name."""
+
+    def model(self, state: Transcript) -> Published:
+        """The model that `assembled` makes of all released answers."""
+        return self.assembled({answer.query.name: answer for answer in state.answers}, state.public)
+
+    def assembled(self, answers: Mapping[str, Answer], public: Public) -> Published:
+        """`assemble`, for whoever needs the law of the noise too."""
+        return self.assemble({name: answer.value for name, answer in answers.items()}, public)

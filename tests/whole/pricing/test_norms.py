@@ -32,7 +32,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, SpecError
 from dpcore.events.randomized_response import PureEvent
 from dpcore.learner import Public, Published
-from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.learners.conversation import OneShot
 from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
 from dpcore.mechanisms.exponential import Exponential
 from dpcore.mechanisms.gaussian import Gaussian

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import ReleaseError
 from dpcore.learner import Answer
-from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.learners.conversation import OneShot
 from dpcore.mechanism import to_real
 from dpcore.plan.schedule import FunctionRelease, Schedule, Scheduled
 from dpcore.private.runtime import release

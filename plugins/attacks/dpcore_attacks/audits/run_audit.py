@@ -13,7 +13,7 @@ import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.learners.conversation import OneShot
 from dpcore.plan.ask import compose
 from dpcore.plan.schedule import FunctionRelease
 from dpcore.running.plan import Plan

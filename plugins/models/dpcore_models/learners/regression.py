@@ -13,7 +13,7 @@ from dpcore.domain.domain import Domain
 from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, LinearScoreModel, Public
 from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.learners.conversation import OneShot
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Reads
 from dpcore.records.records import Records

@@ -15,7 +15,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.learner import Learner, Public, ScoringModel
 from dpcore.learning.features.identity import Identity
-from dpcore.learning.learners.one_shot import OneShot
+from dpcore.learning.learners.conversation import OneShot
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
