@@ -50,10 +50,15 @@ def run(
     reservation: Payer | None = None,
     replaying: Replayer | None = None,
     code: Iterable[Any] = (),
+    releases: tuple[IsolatedRelease, ...] | None = None,
 ) -> Outcome:
-    """Open the records and release: what `Plan.run` says, with its arguments and its errors."""
+    """Open the records and release: what `Plan.run` says, with its arguments and its errors.
+
+    Args:
+        releases: The plan's, isolated by a caller who has touched the table since.
+    """
     # Learners are written down first: reading a stream, or a lazy frame, opens records.
-    releases = isolate(plan.schedule.releases)
+    releases = releases or isolate(plan.schedule.releases)
     door, progress = door or through_mechanism, progress or do_nothing
     # What public facts and types refuse is refused first: after `begin` the budget is spent.
     encoded = encode_points(plan, {} if points is None else points)

@@ -29,7 +29,7 @@ from dpcore.errors import (
 from dpcore.guarantee import ReleaseKind
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.isolate.sealed_output import no_output, run_silenced
-from dpcore.private.run import encode_points, require_fit
+from dpcore.private.run import encode_points, require_fit, run as run_plan
 from dpcore.publish.files import (
     after_publication,
     locked_folder,
@@ -60,6 +60,7 @@ from dpcore.running.replay_process import CleanProcess
 from dpcore.sources.opening import Unopened, open_source
 from dpcore.sources.text import load_points
 from dpcore.specs.spec import Spec, load_spec
+from dpcore.transcript.rebuild import IsolatedRelease, isolate
 
 if TYPE_CHECKING:
     from dpcore.ledger.book import Ledger, Reservation
@@ -125,12 +126,16 @@ def run(
     secret = SecretCoins.draw() if rehearsal is None else SecretCoins.rehearsal(rehearsal)
     plan = locked_spec.plan
     limit(plan)
+    releases = isolate(plan.schedule.releases)  # before a table is touched
     # Points and ledger are looked up before the folder is made: a refusal leaves no trace.
     records = None if table is None else admit(spec.request, table)
     place = spec.source if table is None and source is None else None
     code = (engine, table.location if isinstance(table, Unopened) else place)
     points = points_of(spec, plan)
-    work = _Work(spec, plan, points, secret, records, source, progress, code, rich_role=rich_role)
+    work = _Work(
+        spec, plan, points, secret, records, source, progress, code,
+        rich_role=rich_role, releases=releases,
+    )  # fmt: skip
     forbid_core_dumps()  # before records are opened, and before the engine starts processes
     if spec.request.public:
         require_apart(spec.request.domain, work.records(), spec.request.public)
@@ -252,6 +257,7 @@ class _Work:
     code: tuple[Any, ...] = ()
     engine: Engine | None = None
     rich_role: bool = False
+    releases: tuple[IsolatedRelease, ...] | None = None
 
     def open(self, reservation: Reservation | None) -> Outcome:
         """Read the records and release, telling the progress."""
@@ -261,7 +267,8 @@ class _Work:
         # How far a run is may depend on records: a sealed run has no progress to tell.
         tell(0, limit)
         with CleanProcess() as replayer:
-            return self.plan.run(
+            return run_plan(
+                self.plan,
                 records,
                 engine=self.engine,
                 secret=self.secret,
@@ -270,6 +277,7 @@ class _Work:
                 reservation=reservation,
                 replaying=replayer,
                 code=self.code,
+                releases=self.releases,
             )
 
     def write(self, outcome: Outcome, folder: Path, channel: str) -> Run:

@@ -103,6 +103,25 @@ def test_what_a_private_function_writes_into_what_it_was_given_is_not_published(
     assert not again["r0"].values.any()
 
 
+class Gossip(dict):
+    """Columns that write into a learner whenever one of them is read."""
+
+    learner = None
+
+    def __getitem__(self, name):
+        self.learner.kept.append(1.0)
+        return super().__getitem__(name)
+
+
+def test_a_learner_is_written_down_before_the_table_is_touched():
+    learner = ByField()
+    plan, columns = plan_of(learner), Gossip(table())
+    columns.learner = learner
+    outcome = plan.run(columns)
+    assert len(learner.kept) >= 3
+    assert not outcome.models["r0"].values.any()
+
+
 def test_a_statistic_that_writes_to_an_asks_args_ends_the_run():
     with pytest.raises(ReleaseError, match="private computation of 'step' failed"):
         plan_of(Mutating()).run(table())
