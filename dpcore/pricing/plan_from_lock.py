@@ -151,11 +151,11 @@ def _schedule_release(
 ) -> Scheduled:
     """One release under the lock's sensitivities and noise."""
     release, locked = pair
-    view = seen(request, release)
-    withheld_part = attrs.evolve(view.part, exact=None, limit=view.part.at_most)
-    part = withheld_part if locked.withholds_count else view.part
+    part, adjacency = seen(request, release)
+    if locked.withholds_count:
+        part = attrs.evolve(part, exact=None, limit=part.at_most)
     # With `locked` a bound speaks of persons already, and is not asked about one record again.
-    bounds = Bounds(part, view.adjacency, components, request.reproduce, locked=True)
+    bounds = Bounds(part, adjacency, components, request.reproduce, locked=True)
     locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
     scheduled = bounds.release(locked_release, locked.mu, coins)
     # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.

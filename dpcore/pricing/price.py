@@ -197,8 +197,7 @@ def _bound_groups(
             bounded_groups.append([])
             for release, hint in zip(group, hints, strict=True):
                 with below("releases", next(number)):
-                    view = seen(request, release)
-                    bounds = Bounds(view.part, view.adjacency, components, request.reproduce)
+                    bounds = Bounds(*seen(request, release), components, request.reproduce)
                     bounded_groups[-1].append(bounds.release(release, hint, coins))
         return bounded_groups
 

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import attrs
-
 from dpcore.adjacency import Adjacency
 from dpcore.domain.domain import Domain
 from dpcore.errors import SpecError, near, need
@@ -14,21 +12,10 @@ from dpcore.plan.request import Release, Request
 from dpcore.plan.schedule import Scheduled
 
 
-@attrs.frozen(kw_only=True)
-class ReleaseView:
-    """What one release sees.
+def seen(request: Request, release: Release) -> tuple[Domain, Adjacency]:
+    """The domain of a release's records, and what neighbours are among them.
 
-    Args:
-        part: What is public about its records.
-        adjacency: What neighbours are among them.
-    """
-
-    part: Domain
-    adjacency: Adjacency
-
-
-def seen(request: Request, release: Release) -> ReleaseView:
-    """The learners' part; of a release `of` another one, evaluated records.
+    The learners' part; of a release `of` another one, evaluated records.
 
     Raises:
         SpecError: that other one, or an input, is none of the run's, stands later or publishes no
@@ -38,11 +25,11 @@ def seen(request: Request, release: Release) -> ReleaseView:
     _require_inputs(request, release)
     domain, adjacency, share = request.domain, request.adjacency, request.holdout
     if release.of is None:
-        return ReleaseView(part=part_domain(domain, adjacency, share), adjacency=adjacency)
+        return part_domain(domain, adjacency, share), adjacency
     # Evaluated records are held-out ones with a model's predictions, which the model never saw.
     source = _find_source(request.releases, release)
     part = evaluated_domain(domain, adjacency, share, scored=promises(source.learner, ScoringModel))
-    return ReleaseView(part=part, adjacency=evaluated_adjacency(adjacency))
+    return part, evaluated_adjacency(adjacency)
 
 
 def plan_look(request: Request, group: Sequence[Scheduled]) -> tuple[Ask, ...]:

@@ -127,7 +127,7 @@ def collect_answers(
     value = np.column_stack([rows, oracle.ask(rows)])
     ask = cast(FunctionRelease, release.scheduled).ask
     answer = Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
-    return (answer,), partial(release.rebuild, held.coins, [value])
+    return (answer,), partial(release.rebuild, held.coins, [value], {})
 
 
 def fit_without_noise(release: IsolatedRelease, held: Conversation) -> None:

@@ -21,8 +21,7 @@ from dpcore.guarantee import Guarantee, Payer
 from dpcore.isolate.sealed_output import run_silenced
 from dpcore.plan.request import RELEASE
 from dpcore.plan.schedule import FunctionRelease
-from dpcore.private.release_kinds import kind_of
-from dpcore.private.runtime import open_records, release
+from dpcore.private.runtime import kind_of, open_records, release
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.records.source import DeclaredSource, Source

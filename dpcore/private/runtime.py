@@ -5,7 +5,7 @@ Every answer passes a door; the only door whose answers a guarantee covers is `t
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
 import attrs
 import numpy as np
@@ -18,14 +18,13 @@ from dpcore.engines.records import EngineRecords
 from dpcore.errors import unpassed
 from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Model, Published
-from dpcore.plan.schedule import Schedule
-from dpcore.private.release_kinds import kind_of
+from dpcore.plan.schedule import FunctionRelease, Schedule, Scheduled
+from dpcore.private import learner_answers
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.pieces import KeptColumn
 from dpcore.records.records import Records
 from dpcore.records.source import Source, TableSource
 from dpcore.running.opening import Opened, open_source, open_table
-from dpcore.running.predictions_as_records import evaluated_records
 from dpcore.running.release_context import Conversation, Door, Private, through_mechanism
 from dpcore.running.reuse import Reuse
 from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
@@ -61,6 +60,15 @@ def _opened(
     if engine is None or is_kept or not schedule.reads.in_blocks:
         return open_table(schedule.request, in_memory(records, schedule.request.domain), secret)
     return open_source(schedule.request, records, secret, engine)
+
+
+def kind_of(scheduled: Scheduled) -> Any:
+    """`learner_answers`, or `function_answers`, which a run of learners alone does not import."""
+    if not isinstance(scheduled, FunctionRelease):
+        return learner_answers
+    from dpcore.private import function_answers
+
+    return function_answers
 
 
 def release(
@@ -123,6 +131,8 @@ def release(
             stand_in=(stand_ins or {}).get(scheduled.name),
         )
         if (subject := scheduled.release.of) is not None:
+            from dpcore.running.predictions_as_records import evaluated_records
+
             assert opened is not None, "a release of another one needs the hold-out"
             model = cast(Model, rebuild(subject))
             # These are other records, so nothing that was computed before may be used again.

@@ -26,7 +26,7 @@ from dpcore.learning.metrics.base import WHOLE, Curve, Held, Metric, ScoreLaw
 from dpcore.learning.metrics.groups import Groups
 from dpcore.learning.probabilities import probabilities, scored
 from dpcore.plan.schedule import Scheduled
-from dpcore.private.release_kinds import kind_of
+from dpcore.private.runtime import kind_of
 from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined

@@ -24,6 +24,7 @@ from dpcore.learner import Model, ScoringModel
 from dpcore.plan.parts import PREDICTED, SCORE
 from dpcore.records.records import Records
 from dpcore.running.opening import Opened
+from dpcore.running.paid_evaluation import by_rows, predictions
 
 
 def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain) -> Records:
@@ -33,8 +34,6 @@ def evaluated_records(part: Domain, model: Model, opened: Opened, domain: Domain
         part: That domain. domain: Of the run's records.
         model: As rebuilt from the answers; it sees the hold-out and is dropped.
     """
-    from dpcore.running.paid_evaluation import predictions
-
     predicted, holdout = predictions(model, opened, domain), opened.holdout
     empty = {name: np.zeros(0) for name in domain.rules}  # of no records, no columns were read
     table: dict[str, Any] = {**empty, **holdout, PREDICTED: predicted}
@@ -54,7 +53,5 @@ def _scores(
         score = float(np.asarray(model.score(encode_table(domain, record))).reshape(()))
         # Scores in [-1, 1] go to [0, 1], clipped first, as the declared range says.
         return (1 + min(max(score, -1.0), 1.0)) / 2 if np.isfinite(score) else None
-
-    from dpcore.running.paid_evaluation import by_rows
 
     return by_rows(rate, holdout, np.full(count, 0.5))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import attrs
@@ -30,8 +29,6 @@ Rebuild = Callable[[], Published]  # it makes a model when it is called
 
 Inputs = Mapping[str, Published]
 """What earlier releases published, by name."""
-
-NO_INPUTS: Inputs = MappingProxyType({})
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -61,7 +58,7 @@ class IsolatedRelease:
         return cast(Learner, learner), public
 
     def replay(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> tuple[Published, tuple[Answer, ...]]:
         """The model and all asks, from released values in order: by the public part alone.
 
@@ -96,7 +93,7 @@ class IsolatedRelease:
         return learner.model(state), tuple(answers)
 
     def rebuild(
-        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs = NO_INPUTS
+        self, coins: PublicCoins, values: Sequence[NDArray[Any]], inputs: Inputs
     ) -> Published:
         """The model, from released values in order of asking.
 

@@ -411,7 +411,7 @@ def test_a_run_publishes_one_transcript_and_the_model_that_follows_from_it():
     # The largest candidate asks four times for nine weights; there is room for no other run.
     assert answer.value.shape == (ANSWERS + 4 * 9,)
     model = outcome.models["release"]
-    again, _ = isolate(plan.schedule.releases)[0].replay(outcome.coins, [answer.value])
+    again, _ = isolate(plan.schedule.releases)[0].replay(outcome.coins, [answer.value], {})
     assert again.arrays()["weights"].tobytes() == model.arrays()["weights"].tobytes()
     assert model.chosen == answer.value[CANDIDATE]
     behind = answer.value[ANSWERS + (model.chosen + 2) * 9 :]
