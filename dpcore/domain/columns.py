@@ -1,7 +1,7 @@
-"""Columns: declared public facts about one feature column, and its fixed encoding.
+"""Columns: declared public facts about one feature column.
 
-Nothing here is computed from records, and every value of a column encodes to something. What an
-entry counts as is the rule of `dpcore.domain.cell`, from its own content alone.
+Nothing here is computed from records. What an entry counts as is the rule of `dpcore.domain.cell`,
+from its own content alone; `dpcore.encoding.columns` reads and encodes entries.
 """
 
 import enum
@@ -68,12 +68,12 @@ class Range:
                 name,
                 value if isinstance(value, Real | str | None) else describe_type(value),
             )
-        # Encodings divide by the width, sensitivities grow with it, and squares of it are summed.
-        is_apart = self.high - self.low >= 1 / _FARTHEST
         for condition, name, requirement in (
             (self.low < self.high, "high", f"low < high, low={self.low!r}"),
+            # Encodings divide by the width, sensitivities grow with it, and squares of it are
+            # summed.
             (
-                max(-self.low, self.high) <= _FARTHEST and is_apart,
+                max(-self.low, self.high) <= _FARTHEST and self.high - self.low >= 1 / _FARTHEST,
                 "high",
                 f"ends between -{_FARTHEST} and {_FARTHEST}, at least {1 / _FARTHEST} apart "
                 f"(state the column in another unit), low={self.low!r}",

@@ -215,10 +215,7 @@ class Domain:
     @property
     def read(self) -> dict[str, Column | Classes | People]:
         """What every column that a run uses must hold: `rules`, and whose a record is."""
-        people = self.people
-        whose: dict[str, Column | Classes | People] = (
-            {} if people is None else {people.column: people}
-        )
+        whose = {} if self.people is None else {self.people.column: self.people}
         return {**whose, **self.rules}
 
     @property
@@ -237,9 +234,8 @@ class Domain:
         read = self.read
         columns = {name: rule for name, rule in read.items() if name not in self.derived}
         inputs: dict[str, Column | Classes | People] = {}
-        for name, column in self.derived.items():
-            if name not in read:  # of a column that is not used here
-                continue
+        used = {name: column for name, column in self.derived.items() if name in read}
+        for name, column in used.items():
             for source in column.inputs:
                 rule: Any = column.operation.cells or read[name]
                 known = columns.get(source, inputs.get(source))

@@ -1,7 +1,7 @@
 """Columns: the cells of one column to numbers and back, by what is declared of it.
 
 Nothing here is computed from other cells: what an entry counts as is the rule of
-`dpcore.records.cells`, from its own content alone, and every cell encodes to something.
+`dpcore.domain.cell`, from its own content alone, and every cell encodes to something.
 """
 
 from collections.abc import Callable, Sequence

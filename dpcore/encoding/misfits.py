@@ -20,7 +20,6 @@ from dpcore.errors import MisfitError, SourceError
 from dpcore.records.cells import empty, named, numbers
 
 EMPTY = "empty"
-_NO_ID = "no id"
 _ZERO_OF_SAS = 2.0**-260
 
 
@@ -89,10 +88,9 @@ def fit(domain: Domain, batches: Iterable[Table], parsed: Table | None = None) -
                 )
         # Places go on from batch to batch, so that a record has its number in the source.
         records += len(table[list(rules)[-1]])
-    order = {name: place for place, name in enumerate(rules)}
     listed = sorted(
         misfits_by_rule.values(),
-        key=lambda misfit: (order[misfit.column], -misfit.count, misfit.first),
+        key=lambda misfit: ([*rules].index(misfit.column), -misfit.count, misfit.first),
     )
     return Fit(records=records, misfits=tuple(listed))
 
@@ -119,7 +117,7 @@ def _broken_rules(
         kinds[f"no {kind}"] = is_no_number
         kinds["outside the range"] = is_misfit & ~is_empty & ~is_no_number
     else:
-        kind = _NO_ID if isinstance(rule, People) else "none of the categories"
+        kind = "no id" if isinstance(rule, People) else "none of the categories"
         if (numbers(cells)[is_misfit] == _ZERO_OF_SAS).any():
             kind += "; 5.4e-79 is what pandas.read_sas makes of 0: read the file with pyreadstat"
         kinds[kind] = is_misfit & ~is_empty

@@ -123,8 +123,10 @@ def project_table(domain: Domain, table: Table, numbers: Container[str] | None =
         if isinstance(rule, Range) and name in table and (numbers is None or name in numbers)
     }
     # Each is made when it is used.
-    pairs = enumerate(ranges.items())
-    makers = {(i, i + 1): partial(project_numbers, rule, table[n]) for i, (n, rule) in pairs}
+    makers = {
+        (place, place + 1): partial(project_numbers, rule, table[name])
+        for place, (name, rule) in enumerate(ranges.items())
+    }
     later = LaterFeatures((count, len(ranges)), makers)
     return Records(features=features, labels=labels, numbers=later, number_names=tuple(ranges))
 

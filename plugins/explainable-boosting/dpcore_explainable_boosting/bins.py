@@ -9,9 +9,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, Records
+from dpcore import Categories, Domain, Range, Records
 from dpcore.domain.bins import equal_edges
-from dpcore.domain.columns import Categories, Range
 from dpcore.encoding.columns import cells_of
 from dpcore.errors import UndeclaredError
 

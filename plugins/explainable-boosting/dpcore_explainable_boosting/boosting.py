@@ -31,6 +31,7 @@ from dpcore import (
     Exact,
     Public,
     Query,
+    Range,
     Records,
     ScoringProbabilityModel,
     Sum,
@@ -38,7 +39,6 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer
-from dpcore.domain.columns import Range
 from dpcore.errors import UnfitTargetError, need
 from dpcore.rounding import up
 from dpcore_explainable_boosting.bins import Cells, bins_of_categories, bins_of_number

@@ -6,9 +6,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, Records
+from dpcore import Categories, Domain, Range, Records
 from dpcore.domain.bins import equal_edges
-from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import project_table
 from dpcore.errors import UndeclaredError, need_value

@@ -18,6 +18,7 @@ from dpcore import (
     Learner,
     Public,
     Query,
+    Range,
     Refused,
     Refuted,
     Sensitivity,
@@ -25,7 +26,6 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer
-from dpcore.domain.columns import Range
 from dpcore.errors import UnfitTargetError, need
 from dpcore_explainable_boosting.boosting import CyclicBoosting
 

@@ -18,6 +18,7 @@ from dpcore import (
     REPLACE_ONE,
     Adjacency,
     Distance,
+    Domain,
     Figures,
     Learner,
     OneShot,
@@ -31,7 +32,6 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive, positive_integer
-from dpcore.domain.domain import Domain
 from dpcore.learning.models.figures import Statistics
 from dpcore.randomness import LearnerCoins
 

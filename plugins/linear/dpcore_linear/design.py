@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, FeatureMap, Features, PublicCoins
-from dpcore.domain.columns import Categories, Range
+from dpcore import Categories, Domain, FeatureMap, Features, PublicCoins, Range
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import NoClaimError, need
 from dpcore.learning.models.figures import NOISE

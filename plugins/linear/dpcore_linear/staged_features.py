@@ -22,8 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, Features
-from dpcore.domain.columns import Range
+from dpcore import Domain, Features, Range
 
 INTERCEPT = 0.5
 _PAIRS = 0.7

@@ -19,6 +19,7 @@ from dpcore import (
     Answer,
     Cyclic,
     Distance,
+    Domain,
     FeatureMap,
     LinearModel,
     Public,
@@ -30,7 +31,6 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import positive, positive_integer, probability
-from dpcore.domain.domain import Domain
 from dpcore.errors import UnknownCountError, need
 from dpcore.learning.features.base import Features, row_by_row
 from dpcore.learning.features.identity import Identity

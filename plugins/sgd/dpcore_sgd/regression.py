@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dpcore import (
     Answer,
     Distance,
+    Domain,
     FeatureMap,
     LearnerCoins,
     LinearModel,
@@ -25,12 +26,11 @@ from dpcore import (
     Order,
     Public,
     Query,
+    Range,
     Records,
     ScoringModel,
 )
 from dpcore.checks import non_negative, one_of, positive, positive_integer, probability
-from dpcore.domain.columns import Range
-from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.interval import NoiseLaw
 from dpcore_models.features.cos_sin import CosSin

@@ -19,10 +19,10 @@ from dpcore import (
     Refused,
     Sensitivity,
     SensitivityBound,
+    Texts,
 )
 from dpcore.checks import confidence
 from dpcore.distance import Distance
-from dpcore.domain.columns import Texts
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw

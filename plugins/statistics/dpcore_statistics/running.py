@@ -22,9 +22,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
+from dpcore import Answer, Dates, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
-from dpcore.domain.columns import Dates
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
 from dpcore.learning.bounds.by_relation import ByRelation

@@ -21,8 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain
-from dpcore.domain.columns import Categories, Range
+from dpcore import Categories, Domain, Range
 from dpcore.errors import UndeclaredError
 
 HIGHEST = 16

@@ -9,8 +9,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain, Range
-from dpcore.domain.classes import Classes
+from dpcore import Classes, Domain, Range
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError

@@ -14,8 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Public, Records
-from dpcore.domain.domain import Domain
+from dpcore import Domain, Public, Records
 from dpcore.errors import need
 from dpcore.randomness import Stream
 from dpcore_training.descent import GradientDescent

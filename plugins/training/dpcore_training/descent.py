@@ -25,8 +25,10 @@ from numpy.typing import NDArray
 
 from dpcore import (
     Answer,
+    Classes,
     Cyclic,
     Distance,
+    Domain,
     Poisson,
     Public,
     Records,
@@ -35,8 +37,6 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction, positive, positive_integer
-from dpcore.domain.classes import Classes
-from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError, UnknownCountError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.clipping import IntegerRows

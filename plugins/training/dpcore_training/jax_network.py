@@ -11,8 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Public
-from dpcore.domain.domain import Domain
+from dpcore import Domain, Public
 from dpcore.errors import ContractError, need
 from dpcore_training.program_network import Program, ProgramNetwork
 

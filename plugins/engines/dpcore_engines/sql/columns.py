@@ -57,7 +57,7 @@ class Kind(enum.Enum):
 
 _TYPED = (Kind.INTEGERS, Kind.FLOATS, Kind.DECIMALS, Kind.TRUTHS)
 _NUMBERS = (*_TYPED, Kind.CELLS)
-_NUMBER = (  # the grammar of `dpcore.records.cells`
+_NUMBER = (  # the grammar of `dpcore.domain.cell`
     r"[+-]?(([0-9]+(\.[0-9]+)?|\.[0-9]+)([eE][+-]?[0-9]+)?|[iI][nN][fF]([iI][nN][iI][tT][yY])?)"
 )
 _TRUTHS = ("true", "True", "TRUE", "false", "False", "FALSE")

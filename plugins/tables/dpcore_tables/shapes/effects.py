@@ -21,8 +21,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Domain
-from dpcore.domain.columns import Categories, Range
+from dpcore import Categories, Domain, Range
 from dpcore.encoding.tables import encode_table
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import NONE, Term
