@@ -234,6 +234,7 @@ class Domain:
         read = self.read
         columns = {name: rule for name, rule in read.items() if name not in self.derived}
         inputs: dict[str, Column | Classes | People] = {}
+        # Of a column that is not used, no input is needed.
         used = {name: column for name, column in self.derived.items() if name in read}
         for name, column in used.items():
             for source in column.inputs:

@@ -82,6 +82,7 @@ class GroupParity(Grouped):
         bins = None if public.domain.classes else self.grid
         column_cells = Cells.of(public.domain, PREDICTED, None, bins)
         groups = self.groups(public).size
+        # The optimum is searched over cells, and every group has all of them.
         need(
             len(column_cells.labels) <= LARGEST_OPTIMISED
             and groups * len(column_cells.labels) <= MOST_CELLS,
