@@ -27,6 +27,7 @@ from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.learning.learners.by_person import clipped_sums
+from dpcore.learning.learners.sums import turn_persons
 from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.pricing.unit_claims import PERSON_WISE, of_clipped_persons
 from dpcore_attacks.attacks.falsifier import falsify
@@ -115,7 +116,7 @@ def test_a_person_who_fails_adds_nothing_and_nobody_else_notices():
 
     query = Mean.query(BOTH, public(facts()))
     sums = np.arange(20.0).reshape(4, 5) / 6
-    vectors = Failing(column="x")._persons(query, public(facts()), sums)
+    vectors = turn_persons(Failing(column="x"), query, public(facts()), sums)
     assert np.array_equal(np.isnan(vectors[:, 0]), sums[:, 0] > 2)
     assert np.array_equal(vectors[sums[:, 0] <= 2], sums[sums[:, 0] <= 2])
 
