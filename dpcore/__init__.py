@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from dpcore.domain.people import People as People
     from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError, UselessRelease as UselessRelease
-    from dpcore.events.base import Direction as Direction, Event as Event
+    from dpcore.events.base import Claims as Claims, Direction as Direction, Event as Event
     from dpcore.exact import Exact as Exact
     from dpcore.functions.interactive import Interactive as Interactive, Oracle as Oracle
     from dpcore.functions.kernels.base import Expansion as Expansion, Kernel as Kernel
@@ -137,6 +137,7 @@ _HOME = {
     "Bars": "learning.models.description",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
+    "Claims": "events.base",
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
     "Dates": "domain.columns",

@@ -147,10 +147,10 @@ class RenyiFilter(Filter):
         """Add count times the divergence at the order."""
         self.accept(event, count)
         divergence = need_value(
-            event.renyi(np.array([self.order])),
+            event.claims.renyi,
             UnsupportedEventError,
             f"{event.label} has no Rényi divergences",
-        )
+        )(np.array([self.order]))
         total = _sum(self.spent, count, float(divergence[0]))
         # The sum is exact, so that the order of events decides nothing.
         if total is None or total > dyadic(self.budget):
@@ -201,9 +201,10 @@ class GaussianFilter(Filter):
         """A new filter that has also let through `count` times the event's mu^2."""
         self.accept(event, count)
         # A pure event is charged as the least Gaussian that dominates it.
-        if (mu := event.gaussian_mu()) is None:
+        claims = event.claims
+        if (mu := claims.mu) is None:
             refusal = f"{event.label} is neither Gaussian nor known by a pure epsilon"
-            mu = pure_to_gdp(need_value(event.pure_epsilon(), UnsupportedEventError, refusal))
+            mu = pure_to_gdp(need_value(claims.pure, UnsupportedEventError, refusal))
         successor = GaussianFilter(
             adjacency=self.adjacency,
             epsilon=self.epsilon,
@@ -277,7 +278,7 @@ class BasicFilter(Filter):
         """Add count times the claim."""
         self.accept(event, count)
         claim = need_value(
-            event.approximate_claim(),
+            event.claims.approximate,
             UnsupportedEventError,
             f"{event.label} has no pure epsilon, nor one (epsilon, delta) claim of its own",
         )

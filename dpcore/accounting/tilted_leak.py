@@ -98,7 +98,9 @@ def least_squares(events: Sequence[tuple[Event, int]], slope: int) -> float:
     order = np.array([1.0 + slope])
     squares = []
     for event, count in events:
-        if (divergence := event.renyi(order)) is None or not math.isfinite(divergence[0]):
+        renyi = event.claims.renyi
+        divergence = math.inf if renyi is None else float(renyi(order)[0])
+        if not math.isfinite(divergence):
             return math.inf
-        squares.append(2 * count * float(divergence[0]) / (1 + slope))
+        squares.append(2 * count * divergence / (1 + slope))
     return up(math.fsum(squares), roundings=8)

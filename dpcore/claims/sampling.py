@@ -63,7 +63,7 @@ def _(sampling: Poisson, event: Event, absent: Event) -> Event:
     from dpcore.events.gaussian import GaussianEvent
     from dpcore.events.poisson_replaced import PoissonReplacedEvent
 
-    full_mu, half_mu = event.gaussian_mu(), absent.gaussian_mu()
+    full_mu, half_mu = event.claims.mu, absent.claims.mu
     if full_mu is not None and half_mu is not None and full_mu > _NEARLY_TWICE * half_mu:
         # The pair becomes (2 mu, mu) with both parts rounded up: never less loss.
         half_mu = max(half_mu, full_mu / 2)

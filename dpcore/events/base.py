@@ -28,6 +28,9 @@ from dpcore.interval import Interval
 from dpcore.rounding import down
 from dpcore.shown import Shown
 
+Divergences = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+"""Rényi divergences, in nats, at an array of orders > 1, shape (k,)."""
+
 
 class Direction(enum.Enum):
     """Which neighbour stands first in the hockey-stick divergence.
@@ -58,6 +61,42 @@ def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[f
     while below < (middle := 0.5 * (below + above)) < above:
         below, above = (below, middle) if fits(middle) else (middle, above)
     return below, above
+
+
+def larger(first: float | None, second: float | None) -> float | None:
+    """The larger of two claims; None where one of them is not made."""
+    return None if first is None or second is None else max(first, second)
+
+
+@attrs.frozen(kw_only=True)
+class Claims:
+    """What is known of a release beside its curve, in both directions; None where nothing is.
+
+    Args:
+        pure: The epsilon at which both curves reach 0.
+        mu: The shift, where the event *is* that Gaussian (exact Gaussian DP).
+        rho: The least rho known for which the event is rho-zCDP.
+        approximate: An (epsilon, delta) that the event is known by; (pure, 0) by default.
+        renyi: Upper bounds on the Rényi divergences at an array of orders > 1; `orders * rho` by
+            default (Bun & Steinke 2016, Definition 1.1).
+    """
+
+    pure: float | None = None
+    mu: float | None = None
+    rho: float | None = None
+    approximate: tuple[float, float] | None = attrs.field(
+        default=attrs.Factory(
+            lambda claims: None if claims.pure is None else (claims.pure, 0.0), takes_self=True
+        )
+    )
+    renyi: Divergences | None = attrs.field(
+        default=attrs.Factory(
+            lambda claims: (
+                None if claims.rho is None else functools.partial(np.multiply, claims.rho)
+            ),
+            takes_self=True,
+        )
+    )
 
 
 class Event(Shown, ABC):
@@ -124,10 +163,10 @@ class Event(Shown, ABC):
     def anchor(self, direction: Direction) -> float | None:
         """A privacy loss that has positive probability and above which no finite loss lies.
 
-        A grid that contains it wastes nothing there. Defaults to `pure_epsilon`; it steers
+        A grid that contains it wastes nothing there. Defaults to the pure epsilon; it steers
         tightness only, never soundness.
         """
-        return self.pure_epsilon()
+        return self.claims.pure
 
     def infinite_mass(self, direction: Direction) -> float:
         """A lower bound on the limit of the curve, the probability of an infinite loss."""
@@ -137,30 +176,10 @@ class Event(Shown, ABC):
         """The events this one is composed of, with counts; an accountant composes these."""
         return ((self, 1),)
 
-    def pure_epsilon(self) -> float | None:
-        """The epsilon at which both curves reach 0, or None when there is none."""
-        return None
-
-    def approximate_claim(self) -> tuple[float, float] | None:
-        """An (epsilon, delta) that the event is known by; its pure epsilon by default."""
-        epsilon = self.pure_epsilon()
-        return None if epsilon is None else (epsilon, 0.0)
-
-    def gaussian_mu(self) -> float | None:
-        """mu when the event *is* a Gaussian of that shift (exact Gaussian DP), else None."""
-        return None
-
-    def zcdp_rho(self) -> float | None:
-        """The least rho known for which the event is rho-zCDP, or None when there is none."""
-        return None
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Upper bounds on the Rényi divergence at `orders` > 1, both directions, or None.
-
-        Defaults to `orders * rho` where a rho is known (Bun & Steinke 2016, Definition 1.1).
-        """
-        rho = self.zcdp_rho()
-        return None if rho is None else orders * rho
+    @property
+    def claims(self) -> Claims:
+        """What is known of the release beside its curve; nothing by default."""
+        return Claims()
 
     def epsilon(self, delta: float) -> Interval:
         """Where the curve of this one event falls to `delta`, both directions (in nats).

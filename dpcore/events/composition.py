@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, need_field
 from dpcore.errors import ParameterError, need
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import Claims, Direction, Event, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.events.renyi_curve import renyi_to_delta
 from dpcore.rounding import down, up
@@ -61,8 +61,9 @@ class ComposedEvent(VectorEvent):
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The least of the bounds above at an array of epsilons >= 0, shape (k,)."""
         # Gaussians compose exactly, so that no other bound is lower
-        if (mu := self.gaussian_mu()) is not None:
-            return gaussian_curve(epsilons, mu)
+        claims = self.claims
+        if claims.mu is not None:
+            return gaussian_curve(epsilons, claims.mu)
         parts = self.parts()
         copies = sum(count for _, count in parts)
         # every copy gets the same part of epsilon; a smaller part has a larger delta
@@ -71,11 +72,11 @@ class ComposedEvent(VectorEvent):
         for event, count in parts:
             best = best + count * event.curve(share, direction)
         best = up(best, roundings=200)
-        if (divergence := self.renyi(_ORDERS)) is not None:
-            best = np.minimum(best, renyi_to_delta(_ORDERS, divergence, epsilons))
+        if claims.renyi is not None:
+            best = np.minimum(best, renyi_to_delta(_ORDERS, claims.renyi(_ORDERS), epsilons))
         # no loss exceeds the sum of the pure epsilons
-        if (pure := self.pure_epsilon()) is not None:
-            best = np.where(epsilons >= pure, 0.0, best)
+        if claims.pure is not None:
+            best = np.where(epsilons >= claims.pure, 0.0, best)
         return np.minimum(best, 1.0)
 
     @property
@@ -86,41 +87,43 @@ class ComposedEvent(VectorEvent):
     @property
     def attained(self) -> bool:
         """Only for Gaussians, whose curve is exact."""
-        return self.gaussian_mu() is not None
+        return self.claims.mu is not None
 
-    def pure_epsilon(self) -> float | None:
-        """The sum of the events' pure epsilons, rounded up; None where one event has none."""
-        costs = [(event.pure_epsilon(), count) for event, count in self.events]
-        if any(epsilon is None for epsilon, _ in costs):
-            return None
-        return up(math.fsum((e or 0.0) * n for e, n in costs), roundings=3)
+    @property
+    def claims(self) -> Claims:
+        """The sums of the events' claims, rounded up; None of what one event does not claim.
+
+        mu is the root of a sum of squares.
+        """
+        counts = [count for _, count in self.events]
+        claims = [event.claims for event, _ in self.events]
+        divergences = [claim.renyi for claim in claims if claim.renyi is not None]
+
+        def renyi(orders: NDArray[np.float64]) -> NDArray[np.float64]:
+            total = np.zeros_like(orders)
+            for divergence, count in zip(divergences, counts, strict=True):
+                total = total + count * divergence(orders)
+            return up(total, roundings=200)
+
+        return Claims(
+            pure=_total([claim.pure for claim in claims], counts),
+            mu=_total([claim.mu for claim in claims], counts, power=2),
+            rho=_total([claim.rho for claim in claims], counts),
+            renyi=renyi if len(divergences) == len(counts) else None,
+        )
 
     def anchor(self, direction: Direction) -> float | None:
         """None: the largest loss is unlikely."""
         return None
 
-    def gaussian_mu(self) -> float | None:
-        """The root of the sum of squares, rounded up, where all are Gaussian."""
-        costs = [(event.gaussian_mu(), count) for event, count in self.events]
-        if any(mu is None for mu, _ in costs):
-            return None
-        return up(math.sqrt(math.fsum((mu or 0.0) ** 2 * n for mu, n in costs)), roundings=4)
 
-    def zcdp_rho(self) -> float | None:
-        """The sum of the events' rhos, rounded up; None where one event has none."""
-        costs = [(event.zcdp_rho(), count) for event, count in self.events]
-        if any(rho is None for rho, _ in costs):
-            return None
-        return up(math.fsum((rho or 0.0) * n for rho, n in costs), roundings=3)
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The sum of the events' divergences, rounded up; None where one event has none."""
-        total = np.zeros_like(orders)
-        for event, count in self.events:
-            if (divergence := event.renyi(orders)) is None:
-                return None
-            total = total + count * divergence
-        return up(total, roundings=200)
+def _total(costs: list[float | None], counts: list[int], power: int = 1) -> float | None:
+    """The root of the sum of count * cost^power, rounded up; None where one event has no cost."""
+    known = [cost for cost in costs if cost is not None]
+    if len(known) < len(counts):
+        return None
+    total = math.fsum(cost**power * count for cost, count in zip(known, counts, strict=True))
+    return up(total if power == 1 else math.sqrt(total), roundings=2 + power)
 
 
 def repeated(event: Event, count: int) -> ComposedEvent:

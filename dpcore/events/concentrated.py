@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
-from dpcore.events.base import Direction, TwoEnds
+from dpcore.events.base import Claims, Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import down, gamma
 
@@ -90,6 +90,7 @@ class ZcdpEvent(TwoEnds):
             return gaussian_curve(epsilons, down(math.sqrt(2 * self.rho), roundings=3), lower=True)
         return zcdp_to_delta(self.rho, epsilons)
 
-    def zcdp_rho(self) -> float:
+    @property
+    def claims(self) -> Claims:
         """The rho of the claim."""
-        return self.rho
+        return Claims(rho=self.rho)

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive
-from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.base import Claims, Direction, VectorEvent
 from dpcore.rounding import down, half_square, up
 
 
@@ -59,18 +59,16 @@ class ExponentialMechanismEvent(VectorEvent):
         """The same, rounded down: at one epsilon, the pair in the maximum attains it."""
         return down(self.delta(epsilon, direction), roundings=100)
 
-    def pure_epsilon(self) -> float:
-        """epsilon_0, which no loss exceeds."""
-        return self.epsilon_0
+    @property
+    def claims(self) -> Claims:
+        """No loss or divergence exceeds epsilon_0; rho = epsilon_0^2/8 by Hoeffding's lemma."""
+        rho = up(half_square(self.epsilon_0) / 4, roundings=3)
+        return Claims(
+            pure=self.epsilon_0,
+            rho=rho,
+            renyi=lambda orders: np.minimum(orders * rho, self.epsilon_0),
+        )
 
     def anchor(self, direction: Direction) -> float:
         """epsilon_0, the largest loss (without positive probability)."""
         return self.epsilon_0
-
-    def zcdp_rho(self) -> float:
-        """epsilon_0^2/8, by Hoeffding's lemma as above."""
-        return up(half_square(self.epsilon_0) / 4, roundings=3)
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """What the rho implies, and at most epsilon_0: no divergence is above the largest loss."""
-        return np.minimum(orders * self.zcdp_rho(), self.epsilon_0)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
 from dpcore.errors import need
-from dpcore.events.base import Direction, Event, bisect
+from dpcore.events.base import Claims, Direction, Event, bisect
 from dpcore.rounding import gamma, half_square, up
 
 _ULPS = gamma(24)  # relative error granted to each of the two terms of the difference
@@ -252,10 +252,7 @@ class GaussianEvent(Event):
         """Lower ends of the curve at an array of epsilons, shape (k,)."""
         return gaussian_curve(epsilons, self.mu, lower=True)
 
-    def gaussian_mu(self) -> float:
-        """The shift `mu`: the event is exactly this Gaussian."""
-        return self.mu
-
-    def zcdp_rho(self) -> float:
-        """mu^2/2: Bun & Steinke (2016), Proposition 1.6."""
-        return half_square(self.mu)
+    @property
+    def claims(self) -> Claims:
+        """The event is exactly this Gaussian; mu^2/2: Bun & Steinke (2016), Proposition 1.6."""
+        return Claims(mu=self.mu, rho=half_square(self.mu))

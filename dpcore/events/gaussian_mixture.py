@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
-from dpcore.events.base import Direction, TwoEnds
+from dpcore.events.base import Claims, Direction, TwoEnds
 from dpcore.rounding import gamma
 
 _TINY = 1e-298
@@ -143,11 +143,14 @@ class GaussianMixtureEvent(TwoEnds):
         slack = 1e-13 * (1 + np.abs(low))
         return low - slack, high + slack
 
-    def gaussian_mu(self) -> float | None:
-        """The shift where it is the only one; None for a proper mixture."""
-        shifts, _, still = self._support
-        return float(shifts[0]) if len(shifts) == 1 and still == 0 else None
+    @property
+    def claims(self) -> Claims:
+        """mu where one shift is all there is, and rho = max s^2/2.
 
-    def zcdp_rho(self) -> float:
-        """max s^2/2: the mixture is no farther from the other side than its farthest part."""
-        return float(max(self.shifts) ** 2 / 2 * (1 + gamma(8)))
+        The mixture is no farther from the other side than its farthest part.
+        """
+        shifts, _, still = self._support
+        return Claims(
+            mu=float(shifts[0]) if len(shifts) == 1 and still == 0 else None,
+            rho=float(max(self.shifts) ** 2 / 2 * (1 + gamma(8))),
+        )

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
-from dpcore.events.base import Direction, TwoEnds
+from dpcore.events.base import Claims, Direction, TwoEnds
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import up
 
@@ -97,7 +97,12 @@ class GaussianSamplingEvent(TwoEnds):
         total = total * (1 + sign * _ROUNDING) + (0.0 if lower else _TAIL)
         return np.clip(total, 0.0, 1.0)
 
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def claims(self) -> Claims:
+        """The divergences of the formula above."""
+        return Claims(renyi=self._renyi)
+
+    def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """The formula above; infinite where alpha(alpha-1) theta^2 >= 1."""
         with np.errstate(over="ignore"):
             # the divergence grows with `inside`, which is therefore rounded up

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field, probability
 from dpcore.errors import need
-from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.base import Claims, Direction, VectorEvent
 from dpcore.events.gaussian import gaussian_curve
 from dpcore.rounding import gamma, half_square, up
 
@@ -112,6 +112,8 @@ class HitMixtureEvent(VectorEvent):
             return near, far
         return below, above
 
-    def zcdp_rho(self) -> float | None:
+    @property
+    def claims(self) -> Claims:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        return None if self.uncovered else up(half_square(max(self.mus)), roundings=3)
+        rho = None if self.uncovered else up(half_square(max(self.mus)), roundings=3)
+        return Claims(rho=rho)

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_positive, positive
-from dpcore.events.base import Direction, Event
+from dpcore.events.base import Claims, Direction, Event
 from dpcore.rounding import down, gamma, half_square, up
 
 
@@ -71,15 +71,12 @@ class LaplaceEvent(Event):
         """The curve above with its rounding error subtracted, shape (k,)."""
         return down(self.curve(epsilons, direction), roundings=20)
 
-    def pure_epsilon(self) -> float:
-        """The shift, which is the largest privacy loss."""
-        return self.shift
+    @property
+    def claims(self) -> Claims:
+        """The shift, the largest loss; shift^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return Claims(pure=self.shift, rho=half_square(self.shift), renyi=self._renyi)
 
-    def zcdp_rho(self) -> float:
-        """shift^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return half_square(self.shift)
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         r"""One coordinate's divergence, which dominates several's as the curves do.
 
         .. math:: \tfrac1{\alpha-1}\log\Big(\tfrac{\alpha}{2\alpha-1}e^{(\alpha-1)t}
@@ -95,4 +92,4 @@ class LaplaceEvent(Event):
         value = t + np.log1p(share * np.expm1(-(2 * orders - 1) * t)) / excess
         value = value + gamma(16) * (t + (t + 1) / excess)
         # no divergence exceeds the largest loss, or what the rho implies
-        return np.minimum(np.maximum(value, 0.0), np.minimum(t, orders * self.zcdp_rho()))
+        return np.minimum(np.maximum(value, 0.0), np.minimum(t, orders * half_square(t)))

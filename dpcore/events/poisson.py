@@ -14,6 +14,7 @@ sampled pair has no such form: the constructor refuses it.
 """
 
 import math
+from functools import partial
 
 import attrs
 import numpy as np
@@ -21,9 +22,9 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field, probability
-from dpcore.events.base import CompoundEvent, Direction, TwoEnds
-from dpcore.events.randomized_response import PureEvent
-from dpcore.rounding import down, gamma, up
+from dpcore.events.base import Claims, CompoundEvent, Direction, Divergences, TwoEnds
+from dpcore.events.randomized_response import response_renyi
+from dpcore.rounding import down, gamma, half_square, up
 
 _LARGEST_ORDER = 256
 
@@ -63,7 +64,7 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
 
     def _largest(self, direction: Direction) -> float | None:
         """The largest loss where the base has one, rounded up: the curve is 0 from there on."""
-        base, q = self.event.pure_epsilon(), self.sampling_probability
+        base, q = self.event.claims.pure, self.sampling_probability
         # e^base would overflow; without a largest loss the curve is still valid
         if base is None or base > 500:
             return None
@@ -121,13 +122,6 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
             return 0.0
         return self.sampling_probability * self.event.infinite_mass(direction)
 
-    def pure_epsilon(self) -> float | None:
-        """log(1 + q (e^epsilon - 1))."""
-        # e^base would overflow; sampling loses no more than the base does
-        if (base := self.event.pure_epsilon()) is None or base > 500:
-            return base
-        return up(math.log1p(self.sampling_probability * math.expm1(base)), roundings=5)
-
     def anchor(self, direction: Direction) -> float | None:
         """The largest loss, or the base's anchor, moved as the losses are."""
         if (largest := self._largest(direction)) is not None:
@@ -139,43 +133,41 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
             return math.log1p(q * math.expm1(base))
         return -math.log1p(q * math.expm1(-base)) if q < 1 else base
 
-    def gaussian_mu(self) -> float | None:
-        """The base's mu where q is 1; None where records are sampled."""
-        return self.event.gaussian_mu() if self.sampling_probability == 1 else None
+    @property
+    def claims(self) -> Claims:
+        """The base's or less: the pair's mixture is no farther apart (joint convexity).
 
-    def zcdp_rho(self) -> float | None:
-        """Of the base event: the pair's mixture is no farther apart (joint convexity).
-
-        Or of any release of the pure epsilon, where there is one: the lesser of the two.
+        The pure epsilon is log(1 + q (e^epsilon - 1)); where there is one, rho and divergences are
+        at most those of randomized response, which dominates all releases with that epsilon. mu is
+        the base's where q is 1.
         """
-        base, pure = self.event.zcdp_rho(), self._as_pure()
-        return base if base is None or pure is None else min(base, pure.zcdp_rho())
+        base, q = self.event.claims, self.sampling_probability
+        pure, rho, renyi = base.pure, base.rho, base.renyi
+        # e^pure would overflow; sampling loses no more than the base does
+        if pure is not None and pure <= 500:
+            pure = up(math.log1p(q * math.expm1(pure)), roundings=5)
+        if pure is not None and 0 < pure < 500:
+            response = partial(response_renyi, epsilon=pure, classes=2)
+            rho = None if rho is None else min(rho, half_square(pure))
+            renyi = response if renyi is None else partial(_least, renyi, response)
+        elif renyi is not None and base.mu is not None and q < 1:
+            renyi = partial(self._sampled, renyi, base.mu)
+        return Claims(pure=pure, mu=base.mu if q == 1 else None, rho=rho, renyi=renyi)
 
-    def _as_pure(self) -> PureEvent | None:
-        """Any release of the pure epsilon, which dominates this one; None without one."""
-        if (pure := self.pure_epsilon()) is None or not 0 < pure < 500:
-            return None
-        return PureEvent(epsilon=pure, adjacency=self.adjacency)
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def _sampled(
+        self, renyi: Divergences, mu: float, orders: NDArray[np.float64]
+    ) -> NDArray[np.float64]:
         r"""For a Gaussian base, at integer orders, Mironov, Talwar & Zhang (2019), section 3.3:
 
         .. math:: \tfrac1{\alpha-1}\log\sum_k\tbinom{\alpha}{k}(1-q)^{\alpha-k}q^k
                   e^{k(k-1)\mu^2/2}
 
         Between integers by convexity of (alpha - 1) times the divergence, which is 0 at order 1; at
-        orders above 256, and for other bases, the base's own value. Where there is a pure epsilon,
-        never more than any release of it has: randomized response dominates those.
+        orders above 256 the base's own value.
         """
-        base = self.event.renyi(orders)
-        # randomized response has the largest divergence of all releases with that pure epsilon
-        if (pure := self._as_pure()) is not None:
-            response = pure.renyi(orders)
-            return response if base is None else np.fmin(base, response)
-        mu = self.event.gaussian_mu()
-        q = self.sampling_probability
+        base, q = renyi(orders), self.sampling_probability
         small = orders <= _LARGEST_ORDER
-        if base is None or mu is None or q == 1 or not np.any(small):
+        if not np.any(small):
             return base
         small_orders = orders[small]
         # exact moments at the integers next to each order; in between, chords of a convex function
@@ -193,6 +185,13 @@ class PoissonSampledEvent(CompoundEvent, TwoEnds):
         values = base.copy()
         values[small] = np.fmin(values[small], between)
         return values
+
+
+def _least(
+    first: Divergences, second: Divergences, orders: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """The lesser of two bounds at each order."""
+    return np.fmin(first(orders), second(orders))
 
 
 def _sampled_gaussian(q: float, mu: float, orders: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, probability
 from dpcore.errors import need
-from dpcore.events.base import CompoundEvent, Direction, Event, TwoEnds
+from dpcore.events.base import Claims, CompoundEvent, Direction, Event, TwoEnds, larger
 from dpcore.rounding import gamma, up
 
 _TINY = 1e-298
@@ -74,7 +74,7 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
     @property
     def _width(self) -> float | None:
         """c, where both are Gaussians and the replacement moves twice as far."""
-        absent, replaced = self.absent.gaussian_mu(), self.event.gaussian_mu()
+        absent, replaced = self.absent.claims.mu, self.event.claims.mu
         return absent if absent is not None and replaced == 2 * absent else None
 
     @property
@@ -145,25 +145,18 @@ class PoissonReplacedEvent(CompoundEvent, TwoEnds):
         """That of the replacement, moved as the losses are."""
         return self._amplify(self.event.anchor(direction))
 
-    def pure_epsilon(self) -> float | None:
-        """log(1 + q (e^epsilon - 1)), of the larger of the two events' epsilons."""
-        epsilons = self.event.pure_epsilon(), self.absent.pure_epsilon()
-        if epsilons[0] is None or epsilons[1] is None:
-            return None
-        return self._amplify(max(epsilons[0], epsilons[1]))
+    @property
+    def claims(self) -> Claims:
+        """log(1 + q (e^epsilon - 1)) of the larger pure epsilon; rho and renyi of the replacement.
+
+        Mixtures with equal weights are no farther apart (quasi-convexity), and the part without the
+        record is the same on both sides, so it adds nothing.
+        """
+        base = self.event.claims
+        pure = self._amplify(larger(base.pure, self.absent.claims.pure))
+        return Claims(pure=pure, rho=base.rho, renyi=base.renyi)
 
     def _amplify(self, loss: float | None) -> float | None:
         if loss is None or loss > 500:
             return None
         return up(math.log1p(self.sampling_probability * math.expm1(loss)), roundings=6)
-
-    def zcdp_rho(self) -> float | None:
-        """Of the replacement: mixtures with equal weights are no farther apart (quasi-convexity).
-
-        The part without the record is the same on both sides, so it adds nothing.
-        """
-        return self.event.zcdp_rho()
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Of the replacement, for the same reason."""
-        return self.event.renyi(orders)

@@ -34,6 +34,7 @@ Redberg & Wang (2024), arXiv:2402.06137 (curves, sharpened as above).
 
 import functools
 import math
+from functools import partial
 from typing import ClassVar
 
 import attrs
@@ -43,7 +44,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import CompoundEvent, Direction, extended_curve
+from dpcore.events.base import Claims, CompoundEvent, Direction, Divergences, extended_curve
 from dpcore.rounding import down, up
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
@@ -105,12 +106,15 @@ class RandomStoppingEvent(CompoundEvent):
         gamma = math.exp(-top)
         return (1 + self.shape) * (top + np.log(gamma + (1 - gamma) * share))
 
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The bounds above, at the best order lambda' of a net; None where one run has none."""
-        base = self.event.renyi(orders)
-        net = self.event.renyi(_ORDERS)
-        if base is None or net is None:
-            return None
+    @property
+    def claims(self) -> Claims:
+        """The divergences above; None where one run has none."""
+        run = self.event.claims.renyi
+        return Claims(renyi=None if run is None else partial(self._renyi, run))
+
+    def _renyi(self, run: Divergences, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The bounds above, at the best order lambda' of a net."""
+        base, net = run(orders), run(_ORDERS)
         # each branch is one theorem: Poisson is Theorem 6, negative binomial Theorem 2
         excess = orders - 1
         if self.shape == _POISSON:

@@ -12,6 +12,7 @@ Kairouz, Oh & Viswanath (2017), arXiv:1311.0776v4, Theorem 3.1 and section 3.
 
 import math
 from abc import abstractmethod
+from functools import partial
 from typing import ClassVar
 
 import attrs
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import integer_from, positive, probability
-from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.base import Claims, Direction, VectorEvent
 from dpcore.rounding import down, gamma, half_square, up
 
 
@@ -74,17 +75,14 @@ class _Response(VectorEvent):
         """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(response_curve(epsilons, self.epsilon_0, self.classes), roundings=20)
 
-    def pure_epsilon(self) -> float:
-        """epsilon_0, which no loss exceeds."""
-        return self.epsilon_0
+    @property
+    def claims(self) -> Claims:
+        """epsilon_0, which no loss exceeds; epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4.
 
-    def zcdp_rho(self) -> float:
-        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return half_square(self.epsilon_0)
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of the pair, exactly (rounded up): no release with that epsilon has more."""
-        return response_renyi(orders, self.epsilon_0, self.classes)
+        The divergences are the pair's (rounded up): no release with that epsilon has larger ones.
+        """
+        renyi = partial(response_renyi, epsilon=self.epsilon_0, classes=self.classes)
+        return Claims(pure=self.epsilon_0, rho=half_square(self.epsilon_0), renyi=renyi)
 
 
 @attrs.frozen(kw_only=True)
@@ -161,10 +159,10 @@ class ApproximateEvent(VectorEvent):
         """delta_0, the probability of an infinite loss."""
         return self.delta_0
 
-    def approximate_claim(self) -> tuple[float, float]:
-        """The pair (epsilon_0, delta_0) of the claim."""
-        return self.epsilon_0, self.delta_0
-
-    def pure_epsilon(self) -> float | None:
-        """epsilon_0 where delta_0 is 0."""
-        return self.epsilon_0 if self.delta_0 == 0 else None
+    @property
+    def claims(self) -> Claims:
+        """The pair (epsilon_0, delta_0) of the claim; a pure epsilon where delta_0 is 0."""
+        return Claims(
+            approximate=(self.epsilon_0, self.delta_0),
+            pure=self.epsilon_0 if self.delta_0 == 0 else None,
+        )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import floats, need_field
-from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.base import Claims, Direction, VectorEvent
 from dpcore.rounding import gamma, half_square, up
 
 _ALLOWED = 1e-13  # 450 ulps of the terms' sizes
@@ -84,7 +84,12 @@ class RenyiEvent(VectorEvent):
         """The delta that the divergences imply at an array of epsilons >= 0, shape (k,)."""
         return renyi_to_delta(np.array(self.orders), np.array(self.divergences), epsilons)
 
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
+    @property
+    def claims(self) -> Claims:
+        """The divergences, as given and between them."""
+        return Claims(renyi=self._renyi)
+
+    def _renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64]:
         """Between given orders by convexity of (alpha - 1) times the divergence; none beyond."""
         # (alpha - 1) times the divergence is convex in alpha and 0 at order 1, so that chords
         # between the given orders lie above it
@@ -169,11 +174,8 @@ class CurveEvent(VectorEvent):
         """The last delta, which the curve keeps."""
         return self.deltas[-1]
 
-    def pure_epsilon(self) -> float | None:
-        """The last epsilon where its delta is 0."""
-        return self.epsilons[-1] if self.deltas[-1] == 0 else None
-
-    def zcdp_rho(self) -> float | None:
-        """epsilon^2/2 of a pure one: Bun & Steinke (2016), Proposition 1.4."""
-        epsilon = self.pure_epsilon()
-        return None if epsilon is None else half_square(epsilon)
+    @property
+    def claims(self) -> Claims:
+        """Pure where the last delta is 0; epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        pure = self.epsilons[-1] if self.deltas[-1] == 0 else None
+        return Claims(pure=pure, rho=None if pure is None else half_square(pure))

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import probability
 from dpcore.errors import need
-from dpcore.events.base import CompoundEvent, Direction, Event
+from dpcore.events.base import Claims, CompoundEvent, Direction, Event, larger
 from dpcore.rounding import up
 
 _GRANTED = 1e-9  # relative, to the tail of a binomial
@@ -82,16 +82,12 @@ class TruncatedBatchEvent(CompoundEvent):
         increase = np.maximum(self.full.curve(epsilons, direction) - room, 0.0)
         return np.asarray(np.minimum(up(room + self.uncovered * increase, roundings=10), 1.0))
 
-    def pure_epsilon(self) -> float | None:
-        """The larger of the two pure epsilons; None where an event has none."""
-        epsilons = self.event.pure_epsilon(), self.full.pure_epsilon()
-        return None if epsilons[0] is None or epsilons[1] is None else max(epsilons[0], epsilons[1])
+    @property
+    def claims(self) -> Claims:
+        """The larger pure epsilon and rho (quasi-convexity); None where one event has none."""
+        room, full = self.event.claims, self.full.claims
+        return Claims(pure=larger(room.pure, full.pure), rho=larger(room.rho, full.rho))
 
     def anchor(self, direction: Direction) -> float | None:
         """None: each event has its own."""
         return None
-
-    def zcdp_rho(self) -> float | None:
-        """The larger of the two rhos (quasi-convexity); None where an event has none."""
-        rhos = self.event.zcdp_rho(), self.full.zcdp_rho()
-        return None if rhos[0] is None or rhos[1] is None else max(rhos[0], rhos[1])

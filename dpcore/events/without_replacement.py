@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive_integer
 from dpcore.errors import need
-from dpcore.events.base import CompoundEvent, Direction
+from dpcore.events.base import Claims, CompoundEvent, Direction
 from dpcore.rounding import gamma, up
 
 
@@ -72,20 +72,15 @@ class WithoutReplacementEvent(CompoundEvent):
             return None
         return up(math.log1p(self._share * math.expm1(base)), roundings=6)
 
-    def pure_epsilon(self) -> float | None:
-        """log(1 + q (e^epsilon - 1))."""
-        if (base := self.event.pure_epsilon()) is None or base > 500:
-            return base
-        return up(math.log1p(self._share * math.expm1(base)), roundings=6)
+    @property
+    def claims(self) -> Claims:
+        """log(1 + q (e^epsilon - 1)); mu only when all records are taken; else the base's claims.
 
-    def gaussian_mu(self) -> float | None:
-        """Only when all records are taken."""
-        return self.event.gaussian_mu() if self.size == self.records else None
-
-    def zcdp_rho(self) -> float | None:
-        """The base's: mixtures with equal weights are no farther apart (quasi-convexity)."""
-        return self.event.zcdp_rho()
-
-    def renyi(self, orders: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """The base's, for the same reason."""
-        return self.event.renyi(orders)
+        Mixtures with equal weights are no farther apart (quasi-convexity).
+        """
+        base = self.event.claims
+        pure = base.pure
+        if pure is not None and pure <= 500:
+            pure = up(math.log1p(self._share * math.expm1(pure)), roundings=6)
+        mu = base.mu if self.size == self.records else None
+        return Claims(pure=pure, mu=mu, rho=base.rho, renyi=base.renyi)

@@ -101,8 +101,8 @@ def _explain_refusal(spent: Spent, charge: Charge, claim: Charge) -> str:
     """What a refusal should add on events that a Gaussian or a claim might have covered."""
     if spent.composed is None and spent.pure is not None:
         return _explain_claim(spent, charge, claim)
-    labels = {event.label for event, _ in charge.events if event.approximate_claim() is None}
-    uncovered = sorted(labels - {event.label for event, _ in charge.events if event.gaussian_mu()})
+    labels = {event.label for event, _ in charge.events if event.claims.approximate is None}
+    uncovered = sorted(labels - {event.label for event, _ in charge.events if event.claims.mu})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
         return ""
     return ", ".join(uncovered) + (
@@ -116,12 +116,12 @@ def _explain_claim(spent: Spent, charge: Charge, claim: Charge) -> str:
     """Why a charge is no (epsilon, delta) claim that is left, and what to set; or nothing."""
     if claim != charge:
         event = claim.events[-1][0]
-        epsilon, delta = event.approximate_claim() or (math.inf, 0.0)
+        epsilon, delta = event.claims.approximate or (math.inf, 0.0)
         return (
             f"as an (epsilon, delta) claim the charge needs epsilon="
             f"{in_digits(epsilon, direction=1)} at delta={in_digits(delta, direction=1)}; "
         )
-    if all(event.approximate_claim() is not None for event, _ in charge.events):
+    if all(event.claims.approximate is not None for event, _ in charge.events):
         return ""
     way_out = (
         "a new ledger keeps more of it with the notion basic, or with more failures"
@@ -145,9 +145,8 @@ def covered(charge: Charge, spent: Spent) -> Charge:
     if not isinstance(composed_filter, GaussianFilter) or len(adjacencies) > 1:
         return charge
     # Gaussians add up as they are; pure events stay within the sum of pure epsilons too.
-    if all(event.gaussian_mu() is not None for event, _ in charge.events) or (
-        spent.pure is not None
-        and all(event.pure_epsilon() is not None for event, _ in charge.events)
+    if all(event.claims.mu is not None for event, _ in charge.events) or (
+        spent.pure is not None and all(event.claims.pure is not None for event, _ in charge.events)
     ):
         return charge
     # A cover costs a leak. Without room for one, the list cannot be covered.
@@ -273,13 +272,13 @@ def claimed(charge: Charge, spent: Spent) -> Charge:
     Events with a pure epsilon or a claim of their own stay as they are. The claim is at the delta
     that the module's rule names. Whether it fits is for the sums to say.
     """
-    unclaimed = tuple(pair for pair in charge.events if pair[0].approximate_claim() is None)
+    unclaimed = tuple(pair for pair in charge.events if pair[0].claims.approximate is None)
     adjacencies = {event.adjacency for event, _ in unclaimed}
     if len(adjacencies) != 1 or spent.pure is None:
         return charge
     # What the other events take is taken whatever the share.
     lowered = [(*spent.total.lowered(event), count) for event, count in charge.events]
-    epsilon = math.fsum((event.pure_epsilon() or 0.0) * count for event, _, count in lowered)
+    epsilon = math.fsum((event.claims.pure or 0.0) * count for event, _, count in lowered)
     delta = charge.failures + math.fsum(failure * count for _, failure, count in lowered)
     epsilon_left = float(dyadic(spent.total.epsilon) - spent.pure.spent_epsilon)
     delta_left = float(dyadic(spent.total.failures) - spent.failures)

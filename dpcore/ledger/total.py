@@ -38,7 +38,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
 
 import attrs
-import numpy as np
 
 from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting import exact
@@ -57,7 +56,7 @@ from dpcore.accounting.tilted_leak import Tilt, slope_for
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability, unboxed
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event
+from dpcore.events.base import Claims, Event
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.relation_text import (
     EventTextError,
@@ -174,8 +173,9 @@ class Total:
         Events with a pure epsilon, or that the notion adds up, stay as they are, without a leak.
         """
         # Only an event that the filter cannot add up is replaced by a pure one and a leak.
-        is_native = event.pure_epsilon() is not None or _NATIVE[self.notion](event)
-        claim = None if is_native else event.approximate_claim()
+        claims = event.claims
+        is_native = claims.pure is not None or _NATIVE[self.notion](claims)
+        claim = None if is_native else claims.approximate
         lowered = event if claim is None else PureEvent(epsilon=claim[0], adjacency=event.adjacency)
         return lowered, 0.0 if claim is None else claim[1]
 
@@ -261,10 +261,10 @@ _FILTERS: Mapping[Notion, Callable[[Total], Filter | None]] = {
     "basic": lambda total: None,
 }
 
-_NATIVE: Mapping[Notion, Callable[[Event], bool]] = {
-    "gaussian": lambda event: event.gaussian_mu() is not None,
-    "renyi": lambda event: event.renyi(np.array([2.0])) is not None,
-    "basic": lambda event: False,
+_NATIVE: Mapping[Notion, Callable[[Claims], bool]] = {
+    "gaussian": lambda claims: claims.mu is not None,
+    "renyi": lambda claims: claims.renyi is not None,
+    "basic": lambda claims: False,
 }
 
 

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
 from dpcore.distance import Distance
-from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.events.base import Claims, Direction, Event, TwoEnds
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, Prepared, free
@@ -99,9 +99,10 @@ class DiscreteGaussianEvent(TwoEnds):
         value -= growth * np.maximum(second * (1 - error) - _DENORMAL, 0.0)
         return np.clip(value, 1e-300, 1.0)
 
-    def zcdp_rho(self) -> float:
+    @property
+    def claims(self) -> Claims:
         """s^2/(2 sigma^2), as of a Gaussian."""
-        return up(half_square(self.shift / self.noise_width), roundings=4)
+        return Claims(rho=up(half_square(self.shift / self.noise_width), roundings=4))
 
 
 _EXACT = (3.0, 2.0**16)  # widths, and

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import positive, positive_integer
-from dpcore.events.base import Direction, Event, VectorEvent
+from dpcore.events.base import Claims, Direction, Event, VectorEvent
 from dpcore.events.randomized_response import PureEvent
 from dpcore.interval import LaplaceSpread
 from dpcore.mechanism import Arithmetic, Prepared
@@ -51,12 +51,12 @@ class DiscreteLaplaceEvent(VectorEvent):
     @property
     def delta_error(self) -> float:
         """The rounding error at the largest epsilon that costs anything, twice."""
-        return float(2 * _error(self.pure_epsilon()))
+        return float(2 * _error(self._largest))
 
     def curve(self, epsilons: NDArray[np.float64], direction: Direction) -> NDArray[np.float64]:
         """The curve above, rounded up, shape (k,); the largest over three integers near m."""
         rate = 1 / self.noise_scale
-        top = self.pure_epsilon()
+        top = self._largest
         w = math.exp(-rate)
         nearest = np.floor((self.shift - epsilons * self.noise_scale) / 2)
         best = -np.expm1(np.minimum(epsilons - self.shift * rate, 0.0)) / (1 + w)  # m = 0
@@ -77,13 +77,15 @@ class DiscreteLaplaceEvent(VectorEvent):
         # once for the error that `curve` added, once for the error that it made
         return np.maximum(upper_end - 2 * _error(epsilons), 0.0)
 
-    def pure_epsilon(self) -> float:
+    @property
+    def _largest(self) -> float:
         """shift / noise_scale, the largest loss, rounded up."""
         return up(self.shift / self.noise_scale, roundings=3)
 
-    def zcdp_rho(self) -> float:
-        """epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return half_square(self.pure_epsilon())
+    @property
+    def claims(self) -> Claims:
+        """The largest loss; epsilon^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return Claims(pure=self._largest, rho=half_square(self._largest))
 
 
 def _error(epsilons: NDArray[np.float64] | float) -> NDArray[np.float64]:

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, need_field, positive
 from dpcore.distance import Distance
-from dpcore.events.base import Direction, Event, TwoEnds
+from dpcore.events.base import Claims, Direction, Event, TwoEnds
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
 from dpcore.mechanisms.noise.continuous import direction, gamma
@@ -131,21 +131,18 @@ class L2GammaEvent(TwoEnds):
         pure = np.minimum(up(pure / (1 + math.exp(-self.epsilon_0)), roundings=20), 1.0)
         return np.minimum(value, pure)
 
-    def pure_epsilon(self) -> float:
-        """epsilon_0, which no loss exceeds."""
-        return self.epsilon_0
+    @property
+    def claims(self) -> Claims:
+        """epsilon_0, the largest loss; epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return Claims(pure=self.epsilon_0, rho=half_square(self.epsilon_0), renyi=self._renyi)
 
     def anchor(self, direction: Direction) -> float | None:
         """None: the largest loss has probability 0."""
         return None
 
-    def zcdp_rho(self) -> float:
-        """epsilon_0^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return half_square(self.epsilon_0)
-
-    def renyi(self, orders: Array) -> Array:
+    def _renyi(self, orders: Array) -> Array:
         """The bound above, over a net of tau; at most min(epsilon_0, alpha epsilon_0^2/2)."""
-        best = np.minimum(self.epsilon_0, orders * self.zcdp_rho())
+        best = np.minimum(self.epsilon_0, orders * half_square(self.epsilon_0))
         d, excess = self.dimension, orders - 1
         square = self.epsilon_0 * self.epsilon_0
         # every tau gives a valid bound; the net tries r down to 12 deviations below its mean

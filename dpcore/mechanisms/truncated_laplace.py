@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
-from dpcore.events.base import Direction, VectorEvent
+from dpcore.events.base import Claims, Direction, VectorEvent
 from dpcore.events.randomized_response import response_curve
 from dpcore.mechanism import Arithmetic, Prepared
 from dpcore.mechanisms.noise.discrete_laplace import floored_law
@@ -78,9 +78,10 @@ class TruncatedLaplaceEvent(VectorEvent):
         """The shift, the largest loss on the common support."""
         return self.shift
 
-    def approximate_claim(self) -> tuple[float, float]:
+    @property
+    def claims(self) -> Claims:
         """The pair (t, delta_0), for which the release is differentially private."""
-        return self.shift, self.truncation
+        return Claims(approximate=(self.shift, self.truncation))
 
 
 def _at_most_half(instance: Any, attribute: Any, value: Any) -> None:

@@ -66,4 +66,4 @@ def _kinds(ask: Ask) -> Iterable[Event | None]:
     with contextlib.suppress(NoClaimError, ParameterError):
         for part, _ in ask.event().parts():
             # Gaussians of any width add up to one Gaussian before a curve is looked at.
-            yield None if part.gaussian_mu() is not None else part
+            yield None if part.claims.mu is not None else part

@@ -220,7 +220,7 @@ def test_a_mu_whose_square_is_no_double_is_counted():
     assert whole.upper >= oracles.gaussian_epsilon(1e-5, 1.0) * (1 - 1e-9)
     with pytest.raises(BudgetExceededError):
         GaussianFilter(adjacency=A, epsilon=1.0, delta=1e-5).spend(tiny, count)
-    assert tiny.zcdp_rho() > 0
+    assert tiny.claims.rho > 0
     for accountant in (ZcdpAccountant(A), RenyiAccountant(A), AutoAccountant(A)):
         assert accountant.compose(tiny).epsilon(1e-200).upper > 0
 

@@ -20,7 +20,7 @@ from dpcore import (
 )
 from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.errors import ContractError, RegistryError, SpecError
-from dpcore.events.base import Event
+from dpcore.events.base import Claims, Event
 from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.exponential import ExponentialMechanismEvent
@@ -301,8 +301,9 @@ class Steps(Event):
     def delta(self, epsilon, direction):
         return self.inner.delta(epsilon, direction)
 
-    def pure_epsilon(self):
-        return self.inner.pure_epsilon()
+    @property
+    def claims(self):
+        return Claims(pure=self.inner.claims.pure)
 
 
 def plugin(**events):

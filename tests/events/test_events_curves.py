@@ -116,7 +116,7 @@ def test_sampled_gaussian_divergences_are_the_integral():
     log_base = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
     log_ratio = np.logaddexp(math.log1p(-q), math.log(q) + (2 * x - 1) / (2 * sigma**2))
     orders = np.array([1.5, 2.0, 3.0, 4.7, 16.0, 32.0])
-    found = event.renyi(orders)
+    found = event.claims.renyi(orders)
     for order, value in zip(orders, found, strict=True):
         truth = math.log(np.sum(np.exp(log_base + order * log_ratio)) * (x[1] - x[0])) / (order - 1)
         assert value >= truth * (1 - 1e-9)
@@ -145,7 +145,7 @@ def test_randomized_response_and_claims_are_sums_over_outcomes():
         encloses(event, epsilon, hockey_stick(p, q, epsilon))
     orders = np.array([1.2, 2.0, 9.0])
     truth = np.log([np.sum(p**a * q ** (1 - a)) for a in orders]) / (orders - 1)
-    np.testing.assert_allclose(event.renyi(orders), truth, rtol=1e-11)
+    np.testing.assert_allclose(event.claims.renyi(orders), truth, rtol=1e-11)
     approximate = ApproximateEvent(epsilon=0.8, delta=0.01, adjacency=R)
     e2 = math.exp(0.8) / (1 + math.exp(0.8))
     p2 = np.array([0.01, 0.99 * e2, 0.99 * (1 - e2), 0])
@@ -215,7 +215,7 @@ def test_l2_gamma_encloses_a_simulation_of_its_loss(dimension):
         gap = event.delta(epsilon, REMOVE) - event.delta_lower(epsilon, REMOVE)
         assert gap <= 0.08 * values.mean() + 1e-4
     upper = event.epsilon(1e-5).upper
-    for order, value in zip([2.0, 8.0], event.renyi(np.array([2.0, 8.0])), strict=True):
+    for order, value in zip([2.0, 8.0], event.claims.renyi(np.array([2.0, 8.0])), strict=True):
         moment = math.log(np.mean(np.exp((order - 1) * loss))) / (order - 1)
         assert value >= moment - 0.02
     assert upper <= epsilon_0
@@ -330,7 +330,7 @@ def test_no_delta_is_rounded_to_0_and_0_stands_beyond_the_anchor_alone(kind):
     """Without a pure epsilon no epsilon is (epsilon, 0)-DP, however small the delta is."""
     for x, y in ((0.3, 2), (2.0, 30)):
         event = make(kind, x, y)
-        pure = event.pure_epsilon()
+        pure = event.claims.pure
         wholes = [event, ComposedEvent(((event, 1), (LaplaceEvent(shift=0.1, adjacency=R), 2)))]
         if pure is None:
             for whole in wholes:
@@ -367,5 +367,5 @@ def test_no_parameter_gives_a_nan_or_a_negative_number(kind, x, y, count):
         except NoClaimError:
             continue
         assert 0 <= found.lower <= found.upper < math.inf
-    divergence = event.renyi(np.array([1.1, 2.0, 64.0]))
+    divergence = event.claims.renyi(np.array([1.1, 2.0, 64.0]))
     assert divergence is None or np.all(divergence >= 0)

@@ -238,7 +238,7 @@ def test_the_best_of_a_random_number_of_runs_diverges_by_at_most_the_bound(shape
     event = RandomStoppingEvent(event=base, mean=mean, shape=shape)
     keep = math.e / (1 + math.e)
     orders = np.array([1.5, 2.0, 5.0, 20.0])
-    bound = event.renyi(orders)
+    bound = event.claims.renyi(orders)
 
     def best(high):  # the better answer is published if any run gives it
         none = float((1 - high) ** k @ chance)
@@ -255,7 +255,7 @@ def test_a_poisson_number_of_runs_diverges_by_at_most_the_bound():
     base = GaussianEvent(mu=0.3, adjacency=ADD_REMOVE)
     orders = np.array([1.2, 2.0, 8.0])
     mean = 6.0
-    bound = RandomStoppingEvent(event=base, mean=mean).renyi(orders)
+    bound = RandomStoppingEvent(event=base, mean=mean).claims.renyi(orders)
     x = np.linspace(-12, 12, 48001)
 
     def best(shift):  # the largest of K draws; nothing where K = 0
@@ -277,8 +277,8 @@ def test_a_trees_shift_covers_every_leaf(restart):
         nodes |= {(start, start + width) for start in range(0, restart, width)}
         width *= 2
     most = max(sum(low <= leaf < high for low, high in nodes) for leaf in range(restart))
-    assert math.sqrt(3 * most) / 2 <= event.gaussian_mu() * (1 + 1e-15)
-    assert event.gaussian_mu() <= math.sqrt(3 * (most + 1)) / 2
+    assert math.sqrt(3 * most) / 2 <= event.claims.mu * (1 + 1e-15)
+    assert event.claims.mu <= math.sqrt(3 * (most + 1)) / 2
 
 
 def test_a_banded_matrix_moves_by_the_root_of_its_participations():
@@ -294,7 +294,7 @@ def test_a_banded_matrix_moves_by_the_root_of_its_participations():
         if min(np.diff(used)) >= bands:
             for signs in itertools.product((-1.0, 1.0), repeat=most):
                 moved = matrix[:, used] @ np.array(signs)
-                assert np.linalg.norm(moved) <= event.gaussian_mu() * (1 + 1e-12)
+                assert np.linalg.norm(moved) <= event.claims.mu * (1 + 1e-12)
 
 
 def test_a_training_run_is_its_steps():
@@ -343,7 +343,7 @@ def test_renyi_divergences_of_a_sampled_laplace_event_enclose_quadrature(q, shif
     without, with_it = -np.abs(x) - np.log(2), -np.abs(x - shift) - np.log(2)
     mixed = np.logaddexp(np.log1p(-q) + without, np.log(q) + with_it)
     orders = np.array([1.5, 2.0, 8.0, 64.0])
-    found, base = event.renyi(orders), event.event.renyi(orders)
+    found, base = event.claims.renyi(orders), event.event.claims.renyi(orders)
     for order, upper, before in zip(orders, found, base, strict=True):
         true = [
             float(np.logaddexp.reduce(order * a + (1 - order) * b) + np.log(x[1] - x[0]))
@@ -352,7 +352,7 @@ def test_renyi_divergences_of_a_sampled_laplace_event_enclose_quadrature(q, shif
         ]
         assert max(true) <= upper * (1 + 1e-6)
         assert upper < before / 2
-    assert event.zcdp_rho() < event.event.zcdp_rho() / 2
+    assert event.claims.rho < event.event.claims.rho / 2
 
 
 def test_many_sampled_laplace_steps_lie_between_the_peers_ends():

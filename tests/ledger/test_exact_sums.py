@@ -104,7 +104,7 @@ def test_a_history_adds_up_to_the_rational_sum(history):
                 pure = False
                 squares += count * Fraction(event.mu) ** 2
             else:
-                epsilon, delta = event.approximate_claim()
+                epsilon, delta = event.claims.approximate
                 epsilons += count * Fraction(epsilon)
                 squares += count * Fraction(pure_to_gdp(epsilon)) ** 2
                 leaks += count * Fraction(delta)

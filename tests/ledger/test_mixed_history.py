@@ -230,4 +230,4 @@ def test_a_charge_with_a_tilted_leak_costs_no_less_than_its_divergence(q, mu):
         float(np.log(np.sum(p * (p / o) ** theta) * (x[1] - x[0])))
         for p, o in ((mixed, base), (base, mixed))
     )
-    assert event.gaussian_mu() ** 2 >= 2 * grown / (theta * (theta + 1)) * (1 - 1e-6)
+    assert event.claims.mu**2 >= 2 * grown / (theta * (theta + 1)) * (1 - 1e-6)

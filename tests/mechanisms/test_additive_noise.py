@@ -97,11 +97,11 @@ def test_the_curve_is_the_largest_of_all_shifts(law, shift):
 
 
 def test_only_laws_whose_losses_are_bounded_are_pure():
-    assert stairs(5, 0.7, 2).event(5, 1, REPLACE_ONE).pure_epsilon() == pytest.approx(0.7)
-    assert skewed().event(1, 1, REPLACE_ONE).pure_epsilon() == pytest.approx(0.9)
-    assert normal(6.0).event(3, 1, REPLACE_ONE).pure_epsilon() is None
+    assert stairs(5, 0.7, 2).event(5, 1, REPLACE_ONE).claims.pure == pytest.approx(0.7)
+    assert skewed().event(1, 1, REPLACE_ONE).claims.pure == pytest.approx(0.9)
+    assert normal(6.0).event(3, 1, REPLACE_ONE).claims.pure is None
     event = bounded().event(2, 1, REPLACE_ONE)
-    assert event.pure_epsilon() is None
+    assert event.claims.pure is None
     p = probabilities(bounded())
     lost = p[(p > 0) & (np.roll(p, 2) == 0)].sum()
     assert event.infinite_mass(Direction.ADD) == pytest.approx(lost)
@@ -117,7 +117,7 @@ def test_several_coordinates_lose_no_more_than_is_claimed(law, shift, dimension)
     ]
     moves = itertools.product(range(shift + 1), repeat=dimension)
     largest = max(sum(worst[s] for s in move) for move in moves if sum(move) <= shift)
-    epsilon = law.event(shift, dimension, REPLACE_ONE).pure_epsilon()
+    epsilon = law.event(shift, dimension, REPLACE_ONE).claims.pure
     assert largest * (1 - 1e-12) <= epsilon <= dimension * max(worst) * (1 + 1e-9)
 
 
@@ -220,7 +220,7 @@ def test_integers_stay_integers_and_others_are_rounded_to_a_grid():
     released = Twin(noise_scale=2.0).release(np.array([1.0, 2.0, 9.0]), query, claim(), noise)
     same = laplace_law(2.0, 1).symmetric(3, SecretCoins.rehearsal(0).noise(0, "q", 1))
     assert np.array_equal(released, np.array([1, 2, 9]) + same)
-    assert Twin(noise_scale=2.0).event(query, claim(2.5)).pure_epsilon() == pytest.approx(1.0)
+    assert Twin(noise_scale=2.0).event(query, claim(2.5)).claims.pure == pytest.approx(1.0)
     reals = attrs.evolve(query, values="reals")
     mechanism = Twin(noise_scale=2.0)
     step = mechanism.grid(reals, claim()).step
@@ -232,7 +232,7 @@ def test_integers_stay_integers_and_others_are_rounded_to_a_grid():
     law, shift = mechanism.law_of(reals, claim())
     assert shift == 1 / step + 3
     assert law.decay == pytest.approx(0.5 / shift)
-    assert mechanism.event(reals, claim()).pure_epsilon() == pytest.approx(0.5)
+    assert mechanism.event(reals, claim()).claims.pure == pytest.approx(0.5)
 
 
 def test_calibration_sets_the_scale_from_the_sensitivity():

@@ -77,8 +77,8 @@ def test_a_stated_range_below_the_true_one_would_be_seen():
 def test_it_costs_less_than_permute_and_flip_in_concentrated_privacy():
     event = Exponential().at(2.0, COUNTS, bound(1.0, "linf")).event(COUNTS, bound(1.0, "linf"))
     assert event.epsilon_0 == 1.0
-    assert event.zcdp_rho() == pytest.approx(1 / 8)
-    assert event.pure_epsilon() == 1.0
+    assert event.claims.rho == pytest.approx(1 / 8)
+    assert event.claims.pure == 1.0
 
 
 def test_scores_of_any_size_are_neither_clamped_nor_lost():

@@ -88,7 +88,7 @@ def test_several_coordinates_of_laplace_noise_are_claimed_pure_only() -> None:
     query = Query(name="pair", shape=(2,), distance="l1")
     event = DiscreteLaplace(noise_scale=4.0).event(query, bound(2.0, "l1"))
     assert isinstance(event, PureEvent)
-    assert 0.5 <= event.pure_epsilon() <= 0.5 * (1 + 1e-14)
+    assert 0.5 <= event.claims.pure <= 0.5 * (1 + 1e-14)
 
 
 def test_sampled_losses_stay_below_the_events() -> None:

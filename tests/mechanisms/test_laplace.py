@@ -45,7 +45,7 @@ def test_the_exact_law_of_a_grid_release_stays_below_the_claim(scale: float) -> 
 
     p, loss = np.exp(log_law(z)), log_law(z) - log_law(z - shift)
     assert p.sum() == pytest.approx(1, abs=1e-12)
-    assert loss.max() <= claim.pure_epsilon() + 1e-12
+    assert loss.max() <= claim.claims.pure + 1e-12
     for epsilon in np.linspace(0, 1.05 / scale, 30):
         exact = float((p * -np.expm1(np.minimum(epsilon - loss, 0))).sum())
         assert exact <= claim.delta(float(epsilon), Direction.REMOVE) * (1 + 1e-9) + 1e-12

@@ -50,7 +50,7 @@ def test_sampled_losses_of_two_differing_entries_stay_below_the_event() -> None:
     p = mechanism.release(np.ones((DRAWS, 2)), query, sensitivity, noise("p")).sum(axis=1)
     q = mechanism.release(np.zeros((DRAWS, 2)), query, sensitivity, noise("q")).sum(axis=1)
     event = mechanism.event(query, sensitivity)
-    assert event.pure_epsilon() >= 1.4
+    assert event.claims.pure >= 1.4
     assert excess(event, p, q) <= 0
     single = RandomizedResponseEvent(epsilon=0.7, classes=2, adjacency=REPLACE_ONE)
     assert excess(single, p, q) > 0
@@ -59,7 +59,7 @@ def test_sampled_losses_of_two_differing_entries_stay_below_the_event() -> None:
 def test_at_costs_one_over_scale_whatever_the_number_of_entries() -> None:
     for entries in (1.0, 3.0):
         mechanism = RandomizedResponse().at(2.0, ONE, bound(entries, "hamming"))
-        epsilon = mechanism.event(ONE, bound(entries, "hamming")).pure_epsilon()
+        epsilon = mechanism.event(ONE, bound(entries, "hamming")).claims.pure
         assert epsilon == pytest.approx(0.5, rel=1e-12)
 
 

@@ -39,7 +39,7 @@ class BasicAccountant(Accountant):
         need(0 <= delta < 1, ValueError, f"delta must be in [0, 1), got delta={delta!r}")
         if not self.spent:
             return Interval(0.0, 0.0)
-        pure_costs = [(event.pure_epsilon(), count) for event, count in self.spent.items()]
+        pure_costs = [(event.claims.pure, count) for event, count in self.spent.items()]
         # Whoever has a pure epsilon takes no delta; the others share all of it.
         shares = sum(count for epsilon, count in pure_costs if epsilon is None)
         need(

@@ -36,7 +36,7 @@ class GdpAccountant(Accountant):
         """
         self.accept(event, count)
         refusal = f"gdp adds up Gaussian events, {event.label} is none"
-        mu = need_value(event.gaussian_mu(), UnsupportedEventError, refusal)
+        mu = need_value(event.claims.mu, UnsupportedEventError, refusal)
         # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
         return attrs.evolve(
             self,

@@ -41,7 +41,7 @@ class HomogeneousAccountant(Accountant):
             UnsupportedEventError: the event has no such claim, another one, or copies are too many.
         """
         self.accept(event, count)
-        claim = event.approximate_claim()
+        claim = event.claims.approximate
         need(
             claim is not None and (self.claim is None or claim == self.claim),
             UnsupportedEventError,

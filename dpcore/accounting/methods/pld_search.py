@@ -151,7 +151,7 @@ class Search:
         squares = 0.0
         merged: Spent = {}
         for event, count in self.spent.items():
-            if (mu := event.gaussian_mu()) is None:
+            if (mu := event.claims.mu) is None:
                 merged |= together(event, count)
             else:
                 squares += count * mu * mu

@@ -12,8 +12,6 @@ from dpcore.events.base import Event
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
 
-_ONE = np.array([2.0])  # an order to ask at whether an event has divergences at all
-
 
 def default_orders() -> NDArray[np.float64]:
     """Orders from 1.01 to 10^6: dense to 12, every integer to 64, then growing by a quarter."""
@@ -51,7 +49,7 @@ class RenyiAccountant(Accountant):
         if count == 0:
             return self
         need(
-            event in self.spent or event.renyi(_ONE) is not None,
+            event.claims.renyi is not None,
             UnsupportedEventError,
             f"{event.label} has no Rényi divergences",
         )
@@ -63,10 +61,10 @@ class RenyiAccountant(Accountant):
         """Computed once for an accountant and all that are composed from it."""
         if event not in self._known:
             self._known[event] = need_value(
-                event.renyi(self.orders),
+                event.claims.renyi,
                 UnsupportedEventError,
                 f"{event.label} has no Rényi divergences",
-            )
+            )(self.orders)
         return self._known[event]
 
     def epsilon(self, delta: float) -> Interval:

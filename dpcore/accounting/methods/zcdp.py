@@ -30,7 +30,7 @@ class ZcdpAccountant(Accountant):
             UnsupportedEventError: the event has no rho.
         """
         self.accept(event, count)
-        rho = need_value(event.zcdp_rho(), UnsupportedEventError, f"{event.label} has no zCDP rho")
+        rho = need_value(event.claims.rho, UnsupportedEventError, f"{event.label} has no zCDP rho")
         return attrs.evolve(
             self, rho=self.rho + count * rho, additions=self.additions + (count > 0)
         )

@@ -130,7 +130,7 @@ def test_a_claim_is_charged_as_the_worst_release_with_it():
     assert claim(0.5, 1e-6, ADD_REMOVE) == ApproximateEvent(
         epsilon=0.5, delta=1e-6, adjacency=ADD_REMOVE
     )
-    assert claim(0, 1e-6, REPLACE_ONE).approximate_claim() == (1e-300, 1e-6)
+    assert claim(0, 1e-6, REPLACE_ONE).claims.approximate == (1e-300, 1e-6)
     for wrong in ((0, 0), (-1, 0), (math.inf, 0), (math.nan, 0), (1, 1.5), (1, math.nan)):
         with pytest.raises(ValueError, match="epsilon"):
             claim(*wrong, REPLACE_ONE)

@@ -36,6 +36,7 @@ from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.accounting.methods.renyi import RenyiAccountant, default_orders
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
+from dpcore.events.base import Claims
 from dpcore.events.composition import ComposedEvent, repeated
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.gaussian import GaussianEvent
@@ -149,7 +150,7 @@ def test_a_sample_without_replacement_is_no_dearer_than_the_whole():
 def test_approximate_concentrated_privacy_becomes_its_renyi_curve():
     ((event, _),) = from_dp_event(dp.ZCDpEvent(rho=0.1, xi=0.2), ADD)
     orders = default_orders()
-    assert event.renyi(orders) == pytest.approx(0.2 + 0.1 * orders, rel=1e-12)
+    assert event.claims.renyi(orders) == pytest.approx(0.2 + 0.1 * orders, rel=1e-12)
     peer = RdpAccountant(neighboring_relation=ADD).compose(dp.ZCDpEvent(rho=0.1, xi=0.2))
     ours = DpcoreAccountant(ADD).compose(dp.ZCDpEvent(rho=0.1, xi=0.2))
     assert ours.get_epsilon(DELTA) == pytest.approx(peer.get_epsilon(DELTA), rel=2e-2)
@@ -297,7 +298,7 @@ def test_a_composition_is_written_with_its_counts():
 def test_an_event_without_counterpart_is_refused_by_name(event):
     with pytest.raises(UnsupportedEventError, match=type(event).__name__) as refusal:
         to_dp_event(event)
-    assert ("ZcdpEvent" in str(refusal.value)) == (event.zcdp_rho() is not None)
+    assert ("ZcdpEvent" in str(refusal.value)) == (event.claims.rho is not None)
 
 
 @attrs.frozen(kw_only=True)
@@ -312,14 +313,9 @@ class Declared(Event):
     def delta(self, epsilon, direction):
         return 1.0
 
-    def gaussian_mu(self):
-        return self.mu
-
-    def pure_epsilon(self):
-        return self.pure
-
-    def zcdp_rho(self):
-        return self.rho
+    @property
+    def claims(self):
+        return Claims(mu=self.mu, pure=self.pure, rho=self.rho)
 
 
 @pytest.mark.parametrize(
@@ -367,7 +363,7 @@ def test_a_pure_event_is_spent_as_pure_under_add_remove(epsilon, count):
     for accountant in (numerical, renyi):
         spend(accountant, event, count)
     assert truth - 1e-6 <= numerical.get_epsilon(DELTA) <= truth * 1.001 + 0.01
-    pure, zcdp = epsilon * count, event.zcdp_rho() * count
+    pure, zcdp = epsilon * count, event.claims.rho * count
     about = min(pure, zcdp + 2 * math.sqrt(zcdp * math.log(1 / DELTA)))
     assert truth - 1e-6 <= renyi.get_epsilon(DELTA) <= 1.02 * about
 

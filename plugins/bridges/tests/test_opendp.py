@@ -375,8 +375,8 @@ def test_a_renyi_map_is_read_at_many_orders():
     )  # fmt: skip
     event = event_of(measurement, 2.0, REPLACE_ONE)
     orders = np.array([1.5, 2.0, 33.3])
-    assert event.renyi(orders) == pytest.approx(orders / 2, rel=1e-2)
-    assert np.all(event.renyi(orders) >= orders / 2)
+    assert event.claims.renyi(orders) == pytest.approx(orders / 2, rel=1e-2)
+    assert np.all(event.claims.renyi(orders) >= orders / 2)
 
 
 def test_other_measures_and_empty_maps_are_refused():

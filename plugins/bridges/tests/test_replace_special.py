@@ -96,7 +96,7 @@ def test_a_tree_counts_the_complete_nodes_that_hold_a_step(steps):
     worst = max(complete_nodes(steps, leaf) for leaf in range(steps))
     ((event, count),) = from_dp_event(dp.SingleEpochTreeAggregationDpEvent(2.0, steps), SPECIAL)
     assert count == 1
-    assert math.sqrt(worst) / 2 <= event.gaussian_mu() <= math.sqrt(worst) / 2 * (1 + 1e-12)
+    assert math.sqrt(worst) / 2 <= event.claims.mu <= math.sqrt(worst) / 2 * (1 + 1e-12)
     several = dp.SingleEpochTreeAggregationDpEvent(2.0, [1, steps, 1])
     assert from_dp_event(several, SPECIAL) == ((event, 1),)
 

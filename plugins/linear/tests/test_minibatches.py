@@ -187,10 +187,10 @@ def test_where_a_replacement_moves_less_than_a_record_s_absence_nothing_is_claim
 def test_a_move_by_less_costs_a_gaussian_of_a_smaller_mu():
     ask = _gradient(_plan(_learner(100), REPLACE_ONE))
     sensitivity, query = ask.sensitivity, ask.query
-    whole = ask.mechanism.event(query, sensitivity).gaussian_mu()
+    whole = ask.mechanism.event(query, sensitivity).claims.mu
     for part in (0.1, 0.5, 1.0):
         moved = ask.mechanism.event_of_move(query, sensitivity, part * sensitivity.value)
-        assert part * whole <= moved.gaussian_mu() <= (part + 1e-3) * whole
+        assert part * whole <= moved.claims.mu <= (part + 1e-3) * whole
 
 
 # whole runs, audited

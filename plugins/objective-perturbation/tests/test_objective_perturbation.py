@@ -233,7 +233,7 @@ def test_both_costs_are_charged():
     minimiser, noise = mechanism.event(query, claim).parts()
     assert minimiser[0].mu == pytest.approx(0.5)
     assert minimiser[0].log_determinant == pytest.approx(math.log(1.5))
-    assert noise[0].gaussian_mu() == pytest.approx(0.05)
+    assert noise[0].claims.mu == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize(

@@ -69,10 +69,10 @@ def test_mu_is_the_closed_form_of_equal_steps(contraction, steps):
     shift, std = 0.02 * powers.sum(), 0.06 * math.sqrt((powers**2).sum())
     mechanism = InnerGaussian(noise_multiplier=3.0)
     sensitivity = sensitivity_of(0.02, contraction, steps)
-    mu = mechanism.event(query_of(steps), sensitivity).gaussian_mu()
+    mu = mechanism.event(query_of(steps), sensitivity).claims.mu
     assert shift / std <= mu <= shift / std * (1 + 1e-8)
     calibrated = mechanism.at(2.0, query_of(steps), sensitivity)
-    assert calibrated.event(query_of(steps), sensitivity).gaussian_mu() == pytest.approx(0.5)
+    assert calibrated.event(query_of(steps), sensitivity).claims.mu == pytest.approx(0.5)
 
 
 def test_errors_of_steps_are_charged_for_both_neighbours():
@@ -115,7 +115,7 @@ def test_an_audit_of_clipped_steps_reaches_most_of_mu():
         ]
         for side, process in enumerate(processes)
     ]
-    mu = mechanism.event(query, claim).gaussian_mu()
+    mu = mechanism.event(query, claim).claims.mu
     seen = abs(np.mean(lasts[0]) - np.mean(lasts[1])) / np.std(lasts, axis=1).mean()
     assert mu > 1
     assert 0.8 * mu <= seen <= mu + 6 * math.sqrt(2 / draws)

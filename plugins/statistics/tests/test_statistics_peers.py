@@ -53,8 +53,8 @@ def test_a_choice_by_permute_and_flip_is_not_priced_as_one_of_bounded_range():
     claim = bound(1.0, "linf")
     query = dpcore.Query(name="q", shape=(3,), distance="linf")
     flip = PermuteAndFlip(epsilon=0.1).event(query, claim)
-    assert flip.zcdp_rho() > 3.9 * 0.1**2 / 8
-    assert Exponential(epsilon=0.1).event(query, claim).zcdp_rho() < 1.001 * 0.1**2 / 8
+    assert flip.claims.rho > 3.9 * 0.1**2 / 8
+    assert Exponential(epsilon=0.1).event(query, claim).claims.rho < 1.001 * 0.1**2 / 8
     assert flip.delta(0.0, Direction.ADD) > Exponential(epsilon=0.1).event(query, claim).delta(
         0.0, Direction.ADD
     )

@@ -189,7 +189,7 @@ def _vector(size: int) -> Query:
 
 def _mu(gaussian: Gaussian, size: int, sensitivity: Sensitivity) -> float:
     """What one vector costs."""
-    mu = gaussian.event(_vector(size), sensitivity).gaussian_mu()
+    mu = gaussian.event(_vector(size), sensitivity).claims.mu
     assert mu is not None, "Gaussian noise of a plain sensitivity"
     return mu
 

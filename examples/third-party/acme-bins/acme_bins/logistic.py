@@ -11,7 +11,17 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore import Adjacency, Direction, Distance, Event, Mechanism, Query, Sensitivity, Stream
+from dpcore import (
+    Adjacency,
+    Claims,
+    Direction,
+    Distance,
+    Event,
+    Mechanism,
+    Query,
+    Sensitivity,
+    Stream,
+)
 from dpcore.checks import positive
 from dpcore.mechanism import free, from_real, to_real
 from dpcore.rounding import up
@@ -36,13 +46,10 @@ class BoundedLoss(Event):
         share = -math.expm1(epsilon - self.loss) / (1 + math.exp(-self.loss))
         return up(share, roundings=6)
 
-    def pure_epsilon(self) -> float:
-        """`loss`."""
-        return self.loss
-
-    def zcdp_rho(self) -> float:
-        """loss^2/2: Bun & Steinke (2016), Proposition 1.4."""
-        return 0.5 * self.loss * self.loss
+    @property
+    def claims(self) -> Claims:
+        """`loss`, the largest; loss^2/2: Bun & Steinke (2016), Proposition 1.4."""
+        return Claims(pure=self.loss, rho=0.5 * self.loss * self.loss)
 
 
 @attrs.frozen(kw_only=True)

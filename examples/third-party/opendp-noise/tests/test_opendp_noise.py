@@ -15,4 +15,4 @@ def test_the_claim_is_opendps():
     query = Query(name="mean", shape=(2,), distance="l2")
     claim = Sensitivity(value=0.5, distance="l2", adjacency=REPLACE_ONE, source="a test")
     event = OpenDPGaussian(noise_scale=2.0).event(query, claim)
-    assert event.zcdp_rho() == pytest.approx(0.25**2 / 2)
+    assert event.claims.rho == pytest.approx(0.25**2 / 2)

@@ -224,7 +224,7 @@ def gaussian_claim(events: Iterable[tuple[Event, int]], delta: float) -> Gaussia
     squared = 0.0
     for event, count in events:
         for part, times in event.parts():
-            mu = part.gaussian_mu()
+            mu = part.claims.mu
             if mu is None:
                 return None
             # Gaussians compose to one: their squared mu add up

@@ -125,12 +125,11 @@ def strength(ask: Ask) -> float:
     It weighs asks against each other, and no claim rests on it.
     """
     try:
-        event = ask.event()
+        claims = ask.event().claims
     except DpcoreError:
         return 1.0
-    mu, pure, rho = event.gaussian_mu(), event.pure_epsilon(), event.zcdp_rho()
-    if mu is not None:
-        return mu
-    if pure is not None:
-        return pure
-    return 1.0 if rho is None else float(np.sqrt(2 * rho))
+    if claims.mu is not None:
+        return claims.mu
+    if claims.pure is not None:
+        return claims.pure
+    return 1.0 if claims.rho is None else float(np.sqrt(2 * claims.rho))

@@ -110,7 +110,7 @@ def excess(
             larger curve. Else either value may come first, and each direction must hold of both.
     """
     if epsilons is None:
-        pure = event.pure_epsilon()
+        pure = event.claims.pure
         epsilons = EPSILONS if pure is None else (*EPSILONS, pure)
     # if either value may come first, an excess over the smaller curve refutes the claim
     side = max if directed else min

@@ -6,6 +6,7 @@ import numpy as np
 from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.checks import positive
+from dpcore.events.base import Claims
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.mechanism import Mechanism, free, from_real, to_real
@@ -159,11 +160,7 @@ class Subsampled(GaussianEvent):
     def curve(self, epsilons, direction):
         return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
 
-    def gaussian_mu(self):
-        return None
-
-    def zcdp_rho(self):
-        return None
+    claims = Claims()
 
 
 def _as_laplace(event):
@@ -175,8 +172,9 @@ def _as_laplace(event):
 class CheapEvent(GaussianEvent):
     """Half of the true rho."""
 
-    def zcdp_rho(self):
-        return 0.25 * self.mu**2
+    @property
+    def claims(self):
+        return Claims(mu=self.mu, rho=0.25 * self.mu**2)
 
 
 @attrs.frozen(kw_only=True)
@@ -206,11 +204,7 @@ class ClassicalAboveOne(ClassicalCurve):
     def curve(self, epsilons, direction):
         return np.array([self.delta(epsilon, direction) for epsilon in epsilons])
 
-    def gaussian_mu(self):
-        return None
-
-    def zcdp_rho(self):
-        return None
+    claims = Claims()
 
 
 MECHANISMS = [
@@ -267,7 +261,7 @@ class AddsMu(GdpAccountant):
 
     def compose(self, event, count=1):
         self.accept(event, count)
-        spent = max(self.mu_squared, event.gaussian_mu() ** 2)
+        spent = max(self.mu_squared, event.claims.mu**2)
         return attrs.evolve(self, mu_squared=spent)
 
 

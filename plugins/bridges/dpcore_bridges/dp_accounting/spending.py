@@ -62,9 +62,10 @@ def _counterpart(event: Event, count: int, accountant: PrivacyAccountant) -> DpE
     if not isinstance(accountant, RdpAccountant):
         return write(event, reach(event.adjacency))
     # a zCDP claim needs no relation: for a Gaussian it is exact, at rho = mu^2 / 2
-    mu, epsilon, rho = event.gaussian_mu(), event.pure_epsilon(), event.zcdp_rho()
-    if mu is not None:
-        return ZCDpEvent(up(mu * mu / 2, roundings=3))
+    claims = event.claims
+    epsilon, rho = claims.pure, claims.rho
+    if claims.mu is not None:
+        return ZCDpEvent(up(claims.mu * claims.mu / 2, roundings=3))
     counterpart = write(event, 1)
     if epsilon is None or not isinstance(counterpart, DiscreteLaplaceDpEvent):
         return counterpart

@@ -47,11 +47,11 @@ def in_core_terms(event: Event) -> tuple[Event, ...]:
         return (event,)
     adjacency = event.adjacency
     # exact, so no other term can be closer; the terms below are upper bounds
-    if mu := event.gaussian_mu():
-        return (GaussianEvent(mu=mu, adjacency=adjacency),)
-    epsilon, rho = event.pure_epsilon(), event.zcdp_rho()
-    pure = (PureEvent(epsilon=epsilon, adjacency=adjacency),) if epsilon else ()
-    concentrated = (ZcdpEvent(rho=rho, adjacency=adjacency),) if rho else ()
+    claims = event.claims
+    if claims.mu:
+        return (GaussianEvent(mu=claims.mu, adjacency=adjacency),)
+    pure = (PureEvent(epsilon=claims.pure, adjacency=adjacency),) if claims.pure else ()
+    concentrated = (ZcdpEvent(rho=claims.rho, adjacency=adjacency),) if claims.rho else ()
     return (*pure, *concentrated)
 
 
@@ -67,7 +67,7 @@ def write(event: Event, factor: int) -> DpEvent:
         if equivalent is not event:
             with contextlib.suppress(UnsupportedEventError):  # the next one may have a counterpart
                 return write(equivalent, factor)
-    rho = event.zcdp_rho()
+    rho = event.claims.rho
     implied = "" if rho is None else f"; its zCDP claim has one: ZcdpEvent(rho={rho!r}, ...)"
     raise UnsupportedEventError(
         f"{type(event).__name__} has no counterpart in dp_accounting{implied}"

@@ -215,7 +215,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
     """The sum, rounded up."""
     total = 0.0
     for event, count in events:
-        rho = event.zcdp_rho()
+        rho = event.claims.rho
         if rho is None:
             raise NoClaimError(
                 f"{event.label} has no zCDP rho: export the plan with "
@@ -236,11 +236,11 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
     """The sum at one order, rounded up; infinity where nothing finite is known."""
     total = 0.0
     for event, count in events:
-        values = event.renyi(np.array([_order(order)]))
-        if values is None:
+        renyi, at = event.claims.renyi, np.array([_order(order)])
+        if renyi is None:
             raise NoClaimError(
                 f"{event.label} has no Rényi divergences: export the plan with "
                 f"approximate_measurement"
             )
-        total += count * float(values[0])
+        total += count * float(renyi(at)[0])
     return up(total, roundings=200)

@@ -95,7 +95,7 @@ class _Ladder:
         searches its curve many times over, and laws compare dozens of compositions.
         """
         closed_forms = (
-            event.gaussian_mu() is not None or event.approximate_claim() is not None
+            event.claims.mu is not None or event.claims.approximate is not None
             for event in self.events
         )
         return _DELTAS if all(closed_forms) else _MIDDLE
@@ -240,7 +240,7 @@ def _truth(ladder: _Ladder) -> str:
         lower_ends = {delta: _lower(event, delta) for delta in _DELTAS}
         single_costs = ladder.costs(event, 1, _DELTAS)
         _require_at_least(single_costs, lower_ends, "one event is cheaper than its curve")
-        mu = event.gaussian_mu()
+        mu = event.claims.mu
         if mu is None:
             continue
         # Gaussians compose exactly to one of mu * sqrt(count) (Dong, Roth & Su 2022).

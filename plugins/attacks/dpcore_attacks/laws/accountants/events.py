@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ContractError
+from dpcore.errors import ContractError, need_value
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_delta
 from dpcore.ledger.event_text import read_event, write_event
@@ -192,9 +192,7 @@ def _directions(curves: _Curves) -> str:
 
 def _pure(curves: _Curves) -> str:
     event = curves.event
-    epsilon = event.pure_epsilon()
-    if epsilon is None:
-        raise NotApplicableError("it states no pure epsilon")
+    epsilon = need_value(event.claims.pure, NotApplicableError, "it states no pure epsilon")
     for direction in Direction:
         # A hair beyond epsilon, so that rounding of epsilon itself leaves no mass behind.
         mass = event.delta_lower(epsilon * (1 + 1e-12), direction)
@@ -203,10 +201,7 @@ def _pure(curves: _Curves) -> str:
 
 
 def _mu(curves: _Curves) -> str:
-    event = curves.event
-    mu = event.gaussian_mu()
-    if mu is None:
-        raise NotApplicableError("it is not exactly Gaussian")
+    mu = need_value(curves.event.claims.mu, NotApplicableError, "it is not exactly Gaussian")
     for direction in Direction:
         for epsilon, truth in zip(_EPSILONS, curves.lower[direction], strict=True):
             fail_if(
@@ -217,10 +212,7 @@ def _mu(curves: _Curves) -> str:
 
 
 def _rho(curves: _Curves) -> str:
-    event = curves.event
-    rho = event.zcdp_rho()
-    if rho is None:
-        raise NotApplicableError("it states no rho")
+    rho = need_value(curves.event.claims.rho, NotApplicableError, "it states no rho")
     for order, implied in curves.implied:
         fail_if(
             order * rho < implied * (1 - 1e-6),
@@ -230,10 +222,8 @@ def _rho(curves: _Curves) -> str:
 
 
 def _renyi(curves: _Curves) -> str:
-    event = curves.event
-    bounds = event.renyi(_ORDERS)
-    if bounds is None:
-        raise NotApplicableError("it states no Rényi bounds")
+    renyi = need_value(curves.event.claims.renyi, NotApplicableError, "it states no Rényi bounds")
+    bounds = renyi(_ORDERS)
     fail_if(
         np.isnan(bounds).any() or (bounds < 0).any(), "a Rényi bound is negative or not a number"
     )

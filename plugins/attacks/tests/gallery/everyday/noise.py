@@ -188,7 +188,7 @@ class RootOfSums(BasicAccountant):
 
     def compose(self, event, count=1):
         composed = super().compose(event, count)
-        cost = event.pure_epsilon() or 0.0
+        cost = event.claims.pure or 0.0
         return attrs.evolve(composed, squares=self.squares + count * cost**2)
 
     def epsilon(self, delta):

@@ -92,7 +92,7 @@ def _in_one_term(epsilon, self, delta):
 def _orders_off_by_one(compose, self, event, count):
     composed = compose(event, count)
     orders = composed.orders
-    shifted = {known: np.append(0.0, known.renyi(orders)[:-1]) for known in composed.spent}
+    shifted = {known: np.append(0.0, known.claims.renyi(orders)[:-1]) for known in composed.spent}
     return attrs.evolve(composed, known=shifted)
 
 

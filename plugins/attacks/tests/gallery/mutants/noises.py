@@ -159,7 +159,13 @@ def retold(**body):
 
 
 def _half_rho(self):
-    return 0.5 * super(type(self), self).zcdp_rho()
+    claims = super(type(self), self).claims
+    return attrs.evolve(claims, rho=0.5 * claims.rho)
+
+
+def _lower_orders(self):
+    claims = super(type(self), self).claims
+    return attrs.evolve(claims, renyi=lambda orders: claims.renyi(1 + 0.9 * (orders - 1)))
 
 
 def _half(sensitivity):
@@ -356,14 +362,14 @@ CHANGES = (
     _change(
         "half_rho",
         "The event states half of its rho.",
-        retold(zcdp_rho=_half_rho),
+        retold(claims=property(_half_rho)),
         "gaussian",
         "laplace",
     ),
     _change(
         "lower_orders",
         "Divergences are stated of orders a tenth lower.",
-        retold(renyi=lambda self, orders: super(type(self), self).renyi(1 + 0.9 * (orders - 1))),
+        retold(claims=property(_lower_orders)),
         "float_gaussian",
         "float_laplace",
     ),

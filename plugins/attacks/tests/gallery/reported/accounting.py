@@ -5,7 +5,7 @@ import math
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Direction, Event, Interval, Query
+from dpcore import ADD_REMOVE, REPLACE_ONE, Adjacency, Claims, Direction, Event, Interval, Query
 
 from gallery.core import (
     BasicAccountant,
@@ -83,8 +83,9 @@ class OneWay(Event):
     def delta_lower(self, epsilon, direction):
         return self.inner.delta_lower(epsilon, Direction.ADD)
 
-    def pure_epsilon(self):
-        return self.inner.pure_epsilon()
+    @property
+    def claims(self):
+        return Claims(pure=self.inner.claims.pure)
 
 
 @attrs.frozen
@@ -112,7 +113,7 @@ class WithoutDelta(HomogeneousAccountant):
 
     def compose(self, event, count=1):
         self.accept(event, count)
-        claim = event.approximate_claim()
+        claim = event.claims.approximate
         if claim is None:
             raise UnsupportedEventError(f"{type(event).__name__} makes no such claim")
         if self.claim is not None and claim[0] != self.claim[0]:
@@ -160,7 +161,7 @@ class ShuffledBatch(Sampling):
 
 @amplify.register(ShuffledBatch)
 def _(sampling, event):
-    base = attrs.evolve(event, adjacency=ADD_REMOVE, mu=event.gaussian_mu() / 2)
+    base = attrs.evolve(event, adjacency=ADD_REMOVE, mu=event.claims.mu / 2)
     share = sampling.size / sampling.records
     sampled = PoissonSampledEvent(event=base, sampling_probability=share)
     return AsPoisson(sampled=sampled, adjacency=event.adjacency)

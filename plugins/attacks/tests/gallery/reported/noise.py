@@ -6,7 +6,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import Mechanism
+from dpcore import Claims, Mechanism
 
 from gallery.core import (
     Gaussian,
@@ -161,8 +161,9 @@ def laplace_priced_by_bounded_range():
 
     @attrs.frozen(kw_only=True)
     class Cheap(LaplaceEvent):
-        def zcdp_rho(self):
-            return self.shift**2 / 8
+        @property
+        def claims(self):
+            return Claims(pure=self.shift, rho=self.shift**2 / 8)
 
     def event(self, query, sensitivity):
         return Cheap(shift=1 / self.spread, adjacency=sensitivity.adjacency)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import attrs
 import numpy as np
 
-from dpcore import ADD_REMOVE, Direction, Event, Expansion, FeatureMap, Interactive, Oracle
+from dpcore import ADD_REMOVE, Claims, Direction, Event, Expansion, FeatureMap, Interactive, Oracle
 
 from gallery.core import GaussianEvent, GdpAccountant, LaplaceEvent, ZcdpAccountant, free, positive
 from gallery.entry import Claim, Drawn, Released, Single, bounded, where
@@ -243,8 +243,9 @@ class Lopsided(Event):
         found = self.inner.delta(epsilon, direction)
         return found if direction is Direction.REMOVE else found * min(1.0, math.exp(-epsilon))
 
-    def pure_epsilon(self):
-        return self.inner.pure_epsilon()
+    @property
+    def claims(self):
+        return Claims(pure=self.inner.claims.pure)
 
 
 def one_direction_is_cheaper():
@@ -317,7 +318,7 @@ class Tail(GdpAccountant):
     """Drops what is small beside the rest."""
 
     def compose(self, event, count=1):
-        mu = event.gaussian_mu()
+        mu = event.claims.mu
         if mu is not None and count and mu * count**0.5 < 0.05:
             return self
         return super().compose(event, count)

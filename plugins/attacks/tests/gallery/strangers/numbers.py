@@ -19,7 +19,7 @@ class LogOverAlpha(RenyiAccountant):
         right = super().epsilon(delta)
         if not self.spent:
             return right
-        total = sum(count * event.renyi(self.orders) for event, count in self.spent.items())
+        total = sum(count * event.claims.renyi(self.orders) for event, count in self.spent.items())
         found = np.min(total + math.log(1 / delta) / self.orders)
         return Interval(0.0, min(right.upper, float(found)))
 
@@ -41,7 +41,7 @@ class Parallel(BasicAccountant):
 
     def compose(self, event, count=1):
         composed = super().compose(event, count)
-        cost = event.pure_epsilon()
+        cost = event.claims.pure
         return attrs.evolve(composed, most=max(self.most, cost or 0.0))
 
     def epsilon(self, delta):
