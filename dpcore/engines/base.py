@@ -7,20 +7,24 @@ totals, as private as the records. Noise is drawn after the total, in the proces
 that a task that runs twice releases nothing twice.
 """
 
+from __future__ import annotations
+
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import attrs
 
 from dpcore.domain.domain import Domain
 from dpcore.engines.selection import EVERYTHING, Selection
 from dpcore.errors import ReleaseError
-from dpcore.learning.learners.sums import SumPart
 from dpcore.records.records import Folded, Records
 from dpcore.records.source import Columns, Part
+
+if TYPE_CHECKING:
+    from dpcore.learning.learners.sums import SumPart
 
 Encode = Callable[[Columns], Records]
 """PRIVATE: a batch of columns to its records, row by row: a function of every row alone."""

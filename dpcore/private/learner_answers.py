@@ -3,9 +3,11 @@
 The model of a run is rebuilt from the answers alone (`dpcore.transcript.rebuild`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
@@ -16,14 +18,16 @@ from dpcore.errors import UNREADABLE, ContractError, ReleaseError, RequestError,
 from dpcore.exact import Exact
 from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Model, Public, Published, State
-from dpcore.plan.ask import Ask
-from dpcore.plan.schedule import Scheduled
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
 from dpcore.running.hold_out import HoldOut, joined
 from dpcore.running.release_context import Conversation, PastSums, Private, wide_open
 from dpcore.transcript.rebuild import IsolatedRelease, PlannedAsks, Rebuild, answer_of
+
+if TYPE_CHECKING:
+    from dpcore.plan.ask import Ask
+    from dpcore.plan.schedule import Scheduled
 
 
 def encode_points(release: Scheduled, tables: Mapping[str, Table]) -> None:

@@ -19,8 +19,7 @@ from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Payer
 from dpcore.isolate.sealed_output import run_silenced
-from dpcore.plan.request import RELEASE
-from dpcore.plan.schedule import FunctionRelease
+from dpcore.learner import Learner
 from dpcore.private.runtime import kind_of, open_records, release
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
@@ -155,6 +154,7 @@ def _release_records(
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
     # The paid look comes last: it may use the models, and no model may use it.
     if plan.schedule.look and (private_look := plan.request.look) is not None:
+        from dpcore.plan.request import RELEASE
         from dpcore.running.paid_evaluation import look
 
         asks = plan.schedule.look
@@ -185,7 +185,7 @@ def open_function(
     """Open the records and serve a function: what `Plan.open` says."""
     # An oracle's answers depend on later questions: there is no transcript to replay yet.
     releases = isolate(plan.schedule.releases)
-    if len(releases) > 1 or not isinstance(releases[0].scheduled, FunctionRelease):
+    if len(releases) > 1 or isinstance(releases[0].scheduled.learner, Learner):
         raise ContractError("only a plan of one function release can be opened; run it")
     # Secure coins that the caller holds could be used for a second oracle, and the difference
     # of two answers with equal noise is exact.

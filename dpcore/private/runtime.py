@@ -3,9 +3,11 @@
 Every answer passes a door; the only door whose answers a guarantee covers is `through_mechanism`.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import numpy as np
@@ -17,8 +19,7 @@ from dpcore.engines.base import Engine
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import unpassed
 from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.learner import Answer, Model, Published
-from dpcore.plan.schedule import FunctionRelease, Schedule, Scheduled
+from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.private import learner_answers
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.pieces import KeptColumn
@@ -28,6 +29,9 @@ from dpcore.running.opening import Opened, open_source, open_table
 from dpcore.running.release_context import Conversation, Door, Private, through_mechanism
 from dpcore.running.reuse import Reuse
 from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
+
+if TYPE_CHECKING:
+    from dpcore.plan.schedule import Schedule, Scheduled
 
 
 def open_records(
@@ -64,7 +68,7 @@ def _opened(
 
 def kind_of(scheduled: Scheduled) -> Any:
     """`learner_answers`, or `function_answers`, which a run of learners alone does not import."""
-    if not isinstance(scheduled, FunctionRelease):
+    if isinstance(scheduled.learner, Learner):
         return learner_answers
     from dpcore.private import function_answers
 

@@ -1,16 +1,20 @@
 """Admission: which tables and sources a run may read, found out before anything is spent."""
 
+from __future__ import annotations
+
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.admission import admit_to, premises_of
 from dpcore.errors import SourceError, SpecError, need
 from dpcore.isolate.sealed_output import run_silenced
-from dpcore.plan.request import Request
 from dpcore.records.source import HANDED_OVER, DeclaredSource, Source
+
+if TYPE_CHECKING:
+    from dpcore.plan.request import Request
 
 _SEALED = (
     "a sealed run takes files and queries alone, as nobody can check who chose a table's types: "

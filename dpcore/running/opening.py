@@ -4,9 +4,11 @@ A table is shuffled in secret and split by positions. Records behind an engine s
 the split is a `Selection` by the same secret words, so that the same records are held out.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import numpy as np
@@ -22,7 +24,6 @@ from dpcore.engines.records import EngineRecords
 from dpcore.engines.selection import EVERYTHING, Coins, Complement, OfPersons, Selection, Smallest
 from dpcore.errors import SourceError
 from dpcore.plan.parts import held_out
-from dpcore.plan.request import Request
 from dpcore.randomness import SecretCoins, Words
 from dpcore.records.bounding import Bounding, PersonCodes, bounded
 from dpcore.records.cells import cells, named
@@ -30,6 +31,9 @@ from dpcore.records.records import Records
 from dpcore.records.source import Columns, Part, Source
 from dpcore.running.hold_out import HoldOut, HoldOutInMemory, KeptPart, SpooledHoldOut
 from dpcore.single_use import NeverCopied
+
+if TYPE_CHECKING:
+    from dpcore.plan.request import Request
 
 _NONE = HoldOutInMemory({}, np.zeros(0))
 

@@ -1,8 +1,10 @@
 """`release_context`: hold what one release of a run needs while it is under way."""
 
+from __future__ import annotations
+
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import attrs
 import numpy as np
@@ -12,13 +14,15 @@ from dpcore.engines.records import EngineRecords
 from dpcore.errors import ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Public, Published
-from dpcore.plan.ask import Ask
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
 from dpcore.records.records import Records
 from dpcore.running.reuse import Reuse
 from dpcore.running.sampling import draw, scheme_of_ask, select, select_persons
 from dpcore.transcript.rebuild import IsolatedRelease
+
+if TYPE_CHECKING:
+    from dpcore.plan.ask import Ask
 
 Private = Callable[..., Any]
 """A private function: query, records, public facts and learner coins to a value."""
