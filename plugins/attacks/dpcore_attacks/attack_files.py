@@ -1,7 +1,5 @@
 """Files of attacks that are handed to `dpcore report`: each must be of exactly the run's plan."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 It is about made-up records and public facts only, so that it may be shown with what was published.
 """
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from typing import Any

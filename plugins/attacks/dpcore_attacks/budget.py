@@ -1,7 +1,5 @@
 """Budget: one chance of error for a whole report, shared by its statistical checks beforehand."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import chain
 from typing import Any, cast

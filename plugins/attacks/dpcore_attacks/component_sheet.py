@@ -1,7 +1,5 @@
 """What an author may know of a component without its source: fields, claim, norms, what it fits."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

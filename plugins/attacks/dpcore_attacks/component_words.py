@@ -1,7 +1,5 @@
 """What the class of a component says of itself: its claim, the theorem behind it, its fields."""
 
-from __future__ import annotations
-
 import inspect
 import re
 from collections.abc import Iterator

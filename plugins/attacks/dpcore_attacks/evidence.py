@@ -1,7 +1,5 @@
 """What the record of attacks and the files of audits know of a plan, for `dpcore check`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Examination: every law and every attack on one plugin, verdict by verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain

@@ -1,7 +1,5 @@
 """Stages of what stands around a release: metrics, sources, engines and commands."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

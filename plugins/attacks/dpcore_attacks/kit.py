@@ -1,7 +1,5 @@
 """The kit: every law and every attack on all that one plugin provides."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import attrs

@@ -1,7 +1,5 @@
 """Stages of mechanisms, of the events that they state, and of the accountants that compose them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence, Set
 from functools import cache
 from itertools import chain

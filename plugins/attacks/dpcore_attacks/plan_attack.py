@@ -1,7 +1,5 @@
 """What `falsify` and `audit` attack: a priced plan, or a claim as printed; and the attack."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

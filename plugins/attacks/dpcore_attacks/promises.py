@@ -1,7 +1,5 @@
 """What a plugin promises of its parts: examples with a price, instances to test, named bounds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

@@ -8,8 +8,6 @@ In a plugin's own tests:
     test_conformance = checks(my_plugin)
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 from types import ModuleType

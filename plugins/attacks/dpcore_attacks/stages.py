@@ -4,8 +4,6 @@ What a stage costs is declared, and never measured: the same verdicts come in th
 machine.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Collection, Iterator
 

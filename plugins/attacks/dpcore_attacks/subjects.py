@@ -13,8 +13,6 @@ that no run calls:
         return TanhNetwork()
 """
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import typing

@@ -1,8 +1,6 @@
 """What engines on clusters share: records that stay here, versions that must agree, shares of
 parts, and errors in words that quote no record."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from abc import abstractmethod

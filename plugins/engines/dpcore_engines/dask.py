@@ -8,8 +8,6 @@ However many workers there are, this process sends a task once and gets one answ
 task on to each other, and add their totals in a tree.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import secrets

@@ -1,7 +1,5 @@
 """DaskCluster: a Dask engine by the address of a scheduler, or on this machine's own processes."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import signal

@@ -4,8 +4,6 @@ A worker that dies while it is asked may leave `Client.run` waiting for ever. So
 thread of its own; if that is silent, all workers are asked again, a few times.
 """
 
-from __future__ import annotations
-
 import queue
 import threading
 from collections.abc import Callable, Mapping

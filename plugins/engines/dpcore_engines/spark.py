@@ -7,8 +7,6 @@ names. All of that is private: whoever sees the cluster's messages is left of th
 Only DataFrames and Arrow batches are used, so that a session of Spark Connect serves as well.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 import pickle

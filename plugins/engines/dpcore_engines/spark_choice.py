@@ -1,7 +1,5 @@
 """SparkChoice: a Spark engine on a running cluster, by its address, or on this machine."""
 
-from __future__ import annotations
-
 import contextlib
 import sys
 from collections.abc import Iterator

@@ -8,8 +8,6 @@ A bundle's last row holds its digest, and travels with the blocks that were read
 lost and read again bring the digest of that reading along, and a total compares it.
 """
 
-from __future__ import annotations
-
 import functools
 import itertools
 import pickle

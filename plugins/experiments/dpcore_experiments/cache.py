@@ -1,7 +1,5 @@
 """What an experiment found as a file and a picture, for the operator alone."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

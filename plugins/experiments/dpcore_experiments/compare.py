@@ -19,8 +19,6 @@ r"""Whether what is found is what the paper shows, and what an independent study
   data sets depend on one another.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Records of an experiment: the user's own file, checked by its bytes, or drawn by a generator."""
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

@@ -1,7 +1,5 @@
 """An experiment: the file, read and checked, with the methods that it names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path

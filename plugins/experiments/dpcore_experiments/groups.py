@@ -6,8 +6,6 @@ that of all records. Exactly it is :math:`v\,|\mathrm{mean}_{D_a}\|\varphi\|^2-\
 draws of their own, whose error is far larger than what is estimated.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable

@@ -7,8 +7,6 @@ two worlds, has no chance of error and is rounded down. The largest one is what 
 least, before an attacker who knows the coins of the fit: its features and the order of its steps.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from typing import Any, Protocol, runtime_checkable

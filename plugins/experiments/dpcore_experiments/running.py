@@ -1,7 +1,5 @@
 """Running an experiment as printed. Nothing that is found here is private."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial

@@ -4,8 +4,6 @@ What is exported is a function of the published answers and the locked plan, so 
 by the run's guarantee. Values are doubles as texts that read back as the same doubles.
 """
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable, Mapping

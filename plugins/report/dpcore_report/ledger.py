@@ -1,7 +1,5 @@
 """The page of a ledger: what it promises, what was spent on what, and what is left."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

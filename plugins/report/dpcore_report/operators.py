@@ -1,7 +1,5 @@
 """What the operator alone sees in a report: looks at private records that nothing pays for."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -4,8 +4,6 @@ Nothing is read but the files of `public/`, and these must replay: what is shown
 and the locked plan determine.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date

@@ -4,8 +4,6 @@ All of it is the replayed lock's, so that it holds no fact beyond `public/`. Wha
 is marked for the operator, who writes it down once.
 """
 
-from __future__ import annotations
-
 from datetime import date
 from pathlib import Path
 from typing import Any

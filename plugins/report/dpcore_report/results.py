@@ -1,7 +1,5 @@
 """Results of a page: published tables as rows of text, and a picture of each table."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date

@@ -1,7 +1,5 @@
 """Shapes of additive models in a report: a picture of each that stands out of chance."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Templates of reports: every text that they show is escaped."""
 
-from __future__ import annotations
-
 from importlib import resources
 from typing import Any
 

@@ -4,8 +4,6 @@ Rows of a construction often lie in a plane; then only their coordinates in it a
 (Nelder-Mead), and all coordinates afterwards (finite-difference L-BFGS-B).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import attrs

@@ -4,8 +4,6 @@ A path on which the fingerprint changes is halved where it does: there the stati
 something about the records.
 """
 
-from __future__ import annotations
-
 import linecache
 import sys
 from collections.abc import Callable

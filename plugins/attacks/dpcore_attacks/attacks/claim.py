@@ -1,7 +1,5 @@
 """`claim`: one claim under attack, as a function from pairs to ratios."""
 
-from __future__ import annotations
-
 import math
 
 import attrs

@@ -5,8 +5,6 @@ ones are attained: duplicates, near-duplicates, antipodal rows, zero rows, corne
 rows, extreme labels. Every family is an endless stream of configurations of one size.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from itertools import cycle, islice

@@ -1,7 +1,5 @@
 """Counterexample: the worst pair found, in a file that anyone can replay, made simple."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import math

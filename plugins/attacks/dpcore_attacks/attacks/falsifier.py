@@ -6,8 +6,6 @@ jumps (see `paths`), local ascent from the worst pairs, then random restarts wit
 finds is a proof that a bound is wrong; finding nothing proves nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial

@@ -6,8 +6,6 @@ records does it. Clusters of equal records far from one another make a function 
 allows; the record that changes then sits on a cluster, or between two.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """A pair that somebody brings to an audit: only neighbours inside the domain say anything."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from dpcore.adjacency import Adjacency

@@ -5,8 +5,6 @@ both share are merged first, so that what agrees cancels exactly. What rounding 
 taken off again: the result is never more than the true norm of the functions as given.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Movement: how far a statistic moved, in the norm that its bound is stated in."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -5,8 +5,6 @@ configuration is k base rows with counts, the row that changes and what it chang
 search moves k + 2 points only.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import attrs

@@ -6,8 +6,6 @@ the second function. Thresholds on it give a certified lower end of delta, which
 below. What is found proves a claim wrong; finding nothing proves nothing.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from itertools import islice, product

@@ -6,8 +6,6 @@ halving the way again and again, and keeping the half on which the statistic mov
 ends at two neighbours.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Points at which a function release is asked about, in an audit."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Attack on a priced function release: its own mechanism, at neighbours that a search found."""
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 

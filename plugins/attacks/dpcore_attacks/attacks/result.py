@@ -1,7 +1,5 @@
 """`result`: record what an attack on one claim found."""
 
-from __future__ import annotations
-
 import attrs
 
 from dpcore.sensitivity import AnySensitivity

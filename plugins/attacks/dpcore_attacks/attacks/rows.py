@@ -4,8 +4,6 @@ A row is searched for as one raw number per encoded column, and goes through `pr
 any user's row would. So no attack uses a record that a run could not see, whatever the encoding.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

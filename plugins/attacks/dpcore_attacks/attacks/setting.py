@@ -1,7 +1,5 @@
 """`setting`: one learner with one bound at one domain and adjacency, and its planned queries."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Iterator, Mapping
 from functools import partial

@@ -5,8 +5,6 @@ the fields of its learner and in what its functions refer to are where records a
 either side of them, and how large groups are made.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Iterator

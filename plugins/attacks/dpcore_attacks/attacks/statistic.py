@@ -1,7 +1,5 @@
 """Statistic: what the private part of any learner computes: an array, a function, a process."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

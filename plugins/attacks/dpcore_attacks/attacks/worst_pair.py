@@ -6,8 +6,6 @@ pair breaks a bound and tells an audit nothing. Nor does one that moves a thousa
 tell more than one that moves fifty times too far.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from itertools import islice

@@ -6,8 +6,6 @@ however many scores, directions and thresholds were tried, nothing needs correct
 share the error rate equally.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ A statistic is remembered where nothing it may depend on changes from run to run
 arguments, the secret coins were not read, and the order of the records does not matter.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Mapping
 from typing import Any, cast

@@ -7,8 +7,6 @@ and on the columns with their squares, which also sees a difference of spread. W
 shows as a direction without variance, and the discriminant finds it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import attrs

@@ -15,8 +15,6 @@ noise gives them. Any function of public answers is a valid feature: these are t
 where the noise is of their kind.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

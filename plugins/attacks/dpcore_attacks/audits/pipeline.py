@@ -5,8 +5,6 @@ and all. What it yields are features of the public answers; nothing that the pub
 goes into them.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any

@@ -3,8 +3,6 @@
 Everything that is sampled is made up inside the declared domain: no record of anybody is opened.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any

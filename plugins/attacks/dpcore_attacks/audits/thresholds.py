@@ -4,8 +4,6 @@ An event is a half-line of a score under one of the two orders of the neighbours
 Which is tested is chosen on samples that the test never sees, so that one look needs no correction.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

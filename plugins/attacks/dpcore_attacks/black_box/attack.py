@@ -6,8 +6,6 @@ claim or do not. So however many pairs, columns, scores and thresholds were trie
 refuted with probability at most `error` a report.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -7,8 +7,6 @@
 Under pytest, `dpcore_attacks.pytest_plugin` shares one error rate among all such tests.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

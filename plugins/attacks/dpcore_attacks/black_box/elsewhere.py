@@ -4,8 +4,6 @@ Libraries pin one another's versions, so that few fit beside the code that judge
 should not share a process with what it judges. Records and answers travel as JSON.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

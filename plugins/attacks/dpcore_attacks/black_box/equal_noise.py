@@ -17,8 +17,6 @@ Besides, each noise call says how far its value may move. One that moved further
 the call declares. That is read off one tape, and refutes the declaration, not the claim.
 """
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Sequence
 from typing import Any

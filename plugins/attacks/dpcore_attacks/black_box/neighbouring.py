@@ -1,7 +1,5 @@
 """Neighbours: whether two data sets are what a relation says, before a verdict rests on them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

@@ -15,8 +15,6 @@ PMLR 267:42615-42641, arXiv:2410.22235. The recursion was read off the public co
 2.0.0, and its numbers agree; tests hold it against exact laws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

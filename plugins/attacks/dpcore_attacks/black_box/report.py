@@ -1,7 +1,5 @@
 """The report of an attack on one function: a verdict, its counts, and what they rest on."""
 
-from __future__ import annotations
-
 import hashlib
 import inspect
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """`dpcore attack TARGET`: try to refute the claim of any Python function by its answers."""
 
-from __future__ import annotations
-
 import importlib
 import json as json_module
 import sys

@@ -1,7 +1,5 @@
 """`dpcore audit SPEC`: sample a whole run on made-up neighbours, and test what it claims."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

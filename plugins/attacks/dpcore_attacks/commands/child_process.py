@@ -1,7 +1,5 @@
 """A child process for code that nobody vouches for: its exits, crashes and hangs become words."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import multiprocessing

@@ -1,7 +1,5 @@
 """`dpcore describe COMPONENT`: what an author may know of it without its source."""
 
-from __future__ import annotations
-
 import click
 
 from dpcore.cli.console import guarded, out, show_json

@@ -1,7 +1,5 @@
 """`dpcore falsify SPEC`: attack the bounds that a spec's guarantee rests on."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import click

@@ -1,7 +1,5 @@
 """A plugin in a folder, not yet installed: for its author, who runs its code anyway."""
 
-from __future__ import annotations
-
 import importlib
 import sys
 import tomllib

@@ -9,8 +9,6 @@ side by side with equal parts of the capital, so that none has to be chosen befo
 Source: Waudby-Smith & Ramdas (2024), J. R. Stat. Soc. B 86(1), Section 4.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

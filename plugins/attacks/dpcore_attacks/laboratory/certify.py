@@ -1,7 +1,5 @@
 """Certified lower ends of a hockey-stick divergence, from draws of both sides."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """`draws`: release a mechanism many times at synthetic values, at one shape and scale."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Streams for the laboratory: counted, with a bit flipped, and with words of rare runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -4,8 +4,6 @@ At one stream, an additive mechanism adds the same to any value. Where it adds s
 values, halving the way between them leads to where that changes: a tier of sizes, a cut, a branch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 

@@ -5,8 +5,6 @@ common stands once: the stages, which go on to more and fresh draws where the on
 suspicious; the share of the error rate that each comparison gets; and the evidence in words.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """What a command promises: help that says what it does, and no guess at what was meant."""
 
-from __future__ import annotations
-
 import contextlib
 import tempfile
 from functools import partial

@@ -1,7 +1,5 @@
 """Law and Verdict: one promise of an interface, and what a check of it found."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """What estimators of any learner share: the learner, its mechanism and its bound are parameters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """What all private estimators share: one fit is one release, priced, charged and guaranteed."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass

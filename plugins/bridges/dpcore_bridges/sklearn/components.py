@@ -1,7 +1,5 @@
 """Components of an estimator by name, as a mapping of a spec's kind, or as themselves."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, cast

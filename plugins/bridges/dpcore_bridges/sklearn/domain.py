@@ -1,7 +1,5 @@
 """Declared facts of an estimator: from its parameters to a domain, without a look at any value."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

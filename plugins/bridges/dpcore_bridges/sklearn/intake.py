@@ -5,8 +5,6 @@ would look at every record, and no message shows a cell. Arrays and lists go thr
 own checks.
 """
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A published run as a fitted estimator: nothing private is needed, and nothing is fitted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any, cast
 

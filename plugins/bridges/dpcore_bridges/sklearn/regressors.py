@@ -1,7 +1,5 @@
 """Regressors: a target with a public range."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self
 

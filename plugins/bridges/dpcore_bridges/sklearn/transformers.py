@@ -1,7 +1,5 @@
 """Transformers: what a release publishes maps rows to new columns, and predicts nothing."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Self, cast
 

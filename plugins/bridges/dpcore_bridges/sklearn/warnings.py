@@ -1,7 +1,5 @@
 """Warnings of an estimator: what its user should know and no error says."""
 
-from __future__ import annotations
-
 import itertools
 import traceback
 import warnings

@@ -1,7 +1,5 @@
 """`dpcore reproduce`: a refuted claim as printed, or a paper's table or figure; not private."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import attrs

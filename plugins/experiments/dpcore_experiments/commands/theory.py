@@ -1,7 +1,5 @@
 """`dpcore theory`: a statement of a paper, as printed and as corrected, from public facts."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Pictures of privacy curves, on axes of matplotlib's."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -1,7 +1,5 @@
 """The picture of a ledger: how much of its budget is spent after each charge."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

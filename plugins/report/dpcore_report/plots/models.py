@@ -1,7 +1,5 @@
 """Pictures of models, on axes of matplotlib's: shapes of additive models, coefficients of lines."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Accountants on every kind of event of the core, alone, repeated and mixed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial

@@ -1,7 +1,5 @@
 """Events of the core that neither a mechanism's query nor plain numbers make: one of each kind."""
 
-from __future__ import annotations
-
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.events.base import Event
 from dpcore.events.composition import ComposedEvent

@@ -1,7 +1,5 @@
 """What a sampling spares, attacked: outputs of a sampled ask on two neighbours, by many draws."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from itertools import islice, product

@@ -1,7 +1,5 @@
 """What a sensitivity bound promises: by laws on its values, and by attack on the statistic."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

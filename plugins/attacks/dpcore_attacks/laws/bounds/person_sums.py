@@ -1,7 +1,5 @@
 """What sums that clip persons promise, by equality of bits on made-up records of few persons."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from fractions import Fraction

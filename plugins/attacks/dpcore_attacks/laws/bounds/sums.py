@@ -1,7 +1,5 @@
 """What a learner of exact sums promises, checked by equality of bits on made-up records."""
 
-from __future__ import annotations
-
 import copy
 import itertools
 import math

@@ -1,7 +1,5 @@
 """Engines that operators can name: opened on this machine alone, and put to their laws."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable
 from functools import partial

@@ -4,8 +4,6 @@
 disturbed runs `engine_verdicts` on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial

@@ -1,7 +1,5 @@
 """What intake promises of a domain: a record's cells encode to one row, whoever is beside it."""
 
-from __future__ import annotations
-
 import datetime
 import math
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What a feature map promises: a norm that holds for every row, and nothing but public coins."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 

@@ -4,8 +4,6 @@ Every theorem about functions rests on these: a kernel whose norm is too small m
 its space too small.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

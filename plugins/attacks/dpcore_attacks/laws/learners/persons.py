@@ -1,7 +1,5 @@
 """What a bounding promises: a person's records are chosen by nothing but secret tags."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial

@@ -5,8 +5,6 @@ and whatever else a module keeps belong to both: here a public part speaks befor
 private function has seen records, on instances and coins of its own, and must say the same.
 """
 
-from __future__ import annotations
-
 import copy
 import itertools
 from collections.abc import Iterator, Mapping

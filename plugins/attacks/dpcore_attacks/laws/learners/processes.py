@@ -4,8 +4,6 @@ A mechanism adds noise between steps, and its price rests on each step alone: on
 moves it, and on how much of a distance between two states it leaves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 

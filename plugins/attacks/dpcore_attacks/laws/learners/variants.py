@@ -1,7 +1,5 @@
 """Variants: a case with one number changed, where a bound that copies a number goes wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """What a mechanism that chooses must be: steps in opposite directions, moved rows."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial

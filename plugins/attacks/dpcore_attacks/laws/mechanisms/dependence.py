@@ -6,8 +6,6 @@ it. Over s of l2 norm 1 the least is the root of the smallest eigenvalue of :mat
 learnt here chooses a movement and an event alone: errors of it cost power, and nothing else.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

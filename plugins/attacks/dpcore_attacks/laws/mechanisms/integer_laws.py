@@ -1,7 +1,5 @@
 """Noise by its law: what is drawn has the probabilities that the law states."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """What all coordinates of a release tell together: a movement spread over many, a common scale."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """What a mechanism's noise must be at any value, scale and shape, measured in the laboratory."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial

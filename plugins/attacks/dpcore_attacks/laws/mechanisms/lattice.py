@@ -1,7 +1,5 @@
 """Low digits of two coordinates together: noise that is correlated after it was rounded."""
 
-from __future__ import annotations
-
 import itertools
 
 import numpy as np

@@ -1,7 +1,5 @@
 """What a mechanism promises: its noise, its shape, and an event that its own outputs bear out."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import partial

@@ -1,7 +1,5 @@
 """What a mechanism makes of the words of its stream: noise with tails, and enough of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import pairwise, product

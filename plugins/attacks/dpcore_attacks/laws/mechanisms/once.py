@@ -1,7 +1,5 @@
 """What serves once cannot be doubled: the kit copies, pickles and forks it."""
 
-from __future__ import annotations
-
 import copy
 import os
 import pickle

@@ -4,8 +4,6 @@ The chance that a right component fails any one of these checks is at most `rate
 they can find is limited by how often they may look: nothing rarer than about 1 in as many samples.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial

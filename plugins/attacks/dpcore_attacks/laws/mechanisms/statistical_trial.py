@@ -1,7 +1,5 @@
 """Trial: a mechanism with an accepted query and claim, at any number of coordinates and scale."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

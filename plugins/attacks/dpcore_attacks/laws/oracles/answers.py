@@ -2,8 +2,6 @@
 two functions lie farthest apart, and where answers are few different ones (thresholds, say).
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable, Mapping
 from functools import partial

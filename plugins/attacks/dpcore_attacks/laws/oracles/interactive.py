@@ -1,7 +1,5 @@
 """What an interactive mechanism promises: its oracle's manners, a price its answers bear out."""
 
-from __future__ import annotations
-
 import copy
 import math
 import pickle

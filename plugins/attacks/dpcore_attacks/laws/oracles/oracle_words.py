@@ -1,7 +1,5 @@
 """What an oracle makes of its words: at least 128 bits of them behind many answers."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

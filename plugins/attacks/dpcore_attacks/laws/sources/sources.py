@@ -4,8 +4,6 @@ A source stands before every clip. One that leaves records out by what other rec
 two datasets in one run, makes each bound behind it false, and no bound looks at a file.
 """
 
-from __future__ import annotations
-
 import pickle
 import tempfile
 from collections.abc import Callable, Iterator, Sequence

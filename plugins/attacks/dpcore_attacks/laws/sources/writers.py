@@ -8,8 +8,6 @@ The core's kinds are written here. Another kind says so itself, by a class metho
         return cls(...)
 """
 
-from __future__ import annotations
-
 import csv
 import sqlite3
 from collections.abc import Callable, Mapping
