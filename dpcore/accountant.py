@@ -7,7 +7,7 @@ from typing import Self
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.interval import Interval
 
 
@@ -61,4 +61,4 @@ class Accountant(ABC):
             f"count must be an integer >= 0, got count={count!r}",
         )
         # A claim for a smaller relation says nothing about a larger one: it is never converted.
-        self.adjacency.require_covered_by(event.adjacency, event.label)
+        self.adjacency.require_covered_by(event.adjacency, label_of(event))

@@ -24,7 +24,7 @@ from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction, is_integer, need_field, positive, probability
 from dpcore.errors import DpcoreError, NoClaimError, need, need_value
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.shown import in_digits
 
@@ -62,7 +62,7 @@ class Filter(ABC):
         """Check what every filter checks."""
         # True is an int in Python, but no count.
         need(is_integer(count), ValueError, f"count must be an integer >= 1, got count={count!r}")
-        self.adjacency.require_covered_by(event.adjacency, event.label)
+        self.adjacency.require_covered_by(event.adjacency, label_of(event))
 
 
 @functools.lru_cache(maxsize=256)
@@ -149,14 +149,14 @@ class RenyiFilter(Filter):
         divergence = need_value(
             event.claims.renyi,
             UnsupportedEventError,
-            f"{event.label} has no Rényi divergences",
+            f"{label_of(event)} has no Rényi divergences",
         )(np.array([self.order]))
         total = _sum(self.spent, count, float(divergence[0]))
         # The sum is exact, so that the order of events decides nothing.
         if total is None or total > dyadic(self.budget):
             requirement = math.inf if total is None else exact.rounded_up(total)
             raise BudgetExceededError(
-                f"{count} x {event.label} needs a divergence of "
+                f"{count} x {label_of(event)} needs a divergence of "
                 f"{in_digits(requirement, direction=1)} at order {self.order!r}, the budget is "
                 f"{in_digits(self.budget, direction=-1)}"
             )
@@ -203,7 +203,7 @@ class GaussianFilter(Filter):
         # A pure event is charged as the least Gaussian that dominates it.
         claims = event.claims
         if (mu := claims.mu) is None:
-            refusal = f"{event.label} is neither Gaussian nor known by a pure epsilon"
+            refusal = f"{label_of(event)} is neither Gaussian nor known by a pure epsilon"
             mu = pure_to_gdp(need_value(claims.pure, UnsupportedEventError, refusal))
         successor = GaussianFilter(
             adjacency=self.adjacency,
@@ -220,8 +220,8 @@ class GaussianFilter(Filter):
         need(
             epsilon <= self.epsilon,
             BudgetExceededError,
-            f"{count} x {event.label} needs epsilon={in_digits(epsilon, direction=1)} in all at "
-            f"delta={self.delta!r}, the budget is {self.epsilon!r}",
+            f"{count} x {label_of(event)} needs epsilon={in_digits(epsilon, direction=1)} in all "
+            f"at delta={self.delta!r}, the budget is {self.epsilon!r}",
         )
         return successor
 
@@ -280,7 +280,7 @@ class BasicFilter(Filter):
         claim = need_value(
             event.claims.approximate,
             UnsupportedEventError,
-            f"{event.label} has no pure epsilon, nor one (epsilon, delta) claim of its own",
+            f"{label_of(event)} has no pure epsilon, nor one (epsilon, delta) claim of its own",
         )
         epsilon = _sum(self.spent_epsilon, count, claim[0])
         delta = _sum(self.spent_delta, count, claim[1])
@@ -292,7 +292,7 @@ class BasicFilter(Filter):
                 for total in (epsilon, delta)
             ]
             raise BudgetExceededError(
-                f"{count} x {event.label} needs ({', '.join(requirements)}) in all, the budget is "
-                f"({self.epsilon!r}, {self.delta!r})"
+                f"{count} x {label_of(event)} needs ({', '.join(requirements)}) in all, the budget "
+                f"is ({self.epsilon!r}, {self.delta!r})"
             )
         return attrs.evolve(self, spent_epsilon=epsilon, spent_delta=delta)

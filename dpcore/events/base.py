@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
-from dpcore.interval import Interval
 from dpcore.rounding import down
 from dpcore.shown import Shown
 
@@ -51,6 +49,11 @@ class Direction(enum.Enum):
 @functools.lru_cache(maxsize=256)
 def _label(name: str) -> str:
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name.removesuffix("Event")).lower()
+
+
+def label_of(event: Event) -> str:
+    """What messages call an event: `poisson_sampled` where the class is `PoissonSampledEvent`."""
+    return _label(type(event).__name__)
 
 
 def bisect(fits: Callable[[float], bool], below: float, above: float) -> tuple[float, float]:
@@ -106,11 +109,6 @@ class Event(Shown, ABC):
 
     inverses: ClassVar[Mapping[str, str]] = {}
     """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
-
-    @property
-    def label(self) -> str:
-        """What messages call it: `poisson_sampled` where the class is `PoissonSampledEvent`."""
-        return _label(type(self).__name__)
 
     @property
     def atoms(self) -> int:
@@ -181,75 +179,6 @@ class Event(Shown, ABC):
         """What is known of the release beside its curve; nothing by default."""
         return Claims()
 
-    def epsilon(self, delta: float) -> Interval:
-        """Where the curve of this one event falls to `delta`, both directions (in nats).
-
-        By bisection on `delta(epsilon, direction)`; the upper end errs upwards, the lower end
-        comes from `delta_lower`.
-
-        Raises:
-            NoClaimError: the curve does not fall to `delta` at any epsilon up to 1e6.
-        """
-        upper = self.epsilon_end(delta, lower=False)
-        # the upper end is the claim: where rounding makes the two ends cross, it stays
-        return Interval(min(self.epsilon_end(delta, lower=True), upper), upper)
-
-    def epsilon_end(self, delta: float, *, lower: bool) -> float:
-        """One end of `epsilon`, for who needs no other: each costs many values of the curve.
-
-        Raises:
-            NoClaimError: the upper end has none up to 1e6.
-        """
-        # a claim holds for both orders of the neighbours, so the worse direction counts
-        directions = (Direction.REMOVE,) if self.symmetric else tuple(Direction)
-        return max(self._crossing(direction, delta, lower=lower) for direction in directions)
-
-    def _crossing(self, direction: Direction, delta: float, *, lower: bool) -> float:
-        """One end of the least epsilon with curve <= delta, by doubling and bisection."""
-
-        def is_below_delta(epsilon: float) -> bool:
-            value = (self.delta_lower if lower else self.delta)(epsilon, direction)
-            if math.isnan(value):
-                raise NoClaimError(f"{self!r}: the curve is not a number at epsilon={epsilon!r}")
-            return value <= delta
-
-        if is_below_delta(0.0):
-            return 0.0
-        # from here on the curve is above delta at `below`; the loop moves `above` until it is not
-        below, above = 0.0, 1.0
-        while not is_below_delta(above):
-            below, above = above, 2 * above
-            if above > 1e6:
-                # no crossing was found, yet the least epsilon is surely above `below`
-                if lower:
-                    return below
-                raise NoClaimError(
-                    f"{self.label}: no epsilon up to 1e6 has delta <= {delta!r}: it gives up "
-                    f"{self.delta(below, direction):.4g} at every epsilon. Lower the key that sets "
-                    "this (truncation, of truncated_laplace), or take gaussian"
-                )
-        if type(self).curve is not Event.curve:  # vectorised: 64 parts at a time
-            below, above = self._sectioned(direction, delta, below, above, lower=lower)
-        # bisection to the last bit: the curve is at most delta at the upper end that is returned,
-        # and above delta at the lower one
-        below, above = bisect(is_below_delta, below, above)
-        return below if lower else above
-
-    def _sectioned(
-        self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
-    ) -> tuple[float, float]:
-        """A narrower bracket of the crossing, 2^-36 of the width of the first one."""
-        method = self.curve_lower if lower else self.curve
-        # each round keeps one of 64 parts of the bracket, and six rounds keep 2^-36
-        for _ in range(6):
-            points = np.linspace(below, above, 65)
-            fits = method(points[1:-1], direction) <= delta
-            # the first inner point at which the curve is low enough ends the part that holds the
-            # crossing
-            first = int(np.argmax(fits)) if np.any(fits) else len(fits)
-            below, above = float(points[first]), float(points[first + 1])
-        return below, above
-
 
 class VectorEvent(Event):
     """An event whose curve is computed for many epsilons at once."""
@@ -317,6 +246,6 @@ def extended_curve(
     need(
         np.all(np.isfinite(values)),
         NoClaimError,
-        f"{event.label}: the curve is not a number somewhere",
+        f"{label_of(event)}: the curve is not a number somewhere",
     )
     return np.clip(values, 0.0, 1.0)

@@ -44,7 +44,14 @@ from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Claims, CompoundEvent, Direction, Divergences, extended_curve
+from dpcore.events.base import (
+    Claims,
+    CompoundEvent,
+    Direction,
+    Divergences,
+    extended_curve,
+    label_of,
+)
 from dpcore.rounding import down, up
 
 _ORDERS = 1 + np.geomspace(1e-2, 1e4, 121)
@@ -90,7 +97,7 @@ class RandomStoppingEvent(CompoundEvent):
         need(
             excess(_STEEPEST) >= 0,
             NoClaimError,
-            f"{self.label}: no law of shape {self.shape!r} has so large a mean",
+            f"{label_of(self)}: no law of shape {self.shape!r} has so large a mean",
         )
         # rounded up, since a larger log(1/gamma) only raises the divergences
         if excess(_LEAST) >= 0:
@@ -172,7 +179,7 @@ def _hinges(
     errs = 1e-12 + (0.0 if event.shape == _POISSON else (1 + event.shape) * 1e-8 * (1 + fall[-1]))
     slope, offset = errs - fall, fall - later - errs - 1e-15 * later
     first = float(np.min(offset)) - 1e-9
-    need(first > -_FARTHEST, NoClaimError, f"{event.label}: so many runs tell all")
+    need(first > -_FARTHEST, NoClaimError, f"{label_of(event)}: so many runs tell all")
     # nearer to each other where h begins to rise, which ends a curve
     logs = first + (_STEEP - first) * np.linspace(0.0, 1.0, _HINGES) ** 2
     r, slope, offset = np.exp(logs), np.exp(np.minimum(slope, 0.0)), np.exp(offset)

@@ -50,7 +50,7 @@ from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.accounting.tilted_leak import Tilt, least_squares
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger.charge import Charge
@@ -101,8 +101,8 @@ def _explain_refusal(spent: Spent, charge: Charge, claim: Charge) -> str:
     """What a refusal should add on events that a Gaussian or a claim might have covered."""
     if spent.composed is None and spent.pure is not None:
         return _explain_claim(spent, charge, claim)
-    labels = {event.label for event, _ in charge.events if event.claims.approximate is None}
-    uncovered = sorted(labels - {event.label for event, _ in charge.events if event.claims.mu})
+    labels = {label_of(event) for event, _ in charge.events if event.claims.approximate is None}
+    uncovered = sorted(labels - {label_of(event) for event, _ in charge.events if event.claims.mu})
     if not uncovered or not isinstance(spent.composed, GaussianFilter):
         return ""
     return ", ".join(uncovered) + (

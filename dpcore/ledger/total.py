@@ -56,7 +56,7 @@ from dpcore.accounting.tilted_leak import Tilt, slope_for
 from dpcore.adjacency import Adjacency
 from dpcore.checks import one_of, positive, probability, unboxed
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Claims, Event
+from dpcore.events.base import Claims, Event, label_of
 from dpcore.events.randomized_response import PureEvent
 from dpcore.events.relation_text import (
     EventTextError,
@@ -302,7 +302,7 @@ class Spent:
         """
         # A claim about fewer neighbours than the ledger's would leave some of them unprotected.
         for event, _ in charge.events:
-            self.total.adjacency.require_covered_by(event.adjacency, event.label)
+            self.total.adjacency.require_covered_by(event.adjacency, label_of(event))
         # Leaks are added whichever filter lets the list through: one part of delta pays for all.
         failures = self.failures + dyadic(charge.failures) if charge.failures else self.failures
         tilted = self.tilted + dyadic(charge.tilted) if charge.tilted else self.tilted

@@ -39,6 +39,7 @@ from dpcore.events.base import (
     Direction,
     Event,
     extended_curve,
+    label_of,
 )
 from dpcore.rounding import down, gamma
 
@@ -107,7 +108,7 @@ class Extent:
         need(
             top <= FARTHEST,
             NoClaimError,
-            f"{event.label} loses more than {FARTHEST} nats: too much for a grid",
+            f"{label_of(event)} loses more than {FARTHEST} nats: too much for a grid",
         )
         return cls(max(-reverse, -FARTHEST), top, event.anchor(direction) is not None)
 

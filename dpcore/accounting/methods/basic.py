@@ -5,6 +5,7 @@ import math
 import attrs
 
 from dpcore.accountant import Accountant
+from dpcore.accounting.crossing import epsilon_end
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event
@@ -53,13 +54,13 @@ class BasicAccountant(Accountant):
         # The lower end is that of one event: leaving out the others is post-processing.
         for (event, count), (epsilon, _) in zip(self.spent.items(), pure_costs, strict=True):
             if epsilon is None:
-                costs.append(count * event.epsilon_end(part, lower=False))
-            lower = max(lower, event.epsilon_end(delta, lower=True))
+                costs.append(count * epsilon_end(event, part, lower=False))
+            lower = max(lower, epsilon_end(event, delta, lower=True))
         upper = up(math.fsum(costs), roundings=5000)  # fsum: any number of kinds
         # Where all are pure, their approximate claims are a second valid sum: the lesser one holds.
         if not shares and delta > 0:
             shared_cost = math.fsum(
-                count * event.epsilon_end(part, lower=False) for event, count in self.spent.items()
+                count * epsilon_end(event, part, lower=False) for event, count in self.spent.items()
             )
             upper = min(upper, up(shared_cost, roundings=5000))
         return Interval(min(lower, upper), upper)

@@ -19,7 +19,7 @@ import scipy
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
 
@@ -45,7 +45,7 @@ class HomogeneousAccountant(Accountant):
         need(
             claim is not None and (self.claim is None or claim == self.claim),
             UnsupportedEventError,
-            f"{event.label} does not make the one (epsilon, delta) claim of the others",
+            f"{label_of(event)} does not make the one (epsilon, delta) claim of the others",
         )
         copies = self.copies + int(count)
         need(copies <= _MOST, UnsupportedEventError, f"more than {_MOST} copies")

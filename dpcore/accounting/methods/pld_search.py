@@ -14,6 +14,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.accounting.crossing import event_epsilon
 from dpcore.accounting.losses.choices import attaining, together
 from dpcore.accounting.losses.convolution import (
     Composed,
@@ -86,7 +87,7 @@ class Search:
             return Interval(0.0, 0.0)
         need(delta != 0, NoClaimError, "numerical composition needs delta > 0")
         if len(self.spent) == 1 and sum(self.spent.values()) == 1:
-            return next(iter(self.spent)).epsilon(delta)
+            return event_epsilon(next(iter(self.spent)), delta)
         # The merged mu is rounded up for the upper end and down for the lower one.
         above, below = self._merge_gaussians(+1), self._merge_gaussians(-1)
         symmetric = all(event.symmetric for event in above)

@@ -8,7 +8,7 @@ from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import renyi_to_epsilon
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need, need_value
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
 
@@ -51,7 +51,7 @@ class RenyiAccountant(Accountant):
         need(
             event.claims.renyi is not None,
             UnsupportedEventError,
-            f"{event.label} has no Rényi divergences",
+            f"{label_of(event)} has no Rényi divergences",
         )
         return attrs.evolve(
             self, spent={**self.spent, event: self.spent.get(event, 0) + int(count)}
@@ -63,7 +63,7 @@ class RenyiAccountant(Accountant):
             self._known[event] = need_value(
                 event.claims.renyi,
                 UnsupportedEventError,
-                f"{event.label} has no Rényi divergences",
+                f"{label_of(event)} has no Rényi divergences",
             )(self.orders)
         return self._known[event]
 

@@ -6,7 +6,7 @@ from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.conversions import zcdp_to_epsilon
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need, need_value
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.interval import Interval
 from dpcore.rounding import gamma
 
@@ -30,7 +30,9 @@ class ZcdpAccountant(Accountant):
             UnsupportedEventError: the event has no rho.
         """
         self.accept(event, count)
-        rho = need_value(event.claims.rho, UnsupportedEventError, f"{event.label} has no zCDP rho")
+        rho = need_value(
+            event.claims.rho, UnsupportedEventError, f"{label_of(event)} has no zCDP rho"
+        )
         return attrs.evolve(
             self, rho=self.rho + count * rho, additions=self.additions + (count > 0)
         )

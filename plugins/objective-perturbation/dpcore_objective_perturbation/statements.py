@@ -5,6 +5,7 @@ them, since their texts were not at hand.
 import math
 from typing import Literal
 
+from dpcore.accounting.crossing import epsilon_end
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.learning.statement import Statement
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
@@ -54,7 +55,7 @@ def _cost(
         degrees=rows,
         adjacency=adjacency,
     )
-    return {"std": std, "epsilon": event.epsilon_end(delta, lower=False)}
+    return {"std": std, "epsilon": epsilon_end(event, delta, lower=False)}
 
 
 def cost_of_one(epsilon: float, delta: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ from dpcore.accountant import UnsupportedEventError
 from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, Adjacency
 from dpcore.errors import ParameterError, need
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.events.composition import ComposedEvent
 from dpcore.events.concentrated import ZcdpEvent
 from dpcore.events.forms import with_replacement
@@ -242,7 +242,7 @@ def _half(source: DpEvent, event: Event) -> Event:
     raise RefusedDpEventError(
         source,
         f"Poisson sampling under replacement covers Gaussian and Laplace noise alone, "
-        f"not {event.label}",
+        f"not {label_of(event)}",
     )
 
 

@@ -25,7 +25,7 @@ from opendp.mod import Measure, Measurement
 from dpcore import learner
 from dpcore.domain.domain import Table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError, need
-from dpcore.events.base import Event
+from dpcore.events.base import Event, label_of
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
 from dpcore.ledger.book import Ledger
@@ -218,7 +218,7 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
         rho = event.claims.rho
         if rho is None:
             raise NoClaimError(
-                f"{event.label} has no zCDP rho: export the plan with "
+                f"{label_of(event)} has no zCDP rho: export the plan with "
                 f"approximate_measurement, one step apart also with renyi_measurement"
             )
         total += count * rho
@@ -239,7 +239,7 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
         renyi, at = event.claims.renyi, np.array([_order(order)])
         if renyi is None:
             raise NoClaimError(
-                f"{event.label} has no Rényi divergences: export the plan with "
+                f"{label_of(event)} has no Rényi divergences: export the plan with "
                 f"approximate_measurement"
             )
         total += count * float(renyi(at)[0])

@@ -8,6 +8,7 @@ from functools import cache, cached_property
 from itertools import chain, pairwise
 
 from dpcore.accountant import Accountant, UnsupportedEventError
+from dpcore.accounting.crossing import event_epsilon
 from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
@@ -254,7 +255,7 @@ def _truth(ladder: _Ladder) -> str:
 def _lower(event: Event, delta: float) -> float:
     """The event's own lower end; 0 where its curve never falls to `delta`."""
     try:
-        return event.epsilon(delta).lower
+        return event_epsilon(event, delta).lower
     except NoClaimError:
         return 0.0
 
