@@ -6,7 +6,7 @@ from pathlib import Path
 import attrs
 import msgspec
 
-from dpcore.errors import ReplayError, SpecError
+from dpcore.errors import ReplayError, SpecError, need
 from dpcore.publish.bounded_reading import read_bytes
 from dpcore.publish.lock import Lock
 from dpcore_attacks.attack_report import AttackReport
@@ -42,10 +42,12 @@ def read_attacks(files: Sequence[Path], lock: Lock) -> tuple[AttackLine, ...]:
     attacks: list[AttackLine] = []
     for path in files:
         lines = list(_lines(path, digest))
-        if not lines:
-            raise SpecError(
-                "attacks on another plan: attack the spec at the run's lock", place=str(path)
-            )
+        need(
+            lines,
+            SpecError,
+            "attacks on another plan: attack the spec at the run's lock",
+            place=str(path),
+        )
         attacks += lines
     return tuple(attacks)
 

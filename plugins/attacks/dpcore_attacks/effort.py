@@ -11,7 +11,7 @@ import math
 import attrs
 
 from dpcore.checks import positive_integer
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 
 FEWEST = 100
 """Runs of either neighbour that an audit samples."""
@@ -48,8 +48,13 @@ class Effort:
         Raises:
             ParameterError: the factor is not positive and finite.
         """
-        if not (isinstance(factor, int | float) and 0 < factor < math.inf):
-            raise ParameterError("Effort", "a finite factor > 0", "factor", factor)
+        need(
+            isinstance(factor, int | float) and 0 < factor < math.inf,
+            "Effort",
+            "a finite factor > 0",
+            "factor",
+            factor,
+        )
         # Every count by its own least, below which its checks see nothing.
         counts = attrs.asdict(self)
         return Effort(**{name: max(_LEAST[name], round(factor * n)) for name, n in counts.items()})

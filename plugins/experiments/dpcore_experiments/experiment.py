@@ -117,8 +117,12 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
                     methods |= _method(data.generator, available)
     for number, series in enumerate(text.series):
         with below("series", number):
-            if series.fit is not None and series.data not in text.data:
-                raise SpecError(f"no data are called so{nearest(series.data, text.data)}", "data")
+            need(
+                series.fit is None or series.data in text.data,
+                SpecError,
+                f"no data are called so{nearest(series.data, text.data)}",
+                "data",
+            )
             # Every method is resolved now, so that a long run cannot fail at its last series.
             for key, component in (("fit", series.fit), ("noise", series.noise)):
                 if component is not None:
@@ -128,8 +132,12 @@ def _methods(text: ExperimentText, registry: Registry) -> dict[str, Callable[...
             # Other series are named by their printed names.
             for key, goals in (("approaches", [series.approaches]), ("below", series.below)):
                 for goal in filter(None, goals):
-                    if goal not in names:
-                        raise SpecError(f"no series is called so{nearest(goal, names)}", key)
+                    need(
+                        goal in names,
+                        SpecError,
+                        f"no series is called so{nearest(goal, names)}",
+                        key,
+                    )
             sweeps_epsilon = text.sweep.over == "epsilon" and series.noise is not None
             need(
                 (series.noise is None) == (series.epsilon is None and not sweeps_epsilon),
@@ -160,10 +168,12 @@ def _method(
     name = component.get("name")
     if not isinstance(name, str):
         raise SpecError("the key 'name' is missing")
-    if name not in available:
-        raise RegistryError(
-            f"no admitted plugin has method {name!r}{nearest(name, available)}", "name"
-        )
+    need(
+        name in available,
+        RegistryError,
+        f"no admitted plugin has method {name!r}{nearest(name, available)}",
+        "name",
+    )
     return {name: available[name]}
 
 

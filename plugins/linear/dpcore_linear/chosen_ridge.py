@@ -34,7 +34,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
@@ -49,10 +49,13 @@ def _candidates(instance: Any, attribute: Any, value: tuple[float, ...]) -> None
     """At least two different finite numbers > 0."""
     # One candidate would be no choice, and would still be paid for.
     valid = all(isinstance(v, int | float) and 0 < v < float("inf") for v in value)
-    if not valid or len(set(value)) < max(2, len(value)):
-        raise ParameterError(
-            "ChosenRidge", "two or more different finite candidates > 0", attribute.name, value
-        )
+    need(
+        valid and len(set(value)) >= max(2, len(value)),
+        "ChosenRidge",
+        "two or more different finite candidates > 0",
+        attribute.name,
+        value,
+    )
 
 
 @attrs.frozen(kw_only=True, eq=False)

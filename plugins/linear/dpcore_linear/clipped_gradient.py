@@ -35,7 +35,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.errors import UnfitTargetError, UnknownCountError
+from dpcore.errors import UnfitTargetError, UnknownCountError, need, need_value
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.features.base import row_by_row
 from dpcore_linear.descent import Descent, Steps
@@ -54,11 +54,11 @@ from dpcore_models.solvers.elementary import half_tanh
 
 def _count(domain: Domain) -> int:
     """What sums are divided by: the public number of records, or a public limit."""
-    if domain.at_most is None:
-        raise UnknownCountError(
-            "clipped_gradient needs a public limit on the number of records: declare at_most"
-        )
-    return domain.at_most
+    return need_value(
+        domain.at_most,
+        UnknownCountError,
+        "clipped_gradient needs a public limit on the number of records: declare at_most",
+    )
 
 
 @attrs.frozen(kw_only=True, eq=False)
@@ -120,8 +120,11 @@ class ClippedGradient(SummingLearner):
         """The gradient, once a step."""
         _count(public.domain)
         # Twice the logistic loss is a loss for labels -1 and +1 alone.
-        if self.loss == "logistic" and public.domain.classes != 2:
-            raise UnfitTargetError("the logistic loss needs a target of two classes")
+        need(
+            self.loss != "logistic" or public.domain.classes == 2,
+            UnfitTargetError,
+            "the logistic loss needs a target of two classes",
+        )
         return (self._query(public.domain),)
 
     def _query(self, domain: Domain) -> SumQuery:

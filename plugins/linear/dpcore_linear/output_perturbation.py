@@ -27,7 +27,7 @@ from dpcore import (
     Sensitivity,
     WorstCase,
 )
-from dpcore.errors import UnknownCountError
+from dpcore.errors import UnknownCountError, need
 from dpcore.rounding import up
 from dpcore_models.bounds.certified import CertifiedBound
 from dpcore_models.learners.certified import HuberRegression
@@ -55,8 +55,11 @@ class OutputPerturbation(HuberRegression):
     def taper(self, domain: Domain) -> Taper:
         """None: a public limit on the records is needed."""
         # Without a limit a taper would bend the result, which the paper's algorithm does not have.
-        if domain.at_most is None:
-            raise UnknownCountError("output_perturbation needs a public limit on the records")
+        need(
+            domain.at_most is not None,
+            UnknownCountError,
+            "output_perturbation needs a public limit on the records",
+        )
         return super().taper(domain)
 
 

@@ -40,7 +40,7 @@ from dpcore import (
 )
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need_value
 from dpcore.learning.bounds.sum import moved_by_sum
 from dpcore.learning.models.linear import in_blocks
 from dpcore.learning.models.shown_model import ShownModel
@@ -72,13 +72,9 @@ class _Recipe:
     @classmethod
     def of(cls, public: Public) -> "_Recipe":
         # Schedules depend on mu: without a Gaussian budget there is nothing to plan by.
-        if public.mu is None:
-            raise NoClaimError(
-                "staged_gradient plans its steps by a Gaussian budget: give a delta",
-                "budget",
-                top=True,
-            )
-        return cls(Layout.of(public.domain), public.domain.records, public.mu)
+        needed = "staged_gradient plans its steps by a Gaussian budget: give a delta"
+        mu = need_value(public.mu, NoClaimError, needed, "budget", top=True)
+        return cls(Layout.of(public.domain), public.domain.records, mu)
 
     @property
     def standardise(self) -> float:

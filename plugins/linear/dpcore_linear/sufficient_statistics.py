@@ -37,7 +37,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import one_of, positive
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.features.base import row_by_row
@@ -94,10 +94,11 @@ class SufficientStatistics(SummingLearner, OneShot):
 
     def queries(self, public: Public) -> tuple[Query, ...]:
         """One: both sums in one vector, in l2."""
-        if public.mu is None and self.total_regularization is None:
-            raise NoClaimError(
-                "sufficient_statistics needs total_regularization where the budget has no delta"
-            )
+        need(
+            public.mu is not None or self.total_regularization is not None,
+            NoClaimError,
+            "sufficient_statistics needs total_regularization where the budget has no delta",
+        )
         # The declared clip is the longest vector of one
         # record, so that the sum's unit matches the claim.
         units = self.units(public.domain)

@@ -139,12 +139,12 @@ def describe_shapes(model: Any) -> list[dict[str, Any]]:
 
 def _hook(thing: Any, kind: str) -> Callable[[], Any]:
     hook: Callable[[], Any] | None = getattr(thing, "exported", None)
-    if hook is None:
-        raise NoModelError(
-            f"a {kind} of the class {type(thing).__name__} has no export; `dpcore.load_run` "
-            f"predicts with it, where dpcore and its plugins are installed"
-        )
-    return hook
+    return need_value(
+        hook,
+        NoModelError,
+        f"a {kind} of the class {type(thing).__name__} has no export; `dpcore.load_run` "
+        f"predicts with it, where dpcore and its plugins are installed",
+    )
 
 
 def _steps(features: Any) -> list[dict[str, Any]]:

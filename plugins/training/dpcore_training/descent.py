@@ -37,7 +37,7 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction, positive, positive_integer
-from dpcore.errors import ParameterError, UnknownCountError, need
+from dpcore.errors import UnknownCountError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
@@ -192,8 +192,7 @@ class GradientDescent(SummingLearner, Network):
             ("weights", size, MOST_WEIGHTS),
             ("steps times weights", size * self.steps, MOST_NUMBERS),
         ):
-            if not 1 <= number <= most:
-                raise ParameterError("training", f"1 to {most}", name, number)
+            need(1 <= number <= most, "training", f"1 to {most}", name, number)
         query = SumQuery(
             name="gradient",
             shape=(size if self.quantile is None else size + 1,),

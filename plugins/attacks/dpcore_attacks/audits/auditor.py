@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpcore.checks import fraction
-from dpcore.errors import ParameterError
+from dpcore.errors import need
 from dpcore_attacks.audits.bands import measured_curve
 from dpcore_attacks.audits.claims import Claim, likelihood_epsilon
 from dpcore_attacks.audits.distinguisher import Distinguisher, distinguishers
@@ -120,8 +120,13 @@ def audit_samples(
     claim_list = (claims,) if isinstance(claims, Claim) else tuple(claims)
     fraction(Audit, attrs.fields(Audit).confidence, confidence)
     first, second = _rows("before", before), _rows("after", after)
-    if first.shape != second.shape:
-        raise ParameterError("audit", f"samples of one shape, {first.shape}", "after", second.shape)
+    need(
+        first.shape == second.shape,
+        "audit",
+        f"samples of one shape, {first.shape}",
+        "after",
+        second.shape,
+    )
     names = tuple(names) or tuple(f"coordinate {k}" for k in range(first.shape[1]))
     # three disjoint parts: what was learned and chosen never saw the samples that are counted
     learning, choosing = cuts or _cuts(first)
@@ -137,11 +142,15 @@ def audit_samples(
 def _rows(name: str, samples: ArrayLike) -> NDArray[np.float64]:
     rows = np.asarray(samples, dtype=np.float64)
     rows = rows[:, None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or len(rows) < _FEWEST or not rows.shape[1]:
-        raise ParameterError("audit", f"at least {_FEWEST} samples in rows", name, rows.shape)
+    need(
+        rows.ndim == 2 and len(rows) >= _FEWEST and rows.shape[1],
+        "audit",
+        f"at least {_FEWEST} samples in rows",
+        name,
+        rows.shape,
+    )
     # a NaN has no place in an order of scores, and no event counts it
-    if not bool(np.isfinite(rows).all()):
-        raise ParameterError("audit", "finite samples", name, "NaN or infinity")
+    need(np.isfinite(rows).all(), "audit", "finite samples", name, "NaN or infinity")
     return rows
 
 

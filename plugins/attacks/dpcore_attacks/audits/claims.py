@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
 from dpcore.checks import fraction, non_negative, positive, probability
-from dpcore.errors import NoClaimError
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Direction, Event
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.rounding import up
@@ -154,8 +154,7 @@ class Curve(Claim):
                 pairs.append((accountant.epsilon(grid_delta).upper, grid_delta))
             except NoClaimError:
                 continue
-        if not pairs:
-            raise NoClaimError("the accountant states no epsilon at any delta")
+        need(pairs, NoClaimError, "the accountant states no epsilon at any delta")
         epsilons, deltas = np.array(pairs).T
         return cls(epsilons=epsilons, deltas=deltas, delta=delta)
 

@@ -10,7 +10,7 @@ from typing import Any
 import attrs
 
 from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.errors import NoClaimError, SpecError
+from dpcore.errors import NoClaimError, SpecError, need, need_value
 from dpcore.learning.learners.conversation import OneShot
 from dpcore.plan.ask import compose
 from dpcore.plan.schedule import FunctionRelease
@@ -100,11 +100,12 @@ def audit_run(
         SpecError: the given pair is no evidence about this plan.
     """
     effort = effort or Effort()
-    if plan.coins is None:
-        raise NoClaimError(
-            "nothing can be audited: the claim is a probability over public coins, and runs at any "
-            "one of them are no evidence about it"
-        )
+    coins = need_value(
+        plan.coins,
+        NoClaimError,
+        "nothing can be audited: the claim is a probability over public coins, and runs at any "
+        "one of them are no evidence about it",
+    )
     # equal shares: which release moves farthest is not known beforehand
     searching = effort.share(len(plan.schedule.releases))
     cases = {scheduled.name: Case.of(plan, scheduled) for scheduled in plan.schedule.releases}
@@ -121,8 +122,9 @@ def audit_run(
         findings = falsify(case, searching, seed, refuted=True, searched=searched)
         pairs += [pair for finding in findings if (pair := worst_pair(finding, seed)) is not None]
         reasons += [f"{finding.name}: {finding.reason}" for finding in findings if finding.reason]
-    if not pairs:
-        raise NoClaimError(f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}")
+    need(
+        pairs, NoClaimError, f"nothing can be audited: {'; '.join(reasons) or 'no pair was found'}"
+    )
     # a pair about a singular matrix comes first: no ratio measures what it tells
     best = max(pairs, key=lambda candidate: (candidate.singular, candidate.ratio))
     points = {
@@ -137,7 +139,7 @@ def audit_run(
         best.pair.before,
         best.pair.after,
         changed=best.pair.changed,
-        coins=plan.coins,
+        coins=coins,
         points=points,
         seed=seed,
     )

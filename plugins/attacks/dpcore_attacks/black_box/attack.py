@@ -15,7 +15,7 @@ import numpy as np
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import fraction
-from dpcore.errors import ParameterError, need
+from dpcore.errors import need
 from dpcore_attacks.audits.auditor import Audit, audit_samples
 from dpcore_attacks.audits.binomial import at_least, at_most
 from dpcore_attacks.audits.claims import Claim
@@ -172,8 +172,13 @@ def _counts(claim: Claim, draws: int, pairs: int, error: float) -> tuple[int, in
     if pairs > 1:
         # What the search takes is added, so that the suggestion is enough.
         enough = max(int(enough / (1 - _SEARCHED)), int(_FEWEST * pairs / _SEARCHED)) + 1
-    if draws < enough and not (testing >= _FEWEST and _can_refute(claim, testing, error)):
-        raise ParameterError("attack", f"at least about {enough} draws here", "draws", draws)
+    need(
+        draws >= enough or (testing >= _FEWEST and _can_refute(claim, testing, error)),
+        "attack",
+        f"at least about {enough} draws here",
+        "draws",
+        draws,
+    )
     need(pairs == 1 or searching >= _FEWEST, "attack", f"{enough} draws", "draws", draws)
     return searching, testing
 

@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.errors import ParameterError
+from dpcore.errors import ParameterError, need
 
 _DEEPEST = 20
 _EXACT = 2.0**53  # integers below are floats too
@@ -86,8 +86,7 @@ class Word:
 
 def _leaves(part: Any, path: str, depth: int) -> Iterator[tuple[str, str | NDArray[np.float64]]]:
     """Paths with a text or an array of numbers, from the top down."""
-    if depth > _DEEPEST:
-        raise ParameterError("attack", f"answers at most {_DEEPEST} levels deep", path, "more")
+    need(depth <= _DEEPEST, "attack", f"answers at most {_DEEPEST} levels deep", path, "more")
     if isinstance(part, Refused):
         yield path, f"refused:{part.kind}"
     elif isinstance(part, str | bytes | bool | np.bool_ | None):

@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 from types import ModuleType
 
-from dpcore.errors import RegistryError
+from dpcore.errors import RegistryError, need
 from dpcore.registry.installations import GROUP
 
 
@@ -26,11 +26,12 @@ def module_in(folder: Path) -> ModuleType:
         raise RegistryError(
             f"{folder}: {name} cannot be imported: {type(error).__name__}: {lines[0]}"
         ) from None
-    if not any(name == "provides" or name.startswith("dpcore_") for name in vars(module)):
-        raise RegistryError(
-            f"{folder}: {name} names no component: it needs a table `provides`, or a function such "
-            "as dpcore_learners, marked with hookimpl (`dpcore plugins new NAME` writes one)"
-        )
+    need(
+        any(name == "provides" or name.startswith("dpcore_") for name in vars(module)),
+        RegistryError,
+        f"{folder}: {name} names no component: it needs a table `provides`, or a function such "
+        "as dpcore_learners, marked with hookimpl (`dpcore plugins new NAME` writes one)",
+    )
     return module
 
 

@@ -24,7 +24,7 @@ from opendp.mod import Measure, Measurement
 
 from dpcore import learner
 from dpcore.domain.domain import Table
-from dpcore.errors import NoClaimError, ParameterError, ReleaseError, need
+from dpcore.errors import NoClaimError, ReleaseError, need, need_value
 from dpcore.events.base import Event, label_of
 from dpcore.guarantee import Guarantee, ReleaseKind
 from dpcore.learner import Answer, Model
@@ -95,8 +95,7 @@ def measurement(
         "approximate": approximate_measurement,
         "pure": pure_measurement,
     }
-    if measure not in exporters:
-        raise ParameterError("measurement", f"one of {', '.join(exporters)}", "measure", measure)
+    need(measure in exporters, "measurement", f"one of {', '.join(exporters)}", "measure", measure)
     return exporters[measure](plan, ledger)
 
 
@@ -215,20 +214,24 @@ def _rho(events: tuple[tuple[Event, int], ...]) -> float:
     """The sum, rounded up."""
     total = 0.0
     for event, count in events:
-        rho = event.claims.rho
-        if rho is None:
-            raise NoClaimError(
-                f"{label_of(event)} has no zCDP rho: export the plan with "
-                f"approximate_measurement, one step apart also with renyi_measurement"
-            )
-        total += count * rho
+        total += count * need_value(
+            event.claims.rho,
+            NoClaimError,
+            f"{label_of(event)} has no zCDP rho: export the plan with "
+            f"approximate_measurement, one step apart also with renyi_measurement",
+        )
     # a sum of many floats has rounded more than once
     return up(total, roundings=200)
 
 
 def _order(order: float) -> float:
-    if not (math.isfinite(order) and order > 1):
-        raise ParameterError("a Rényi divergence", "a finite order > 1", "order", order)
+    need(
+        math.isfinite(order) and order > 1,
+        "a Rényi divergence",
+        "a finite order > 1",
+        "order",
+        order,
+    )
     return order
 
 
@@ -236,11 +239,12 @@ def _divergence(events: tuple[tuple[Event, int], ...], order: float) -> float:
     """The sum at one order, rounded up; infinity where nothing finite is known."""
     total = 0.0
     for event, count in events:
-        renyi, at = event.claims.renyi, np.array([_order(order)])
-        if renyi is None:
-            raise NoClaimError(
-                f"{label_of(event)} has no Rényi divergences: export the plan with "
-                f"approximate_measurement"
-            )
+        at = np.array([_order(order)])
+        renyi = need_value(
+            event.claims.renyi,
+            NoClaimError,
+            f"{label_of(event)} has no Rényi divergences: export the plan with "
+            f"approximate_measurement",
+        )
         total += count * float(renyi(at)[0])
     return up(total, roundings=200)

@@ -23,7 +23,7 @@ from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.parquet import ParquetFiles
 from dpcore.sources.sklearn_data import SklearnData
 from dpcore.sources.sql import SqlitePart, SqlQuery, SqlSource
-from dpcore_attacks.laws.law import NotApplicableError, NotTestedError
+from dpcore_attacks.laws.law import NotTestedError, skip_if
 
 Table = Mapping[str, list[Any]]
 Open = Callable[[Reading], Source]
@@ -36,8 +36,7 @@ def written_source(kind: type[Location], table: Table, folder: Path) -> Open:
         NotTestedError: nobody says how such a source is written.
         NotApplicableError: its records are none of anybody's.
     """
-    if kind is SklearnData:
-        raise NotApplicableError("its records are public data sets that nobody writes")
+    skip_if(kind is SklearnData, "its records are public data sets that nobody writes")
     write = getattr(kind, "write_table", None)
     try:
         if write is not None:
