@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy
 
 from dpcore.errors import NoClaimError
 from dpcore.events.base import Direction, Event, bisect, label_of
@@ -61,7 +62,9 @@ def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) 
                 f"{event.delta(below, direction):.4g} at every epsilon. Lower the key that sets "
                 "this (truncation, of truncated_laplace), or take gaussian"
             )
-    if type(event).curve is not Event.curve:  # vectorised: 64 parts at a time
+    if event.is_costly:
+        below, above = _interpolated(event, direction, delta, below, above)
+    elif type(event).curve is not Event.curve:  # vectorised: 64 parts at a time
         values = event.curve_lower if lower else event.curve
         # each round keeps one of 64 parts of the bracket, and six rounds keep 2^-36
         for _ in range(6):
@@ -75,3 +78,19 @@ def _crossing(event: Event, direction: Direction, delta: float, *, lower: bool) 
     # and above delta at the lower one
     below, above = bisect(is_below_delta, below, above)
     return below if lower else above
+
+
+def _interpolated(
+    event: Event, direction: Direction, delta: float, below: float, above: float
+) -> tuple[float, float]:
+    """A narrower bracket of the upper end's crossing, or the given one where none is proved."""
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(event.delta(epsilon, direction), 1e-300) / delta)
+
+    root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
+    near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
+    # interpolation proves nothing: the bracket is taken if the curve crosses delta within it
+    if excess(near) > 0 >= excess(far):
+        return near, far
+    return below, above

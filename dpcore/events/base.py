@@ -110,6 +110,9 @@ class Event(Shown, ABC):
     inverses: ClassVar[Mapping[str, str]] = {}
     """Fields whose inverse a file may give, by the inverse's name (`noise_multiplier`: a shift)."""
 
+    is_costly: ClassVar[bool] = False
+    """Whether values of its curve cost so much that interpolation looks for a crossing."""
+
     @property
     def atoms(self) -> int:
         """How many curves one value of its curve takes, 1 unless it is a mixture; for estimates."""

@@ -19,7 +19,6 @@ from typing import ClassVar
 
 import attrs
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
@@ -44,6 +43,7 @@ class HitMixtureEvent(VectorEvent):
     """
 
     symmetric: ClassVar[bool] = True
+    is_costly: ClassVar[bool] = True  # a value takes one Gaussian curve per atom
     attained: ClassVar[bool] = False  # an upper bound
 
     mus: tuple[float, ...] = attrs.field(converter=floats)
@@ -96,21 +96,6 @@ class HitMixtureEvent(VectorEvent):
             part = slice(start, start + block_size)
             total += gaussian_curve(inner[:, None], mus[part]) @ weights[part]
         return total
-
-    def _sectioned(
-        self, direction: Direction, delta: float, below: float, above: float, *, lower: bool
-    ) -> tuple[float, float]:
-        """By interpolation: a value costs one Gaussian curve per atom, and many would cost more."""
-
-        def excess(epsilon: float) -> float:
-            return math.log(max(self.delta(epsilon, direction), 1e-300) / delta)
-
-        root = scipy.optimize.brentq(excess, below, above, xtol=1e-12, rtol=1e-12)
-        near, far = max(below, root * (1 - 1e-11)), min(above, root * (1 + 1e-11))
-        # interpolation proves nothing: the bracket is taken if the curve crosses delta within it
-        if excess(near) > 0 >= excess(far):
-            return near, far
-        return below, above
 
     @property
     def claims(self) -> Claims:
