@@ -15,8 +15,6 @@ The first two make the cost of an ask smaller, by the events of the same names
 (`dpcore.claims.sampling`). How each of them draws is said in `dpcore.running.sampling`.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal
 

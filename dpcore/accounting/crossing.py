@@ -1,7 +1,5 @@
 """`crossing`: find where the curve of one event falls to a delta, by doubling and bisection."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Commands whose help describes their arguments, and the parameters that several of them take."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path

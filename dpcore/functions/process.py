@@ -1,7 +1,5 @@
 """Process: a statistic that a mechanism drives step by step, with noise between the steps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, cast
 

@@ -4,8 +4,6 @@ Of a table the draw is made at once (`draw`); of records that stay where they ar
 selection of places (`select`) or of persons (`select_persons`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import singledispatch
 

@@ -4,8 +4,6 @@ r"""Algorithm 2 as printed, for the experiment that stands for Figure 1. Not pri
 Laplace noise, and one coefficient vector for each class against the rest.
 """
 
-from __future__ import annotations
-
 import math
 
 import attrs

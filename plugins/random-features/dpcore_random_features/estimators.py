@@ -1,7 +1,5 @@
 """The scikit-learn estimator that `dpcore.sklearn` makes of this plugin's learner."""
 
-from __future__ import annotations
-
 from types import MappingProxyType
 
 from dpcore.learning.estimator import Estimator

@@ -6,8 +6,6 @@ and gives both the same noise: of the standard deviation that N features have.
 Source: github.com/liaochunyang/DPRFM at 7470664; Table 2 has no code.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

@@ -6,8 +6,6 @@ have norm near 1, and the sensitivities are those of features of modulus 1: see 
 Source: github.com/liaochunyang/DPRFM at 7470664.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import cached_property

@@ -5,8 +5,6 @@ Each is a formula of the paper, with a sensitivity that does not bound what a re
 Source: github.com/liaochunyang/DPRFM at 7470664; Table 2 has no code.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Protocol

@@ -12,8 +12,6 @@ rounding. Where features live is left to a `Space`.
 Source: Wang & Guo (2024), Algorithm 1, for the step; the block form is exact linear algebra.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, Protocol
 

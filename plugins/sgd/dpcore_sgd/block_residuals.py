@@ -10,8 +10,6 @@ of the sequential loop up to rounding, in one BLAS call. Rows may repeat; featur
 arrays, as only G and e are read.
 """
 
-from __future__ import annotations
-
 from operator import mul
 
 import numpy as np

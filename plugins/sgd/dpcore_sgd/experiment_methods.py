@@ -1,7 +1,5 @@
 """Wang & Guo's noise as printed, for the experiments that compare with it. Not private."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 import attrs

@@ -13,8 +13,6 @@ Two groups' numbers lie as far apart as `gaps` says, with intervals that hold to
 An interval is cut to the possible range; where they do not meet, it is the nearest end.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

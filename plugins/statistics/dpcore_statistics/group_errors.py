@@ -13,8 +13,6 @@ Fieller's set of their noise. A group with few records, or none, has an interval
 group of a public number of records needs no count: S alone moves by at most 2 (replaced).
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from typing import Any, Literal

@@ -17,8 +17,6 @@ of both. The band is wide; `std` beside it is about the standard deviation of th
 biased: noise makes a distance of 1 smaller, and a distance of 0 larger.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 

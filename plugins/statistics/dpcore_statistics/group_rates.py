@@ -8,8 +8,6 @@ Theorem: its cells do not overlap. A record moves one cell by 1 when it comes or
 by 1 each when it is replaced: 1; :math:`\sqrt2` (l2) or 2 (l1). Two groups cost what fifty cost.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Histogram: how many records fall into each of a list of cells."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal

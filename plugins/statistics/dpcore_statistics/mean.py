@@ -13,8 +13,6 @@ at :math:`w^2=|t|`: the default is :math:`w^2=1/2`. It is no more than with n pu
 n public (replacement, and every record counts): the sum of t moves by at most 2.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, ClassVar, Self, cast
 

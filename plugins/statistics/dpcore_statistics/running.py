@@ -13,8 +13,6 @@ ends' intervals hold 0, which is a record that does not count.
 Adaptivity costs nothing: all periods are one ask, and no contribution depends on an answer.
 """
 
-from __future__ import annotations
-
 from functools import lru_cache
 from typing import Any, Literal
 

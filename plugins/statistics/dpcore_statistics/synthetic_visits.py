@@ -5,8 +5,6 @@ are missing as they are in life: at the bedside nobody measured, a form came bac
 real; the seed is fixed, so that everyone gets the same files.
 """
 
-from __future__ import annotations
-
 import csv
 import sys
 from datetime import date, timedelta

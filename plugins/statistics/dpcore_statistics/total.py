@@ -1,7 +1,5 @@
 """Total: the sum of one column."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import attrs

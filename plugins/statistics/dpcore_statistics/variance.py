@@ -19,8 +19,6 @@ The plug-in :math:`V=Q-m^2` has bias :math:`-\sigma_x^2/n^2`, which is added bac
 deviations (or public), else a box of intervals of the sums (Bonferroni).
 """
 
-from __future__ import annotations
-
 import math
 from typing import Any, NamedTuple
 

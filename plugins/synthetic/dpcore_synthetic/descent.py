@@ -9,8 +9,6 @@ Rows are moved in small batches, half of each by public coins: many at once woul
 same cell. A sweep that does not lower F is taken back. Everything is a whole number.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import cached_property

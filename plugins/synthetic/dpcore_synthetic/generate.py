@@ -4,8 +4,6 @@ Of very many rows, fewer are made and then copied: a sweep over all of them woul
 have the shares of the rows that they are of, and are as near to the display.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from dpcore.randomness import Stream

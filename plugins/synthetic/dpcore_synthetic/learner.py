@@ -9,8 +9,6 @@ they do is an argument of the second query, as the weight of one-way tables is, 
 larger one of both arguments.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping

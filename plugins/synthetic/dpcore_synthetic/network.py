@@ -6,8 +6,6 @@ the three, or else from the three pairs among them, fitted together; rows with t
 share out the next column evenly.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Published rows: a table as it would stand in a file, and the tables that it was made from."""
 
-from __future__ import annotations
-
 import csv
 import io
 import math

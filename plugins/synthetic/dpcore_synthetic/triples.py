@@ -9,8 +9,6 @@ of that is at most .05, about what three columns together differ from what their
 public number of records on.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 What follows a display is computed in integers alone: no last bit of a float decides about a row.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

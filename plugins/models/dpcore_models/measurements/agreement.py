@@ -9,8 +9,6 @@ The squared distance in block A is :math:`2W_A^2` times
   one size are treated alike.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections import Counter

@@ -11,8 +11,6 @@ The largest of :math:`V_M/t_M` is the supremum of :math:`T(c)^2` over weights c 
 lower bound, so that the gap is known.
 """
 
-from __future__ import annotations
-
 import attrs
 import numpy as np
 from numpy.typing import NDArray

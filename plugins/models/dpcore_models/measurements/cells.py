@@ -9,8 +9,6 @@ A column in which a record may be in no cell has no margin: tables without it co
 It is neither summed nor centred, and tables agree with those that have the same such columns.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Plan: the residuals of a workload by its objective, with their bars: public, and made once."""
 
-from __future__ import annotations
-
 import math
 from functools import cached_property, lru_cache
 from typing import Any, Literal, cast

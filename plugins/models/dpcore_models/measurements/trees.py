@@ -18,8 +18,6 @@ Choice, by public facts alone: of trees of 4, 8, 12 and 16 branches in any order
 least variance of a sample of the workload; then 64ths are moved between levels while it falls.
 """
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 

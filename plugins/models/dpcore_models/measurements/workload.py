@@ -11,8 +11,6 @@ independent noise of variance :math:`s_A^2` its variance is
 :math:`g_{AM}=\prod_{i\in A}(1-1/n_i)\prod_{i\in M\setminus A}n_i^{-2}`, the same for all cells.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import cached_property

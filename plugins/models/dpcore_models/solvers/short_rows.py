@@ -18,8 +18,6 @@ M' the powers of two above kappa and M:
 Sums are integers of any number of records; each becomes a float once, to a relative error of u.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from fractions import Fraction

@@ -6,8 +6,6 @@ moves them by the exact largest distance over all patterns of columns in which t
 (`dpcore_models.measurements.residuals`), which is up to 1.52 times that length.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 import re

@@ -16,8 +16,6 @@ replacing one moves is at most the largest distance of all choices: no claim res
 budget that s_A follow.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from functools import lru_cache

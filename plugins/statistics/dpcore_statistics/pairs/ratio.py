@@ -9,8 +9,6 @@ or goes where that is more and records may be left out. All of it is attained, a
 columns may be any of their ranges.
 """
 
-from __future__ import annotations
-
 import math
 
 import attrs

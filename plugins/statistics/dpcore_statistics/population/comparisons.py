@@ -10,8 +10,6 @@ range, the distance from an estimate to its end is too short where noise has mov
 coverage fell to .90 of .95 for a rare value beside a common one.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import attrs

@@ -9,8 +9,6 @@ noisy ones it rejects up to every time.
 Of fewer records than :math:`4s` times the root of the number of cells nothing is told: p is 1.
 """
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

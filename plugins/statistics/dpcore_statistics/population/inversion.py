@@ -7,8 +7,6 @@ Only the test at the true quantile must not fail, so that no band over all point
 make both tests hold.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from numpy.typing import NDArray
 

@@ -18,8 +18,6 @@ In l1, for Laplace noise, :math:`(x,(1-u)/2)` is at most 1 long, as
 :math:`(x-m)^4\le(1+|m|)^2(x-m)^2`. And :math:`(y,y(1-y))` is at most 1 long, as y (2 - y) is.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import Any
 

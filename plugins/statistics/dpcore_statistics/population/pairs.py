@@ -4,8 +4,6 @@ Of both kinds of bars: of the noise alone from the intervals of the two groups, 
 of the population by `comparisons`.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence

@@ -13,8 +13,6 @@ with the same variance and fourth moment as all, and a sixth that is no smaller.
 that law, whose tail is known, over those of the normal one; where that is less, they stay.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from statistics import NormalDist

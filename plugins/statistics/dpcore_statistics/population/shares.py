@@ -8,8 +8,6 @@ r"""Counts of a stream, and shares: test inversion with the noise and the sampli
 * The same with a public n: the noise term is :math:`s^2k_S`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -34,8 +34,6 @@ most :math:`\Phi(\mu)` at 0, since :math:`\mu\ge z_q`, and 1/2 at :math:`\mu`, s
 Where errors are cut off at a smaller `cap`, its point says nothing: the interval is infinite.
 """
 
-from __future__ import annotations
-
 import math
 from statistics import NormalDist
 

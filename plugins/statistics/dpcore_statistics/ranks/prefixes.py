@@ -22,8 +22,6 @@ is private even where the number of records is public.
 Where n is public, and nobody is left out, it is no answer: N(t) is joined with it by least squares.
 """
 
-from __future__ import annotations
-
 import math
 from functools import lru_cache
 

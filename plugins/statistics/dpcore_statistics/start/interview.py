@@ -3,8 +3,6 @@
 Enter leaves a gap. Nothing that is asked for stands in the file: what is possible, not what occurs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from dpcore_statistics.start.names import Kind, NamedFile

@@ -5,8 +5,6 @@ types are used: not how many rows there are, no statistics, no dictionary, and n
 where a writer keeps the categories that it found.
 """
 
-from __future__ import annotations
-
 import csv
 import enum
 import math

@@ -1,7 +1,5 @@
 """Proposal: a spec from names, types and what its operator says; the rest is marked gaps."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import attrs

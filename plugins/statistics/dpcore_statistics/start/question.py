@@ -1,7 +1,5 @@
 """Question: what is to be published, in a few plain words."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
