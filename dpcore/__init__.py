@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         replace_features as replace_features,
     )
     from dpcore.bound import Refused as Refused, SensitivityBound as SensitivityBound
-    from dpcore.distance import Distance as Distance
     from dpcore.domain.classes import Classes as Classes
     from dpcore.domain.columns import (
         Categories as Categories,
@@ -105,6 +104,7 @@ if TYPE_CHECKING:
     from dpcore.sensitivity import (
         AnySensitivity as AnySensitivity,
         Conditional as Conditional,
+        Distance as Distance,
         HitLaw as HitLaw,
         OverCoins as OverCoins,
         Refuted as Refuted,
@@ -145,7 +145,7 @@ _HOME = {
     "Description": "learning.models.description",
     "Direction": "events.base",
     "Cyclic": "sampling",
-    "Distance": "distance",
+    "Distance": "sensitivity",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
     "Engine": "engines.base",

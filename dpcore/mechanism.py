@@ -10,14 +10,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import AnySensitivity, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
 
 Arithmetic = Literal["exact", "real"]
 

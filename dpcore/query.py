@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.distance import CONVERTIBLE, Distance, conversion, longest_norm
 from dpcore.errors import ParameterError, need
 from dpcore.rounding import up
 from dpcore.sampling import Order, Sampling
+from dpcore.sensitivity import CONVERTIBLE, Distance, conversion, longest_norm
 
 _BITS = 42  # so that 1024 contributions stay below 2^53 units
 _LARGEST = 2.0**53

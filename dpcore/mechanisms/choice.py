@@ -5,10 +5,9 @@ from typing import ClassVar, Self
 import attrs
 
 from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.mechanism import Arithmetic, Mechanism, free
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 
 @attrs.frozen(kw_only=True)

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import need_field, positive, positive_integer
-from dpcore.distance import Distance
 from dpcore.events.base import Claims, Direction, Event, TwoEnds
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.interval import NormalSpread
@@ -30,7 +29,7 @@ from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.release import Executed, OnIntegers, drawable, whole_numbers_only
 from dpcore.query import Query
 from dpcore.rounding import gamma, half_square, up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 _WIDEST = 2.0**16
 _EXPONENTS = 6000  # roundings: an exponent of at most 745 errs by 3 u, in a tail and in the total

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field
-from dpcore.distance import Distance
 from dpcore.errors import need
 from dpcore.events.exponential import ExponentialMechanismEvent
 from dpcore.exact import Exact
@@ -28,7 +27,7 @@ from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 MOST = 1 << 16
 """Candidates: more would take too many tries."""

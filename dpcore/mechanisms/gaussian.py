@@ -7,7 +7,6 @@ import attrs
 import numpy as np
 
 from dpcore.checks import one_of, positive
-from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.events.gaussian import GaussianEvent
 from dpcore.events.hit_mixture import HitMixtureEvent
@@ -18,7 +17,7 @@ from dpcore.mechanisms.noise.grid import Grid
 from dpcore.mechanisms.noise.release import Executed, InFloats, OnGrid, drawable
 from dpcore.query import Query
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Sensitivity, SensitivityLaw
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity, SensitivityLaw
 
 _SMOOTHING = 3.0  # s2 of T13, in steps: e_{s2} < 1e-76
 

@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, need_field, positive
-from dpcore.distance import Distance
 from dpcore.events.base import Claims, Direction, Event, TwoEnds
 from dpcore.events.laplace import LaplaceEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
@@ -40,7 +39,7 @@ from dpcore.mechanisms.noise.release import Executed, InFloats
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import half_square, up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 _REACH = 9.0  # cells reach this many standard deviations
 _RADII, _ANGLES = 96, 2048

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import integer_from, need_field, positive
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.events.base import Event
 from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
@@ -25,7 +24,7 @@ from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 
 @attrs.frozen(kw_only=True)

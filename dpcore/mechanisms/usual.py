@@ -6,7 +6,6 @@ A run whose spec names none replays with these: a change here needs a new format
 from collections.abc import Callable
 from typing import cast
 
-from dpcore.distance import Distance
 from dpcore.errors import SpecError
 from dpcore.mechanism import AnyMechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -17,6 +16,7 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore.query import Query
+from dpcore.sensitivity import Distance
 
 
 def usual_mechanism(

@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, ParameterError, need
 from dpcore.learning.metrics.base import Held, Metric
@@ -23,7 +22,7 @@ from dpcore.plan.ask import Ask
 from dpcore.plan.parts import held_out
 from dpcore.query import Query
 from dpcore.rounding import gamma
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 
 def _require_prices(metrics: Mapping[str, Metric]) -> dict[str, PricedMetric]:

@@ -8,7 +8,6 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Components, Refused, SensitivityBound
-from dpcore.distance import CONVERTIBLE, Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
 from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
@@ -26,7 +25,14 @@ from dpcore.pricing.unit_claims import (
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import PublicCoins
 from dpcore.sampling import Order
-from dpcore.sensitivity import AnySensitivity, Refuted, SensitivityLaw, WorstCase
+from dpcore.sensitivity import (
+    CONVERTIBLE,
+    AnySensitivity,
+    Distance,
+    Refuted,
+    SensitivityLaw,
+    WorstCase,
+)
 from dpcore.summing import sums_exactly
 
 _ADDITIVE = "gaussian, laplace and other noise on every coordinate fit"

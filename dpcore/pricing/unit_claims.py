@@ -48,13 +48,12 @@ import attrs
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
 from dpcore.bound import Refused
-from dpcore.distance import Distance
 from dpcore.errors import UndeclaredError
 from dpcore.learner import AnyLearner
 from dpcore.mechanism import AnyMechanism
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
-from dpcore.sensitivity import AnySensitivity, Sensitivity, WorstCase
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity, WorstCase
 from dpcore.summing import MOST_RECORDS, ROW_WISE, SummingLearner, proves_partial, sums_exactly
 
 _NORMS = (Distance.L1, Distance.L2, Distance.LINF, Distance.RKHS)

@@ -10,7 +10,6 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, ReplayError, need
 from dpcore.events.relation_text import lock_adjacency, unlock_adjacency
 from dpcore.mechanism import free_field
@@ -19,6 +18,7 @@ from dpcore.running.plan import Plan
 from dpcore.sensitivity import (
     AnySensitivity,
     Conditional,
+    Distance,
     HitLaw,
     OverCoins,
     Refuted,

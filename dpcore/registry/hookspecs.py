@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from dpcore.learning.metrics.base import Metric
     from dpcore.learning.statement import Statement
     from dpcore.mechanism import AnyMechanism
-    from dpcore.records.location import Location
+    from dpcore.records.source import Location
     from dpcore.registry.evidence import Evidence
 
 hookspec = pluggy.HookspecMarker("dpcore")

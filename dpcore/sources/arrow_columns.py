@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from dpcore.domain.columns import Holds
 from dpcore.errors import SourceError, need
 from dpcore.records.intake import is_read_in_files, type_called
-from dpcore.records.location import Reading
-from dpcore.records.source import Columns
+from dpcore.records.source import Columns, Reading
 
 if TYPE_CHECKING:
     import pyarrow

@@ -12,8 +12,7 @@ import attrs
 import numpy as np
 
 from dpcore.errors import SourceError
-from dpcore.records.location import Location, Reading
-from dpcore.records.source import WRITTEN_APART, Columns, Part, Source
+from dpcore.records.source import WRITTEN_APART, Columns, Location, Part, Reading, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
 from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG

@@ -3,9 +3,8 @@
 from typing import Any
 
 from dpcore.errors import SourceError, need
-from dpcore.records.location import Reading
 from dpcore.records.pieces import Pieces
-from dpcore.records.source import Columns, Source
+from dpcore.records.source import Columns, Reading, Source
 
 
 def whole(source: Source, reading: Reading, name: str) -> Columns:

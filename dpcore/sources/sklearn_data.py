@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, nearest, need
-from dpcore.records.location import Location, Reading
-from dpcore.records.source import Source, TableSource
+from dpcore.records.source import Location, Reading, Source, TableSource
 from dpcore.sources.csv.dialect import require_columns
 
 _MEASURES = (

@@ -12,7 +12,7 @@ from dpcore.learner import Model, promises
 from dpcore.mechanism import Mechanism
 from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
-from dpcore.records.location import Location
+from dpcore.records.source import Location
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, SOURCE
 from dpcore.registry.registry import Registry
 from dpcore.sources.opening import Unopened, location

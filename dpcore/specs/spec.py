@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from dpcore.learning.metrics.groups import Groups
     from dpcore.plan.request import Request
     from dpcore.randomness import PublicCoins
-    from dpcore.records.location import Location
+    from dpcore.records.source import Location
     from dpcore.registry.registry import Registry
     from dpcore.running.plan import Plan
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.mechanisms.noise.grid import LARGEST, Grid
+from dpcore.sensitivity import Distance
 
 NORMS = {
     Distance.L1: lambda v: np.abs(v).sum(),

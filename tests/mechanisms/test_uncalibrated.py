@@ -3,7 +3,6 @@
 import pytest
 
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.distance import Distance
 from dpcore.errors import ContractError
 from dpcore.mechanism import Mechanism
 from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -12,7 +11,7 @@ from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.mechanisms.laplace import Laplace
 from dpcore.plan.ask import Ask
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 DISTANCES = {
     DiscreteGaussian: Distance.L2,

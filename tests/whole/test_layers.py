@@ -24,7 +24,7 @@ LAYERS = """
 errors
 shown
 resources checks exact interval single_use rounding siblings
-adjacency distance randomness
+adjacency randomness
 events
 accountant
 accounting

@@ -19,13 +19,12 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.distance import Distance
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner, Public
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore.summing import ROW_WISE, proves_partial, sums_exactly
 
 EXACT_SUM = "an exact sum of contributions"

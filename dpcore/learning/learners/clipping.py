@@ -33,9 +33,9 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.rounding import down, up
+from dpcore.sensitivity import Distance
 
 Integers = NDArray[np.int64] | NDArray[np.int32]
 

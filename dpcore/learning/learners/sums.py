@@ -12,13 +12,13 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import UNREADABLE, ContractError, need
 from dpcore.exact import Exact
 from dpcore.learner import Public
 from dpcore.learning.learners.clipping import IntegerRows, Integers, clipped_integers
 from dpcore.query import Query, SumQuery
 from dpcore.records.records import Records
+from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, require_sum
 
 Value = TypeVar("Value")

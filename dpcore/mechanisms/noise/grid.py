@@ -19,10 +19,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import ParameterError, need
 from dpcore.exact import Exact
 from dpcore.rounding import up
+from dpcore.sensitivity import Distance
 
 _FINENESS = 1000  # rounding adds at most 1/1000 of the sensitivity
 _LOWEST, _HIGHEST = -960, 900  # exponents: every multiple up to 2^63 is a normal float

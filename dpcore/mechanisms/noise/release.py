@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ReleaseError
 from dpcore.mechanism import (
     Mechanism,
@@ -29,7 +28,7 @@ from dpcore.mechanism import (
 from dpcore.mechanisms.noise.grid import Grid, wrapped
 from dpcore.query import Query, SumQuery
 from dpcore.randomness import Stream
-from dpcore.sensitivity import AnySensitivity, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
 
 Integers = Callable[[int, Stream], NDArray[np.int64]]
 Floats = Callable[[int, Stream], NDArray[np.float64]]

@@ -13,7 +13,7 @@ import attrs
 
 from dpcore.domain.columns import Holds
 from dpcore.errors import ParameterError, SourceError, need
-from dpcore.records.location import Reading
+from dpcore.records.source import Reading
 from dpcore.sources.csv import line as lines
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")

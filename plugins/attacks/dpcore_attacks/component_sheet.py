@@ -8,7 +8,6 @@ import attrs
 import msgspec
 import yaml
 
-from dpcore.distance import CONVERTIBLE
 from dpcore.errors import DpcoreError, RegistryError, need, unknown
 from dpcore.learner import Public
 from dpcore.query import Query
@@ -17,6 +16,7 @@ from dpcore.registry.kinds import ACCOUNTANT, BOUND, COMPONENTS, EVENT, LEARNER,
 from dpcore.registry.plugin_files import shipped
 from dpcore.registry.registry import Registry
 from dpcore.sampling import Cyclic, Poisson, Sampling, WithoutReplacement
+from dpcore.sensitivity import CONVERTIBLE
 from dpcore.specs.spec import Spec, spec_of_plain
 from dpcore_attacks.component_words import Field, fields_of, first_sentence, source_of
 from dpcore_attacks.fitting import (

@@ -32,7 +32,7 @@ from dpcore.engines.base import Workload
 from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.records.location import Reading
+from dpcore.records.source import Reading
 from dpcore.sources.connections import Postgresql, Sqlite
 from dpcore.sources.sql import PostgresqlPart, SqlitePart, SqlQuery, SqlSource
 from dpcore_engines.duckdb_file import DuckDbPart

@@ -5,11 +5,10 @@ from typing import ClassVar, Self
 import attrs
 
 from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.functions.interactive import MOST_POINTS, Interactive
 from dpcore.mechanism import Arithmetic, free
 from dpcore.query import Query
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 
 @attrs.frozen(kw_only=True)

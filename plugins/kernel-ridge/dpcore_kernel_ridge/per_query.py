@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.distance import Distance
 from dpcore.events.base import Event
 from dpcore.functions.interactive import Interactive, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
@@ -19,7 +18,7 @@ from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 
 
 class _PerQueryOracle(Oracle):

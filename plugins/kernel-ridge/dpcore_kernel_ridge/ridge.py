@@ -19,9 +19,9 @@ from dpcore import (
     Records,
 )
 from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.gaussian import GaussianKernel
+from dpcore.sensitivity import Distance
 from dpcore_kernel_ridge.solver import evaluation_error, function_error, solve_kernel_ridge
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive, positive_integer
-from dpcore.distance import Distance
 from dpcore.errors import (
     ContractError,
     NoClaimError,
@@ -22,7 +21,7 @@ from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, f
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_ntk.wishart import wishart_mean
 
 _MOST = 10**12

@@ -35,7 +35,6 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import fraction
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
 from dpcore.learning.bounds.by_relation import ByRelation
@@ -43,6 +42,7 @@ from dpcore.learning.learners.clipping import clipped_integers
 from dpcore.learning.learners.conversation import Transcript
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.rounding import up
+from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count, ratio
 from dpcore_statistics.columns import number_column, selected
 from dpcore_statistics.mean import in_units, with_count

@@ -22,13 +22,13 @@ from dpcore import (
     Texts,
 )
 from dpcore.checks import confidence
-from dpcore.distance import Distance
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.learning.learners.conversation import Conversation, Transcript
 from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cutting, require_conditions, selected
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded

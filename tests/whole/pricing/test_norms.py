@@ -27,7 +27,6 @@ from dpcore import (
     SumQuery,
     price,
 )
-from dpcore.distance import conversion
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, SpecError
 from dpcore.events.randomized_response import PureEvent
@@ -41,7 +40,7 @@ from dpcore.plan.ask import Ask, cost
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.sampling import Poisson
-from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw
+from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw, conversion
 from dpcore.specs.spec import spec_of_text
 from dpcore.summing import SummingLearner
 

@@ -14,8 +14,7 @@ from dpcore import Registry, hookimpl
 from dpcore.engines.choice import EngineChoice
 from dpcore.engines.local import LocalEngine
 from dpcore.errors import SourceError
-from dpcore.records.location import Location
-from dpcore.records.source import Source, TableSource
+from dpcore.records.source import Location, Source, TableSource
 from dpcore.registry.distributions import UNKNOWN
 from dpcore.registry.index import Provides
 from dpcore.running.replay_process import HERE as HERE_ALONE

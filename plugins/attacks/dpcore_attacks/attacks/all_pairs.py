@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.query import Query, SumQuery
+from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, sums_exactly
 from dpcore_attacks.attacks.neighbours import Configuration
 from dpcore_attacks.attacks.rows import Rows

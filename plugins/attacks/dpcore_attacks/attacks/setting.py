@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import UndeclaredError
 from dpcore.functions.learner import FunctionQuery
@@ -26,7 +25,7 @@ from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.plan import Plan
 from dpcore.running.sampling import draw, scheme_of_ask
-from dpcore.sensitivity import AnySensitivity
+from dpcore.sensitivity import AnySensitivity, Distance
 
 _KEPT = 12  # asks of one query that are attacked
 

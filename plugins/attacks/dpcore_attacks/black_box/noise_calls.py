@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of
-from dpcore.distance import CONVERTIBLE, Distance
 from dpcore.errors import ParameterError, need
+from dpcore.sensitivity import CONVERTIBLE, Distance
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.black_box.elsewhere import NoAnswerError
 

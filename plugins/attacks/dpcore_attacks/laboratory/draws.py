@@ -7,12 +7,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.mechanism import Mechanism, Prepared, from_real, to_real
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins, Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_attacks.laboratory.noise_streams import Ending, asks
 
 _LOCAL = 12  # streams at which a release must be local

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
-from dpcore.distance import Distance
 from dpcore.learning.features.identity import Identity
+from dpcore.sensitivity import Distance
 from dpcore_attacks.attacks.all_pairs import Candidates, attackable, farthest_pairs
 from dpcore_attacks.attacks.claim import Target
 from dpcore_attacks.attacks.falsifier import falsify

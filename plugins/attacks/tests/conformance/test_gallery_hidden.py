@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dpcore.distance import Distance
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laws.law import BrokenLawError
 from dpcore_attacks.laws.mechanisms.dependence import most_dependent_pair, weakest_movement
 from dpcore_attacks.laws.mechanisms.joint_moves import together

@@ -12,7 +12,6 @@ from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain as OpenDPDomain, Measurement
 
 from dpcore.checks import positive
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, ParameterError, ReleaseError, need
 from dpcore.events.base import Event
 from dpcore.mechanism import (
@@ -26,7 +25,7 @@ from dpcore.mechanism import (
 from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_bridges.opendp.privacy_map import event_of
 
 _PROBE = (1.0, 1)  # noise scale and size at which the metric is looked up

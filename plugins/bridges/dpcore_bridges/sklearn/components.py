@@ -7,7 +7,6 @@ from typing import Any, cast
 import msgspec
 
 from dpcore.accounting.budget import PrivacyBudget
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, DpcoreError, SpecError, below, need
 from dpcore.functions.learner import FunctionLearner
@@ -17,6 +16,7 @@ from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import MECHANISM, Kind
 from dpcore.registry.registry import Registry
+from dpcore.sensitivity import Distance
 from dpcore.specs.components import NAME, bind, struct_of
 from dpcore.strict_yaml.located import of_plain
 

@@ -15,9 +15,9 @@ from fractions import Fraction
 import attrs
 from sqlglot import exp
 
-from dpcore.distance import Distance
 from dpcore.query import SumQuery
 from dpcore.rounding import down, up
+from dpcore.sensitivity import Distance
 from dpcore_engines.sql.number import INTEGER, Number, chosen, constant, named
 
 _FAR, _EXACT = 2.0**44, 1 << 53

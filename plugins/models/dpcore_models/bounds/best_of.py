@@ -7,11 +7,10 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Claims, Refused, SensitivityBound
-from dpcore.distance import Distance
 from dpcore.learner import AnyLearner, Learner, Public
 from dpcore.learning.bounds.by_relation import ByRelation
 from dpcore.query import Query
-from dpcore.sensitivity import AnySensitivity, Sensitivity
+from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
 from dpcore_models.learners.best_of import CHOICE, FITS, BestOf
 
 _WITHHOLDS = "its bound withholds the number of records, which candidates share"

@@ -25,7 +25,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import fraction
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
@@ -34,6 +33,7 @@ from dpcore.learning.models.shown_model import ShownModel
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
+from dpcore.sensitivity import Distance
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 
 CHOICE = "choice"

@@ -7,7 +7,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.interval import NoiseLaw
@@ -17,6 +16,7 @@ from dpcore.learning.learners.conversation import OneShot
 from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Reads
 from dpcore.records.records import Records
+from dpcore.sensitivity import Distance
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows
 

@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from dpcore import Adjacency, Direction, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive, positive_integer
-from dpcore.distance import Distance
 from dpcore.errors import ContractError, need
 from dpcore.events.base import VectorEvent
 from dpcore.events.gaussian import gaussian_curve
@@ -34,6 +33,7 @@ from dpcore.mechanism import Arithmetic, free
 from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.mechanisms.noise.release import drawable
 from dpcore.rounding import up
+from dpcore.sensitivity import Distance
 
 _GRID = 10  # counts are multiples of 2^-10
 _SMOOTHING = 3.0  # steps: the grid's noise is then a continuous one, rounded at random (T13)

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.bound import Refused
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion
@@ -22,7 +21,7 @@ from dpcore.randomness import SecretCoins
 from dpcore.records.records import Records
 from dpcore.running.sampling import draw, draw_with, scheme_of_ask
 from dpcore.sampling import Order, Sampling
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows

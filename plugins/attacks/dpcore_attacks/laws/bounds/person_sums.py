@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.bound import Refused
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
 from dpcore.pricing.unit_claims import clips_persons
 from dpcore.query import Query, SumQuery
 from dpcore.records.records import Records
+from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, sums_exactly
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, asks_of

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.bound import Refused
-from dpcore.distance import Distance
 from dpcore.domain.bins import equal_edges
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
@@ -23,6 +22,7 @@ from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.query import SumQuery
 from dpcore.records.records import Records
+from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, require_sum, sums_exactly
 from dpcore_attacks.attacks.movement import ALLOWANCE
 from dpcore_attacks.attacks.rows import Rows, cells_of

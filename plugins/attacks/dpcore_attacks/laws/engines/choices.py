@@ -8,7 +8,7 @@ from pathlib import Path
 from dpcore.encoding.tables import project_table
 from dpcore.engines.base import Engine
 from dpcore.engines.choice import EngineChoice
-from dpcore.records.location import Location
+from dpcore.records.source import Location
 from dpcore_attacks.laws.engines.engines import CUTS, DOMAIN, SAME_BITS, Trial, engine_verdicts
 from dpcore_attacks.laws.engines.stored import stored_verdicts
 from dpcore_attacks.laws.law import Outcome, Verdict

@@ -19,7 +19,6 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.blocks import Encoding
@@ -33,9 +32,9 @@ from dpcore.learner import Public
 from dpcore.learning.learners.sums import SumPart
 from dpcore.query import Sum, SumQuery
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.location import Location, Reading
 from dpcore.records.records import Records
-from dpcore.records.source import Source
+from dpcore.records.source import Location, Reading, Source
+from dpcore.sensitivity import Distance
 from dpcore.summing import Cut, Tally
 from dpcore_attacks.laws.engines.engines import (
     CLOSED,

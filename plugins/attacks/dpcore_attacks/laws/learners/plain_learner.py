@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
-from dpcore.distance import Distance
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.learner import Learner, Public, ScoringModel
@@ -20,7 +19,7 @@ from dpcore.learning.models.linear import LinearModel
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
 from dpcore.records.records import Records
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore.summing import SummingLearner
 
 

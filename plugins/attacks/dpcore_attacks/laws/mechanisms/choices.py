@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laws.attack_by_draws import (

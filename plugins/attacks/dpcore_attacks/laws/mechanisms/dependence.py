@@ -9,7 +9,7 @@ learnt here chooses a movement and an event alone: errors of it cost power, and 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.excess import Sample
 
 _WAVES = 4  # of a rank: how finely the dependence of two numbers is looked for

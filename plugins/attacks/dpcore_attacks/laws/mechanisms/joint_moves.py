@@ -8,9 +8,9 @@ from functools import lru_cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Event
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.excess import Sample
 from dpcore_attacks.laboratory.noise_streams import RecordedStream

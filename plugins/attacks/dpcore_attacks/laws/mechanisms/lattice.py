@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laws.law import Law, fail_if, skip_if
 from dpcore_attacks.laws.mechanisms.statistical_trial import (
     CATEGORIES,

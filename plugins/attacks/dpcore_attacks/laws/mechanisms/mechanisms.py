@@ -11,13 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction, Event
 from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.sensitivity import Sensitivity
+from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.laboratory.certify import certified, smallest
 from dpcore_attacks.laboratory.noise_streams import asks

@@ -8,8 +8,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.events.base import Direction
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.noise_streams import RecordedStream, Runs
 from dpcore_attacks.laws.law import Law, fail_if, skip_if

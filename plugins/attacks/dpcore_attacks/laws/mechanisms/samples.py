@@ -14,12 +14,12 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError, NoClaimError, ReleaseError
 from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.plan.ask import Ask
 from dpcore.randomness import SecretCoins
 from dpcore.running.plan import Plan
+from dpcore.sensitivity import Distance
 from dpcore_attacks.audits.auditor import audit_samples
 from dpcore_attacks.audits.claims import Curve
 from dpcore_attacks.audits.features import NAMES, Comparison

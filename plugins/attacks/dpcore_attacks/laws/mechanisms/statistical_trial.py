@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, Adjacency, replace_features
-from dpcore.distance import Distance
 from dpcore.errors import DpcoreError
 from dpcore.events.base import Direction, Event
+from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench, bases
 from dpcore_attacks.laboratory.excess import EPSILONS
 from dpcore_attacks.laws.law import RATE, NotApplicableError, skip_if

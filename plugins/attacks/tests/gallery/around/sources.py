@@ -8,8 +8,7 @@ import attrs
 import numpy as np
 
 from dpcore.errors import SourceError
-from dpcore.records.location import Location
-from dpcore.records.source import Part, Source
+from dpcore.records.source import Location, Part, Source
 
 LEFT_OUT = []
 
