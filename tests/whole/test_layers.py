@@ -30,8 +30,8 @@ accountant
 accounting
 domain
 records
-sampling encoding
-sensitivity query
+sampling encoding sensitivity
+query
 mechanism
 learner
 bound summing
