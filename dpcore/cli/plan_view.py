@@ -20,7 +20,7 @@ from dpcore.learning.models.error_bars import NOISE_OF_FIT, NONE, UNSTATED
 from dpcore.learning.models.figures import Figures, Statistics
 from dpcore.learning.models.linear import LinearModel
 from dpcore.ledger.remaining_budget import ON_DISK, RemainingBudget
-from dpcore.publish.folder import MODEL
+from dpcore.publish.folder import MODEL, Run
 from dpcore.publish.lock import Lock
 from dpcore.publish.phrases import (
     describe_mechanism,
@@ -37,7 +37,6 @@ from dpcore.specs.spec import Spec
 
 if TYPE_CHECKING:
     from dpcore.cli.layout import Page
-    from dpcore.publish.folder import Run
 
 _SHOWN = 60  # rows of a table; its file holds all
 

@@ -7,13 +7,12 @@ The warning is from public facts and published answers alone. Each function word
 where it has no cause; the table has them in order, the most serious first.
 """
 
-from __future__ import annotations
-
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+import attrs
+import numpy as np
 from rich.cells import cell_len
 
 from dpcore.cli.offers import offers
@@ -21,12 +20,13 @@ from dpcore.cli.plan_view import Budgets, readable_evidence
 from dpcore.errors import one_line
 from dpcore.guarantee import Guarantee, ReleaseKind, Status, rounded_up
 from dpcore.learner import Model, promises
+from dpcore.learning.models.description import Picture
 from dpcore.learning.models.error_bars import NoBars
 from dpcore.learning.models.figures import NOT_STATED, Figures
 from dpcore.learning.models.linear import LinearModel
 from dpcore.learning.models.predictions import Predictions
 from dpcore.plan.schedule import Scheduled
-from dpcore.publish.folder import tables_of
+from dpcore.publish.folder import Run, tables_of
 from dpcore.publish.lock import Lock
 from dpcore.publish.paid_metrics import paid, plan_of
 from dpcore.randomness import PublicCoins
@@ -34,15 +34,6 @@ from dpcore.registry.kinds import EVIDENCE
 from dpcore.running.plan import Plan
 from dpcore.shown import NO_NUMBER, in_bytes, in_digits, interval_cells
 from dpcore.specs.spec import Spec
-
-if TYPE_CHECKING:
-    from dpcore.publish.folder import Run
-from collections.abc import Callable, Iterable
-
-import attrs
-import numpy as np
-
-from dpcore.learning.models.description import Picture
 
 MOST_LINES, WIDTH = 8, 80
 _NAME = 24  # columns of a name
