@@ -69,6 +69,7 @@ def guarded() -> Iterator[None]:
         with warnings.catch_warnings():
             # A line beside the others, without the place in a program that Python tells.
             warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
+            warnings.simplefilter("always", UserWarning)  # whatever Python was told of warnings
             yield
         flush()
     # Our own errors are written to be read: their text shows parameters, never a record.
