@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError
-from dpcore.interval import NoiseLaw
-from dpcore.mechanism import AnyMechanism
-from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, PublicCoins
 
 if TYPE_CHECKING:
     from dpcore.domain.domain import Domain, Table
+    from dpcore.interval import NoiseLaw
+    from dpcore.mechanism import AnyMechanism
+    from dpcore.query import Query
     from dpcore.records.records import Records
 
 State = Any

@@ -31,10 +31,11 @@ SEEING = ("encoding", "engines", "isolate", "private", "records", "resources", "
 IMPORTS = [
     ("dpcore.pricing.price", TOP, 5_180, (*ABOVE, *SEEING)),
     ("dpcore.pricing.price", LAZY, 7_940, (*ABOVE, *SEEING)),
-    ("dpcore.private.run", TOP, 6_170, ABOVE),
-    ("dpcore.private.run", LAZY, 8_850, ABOVE),
+    ("dpcore.private.run", TOP, 5_790, ABOVE),
+    ("dpcore.private.run", LAZY, 8_810, ABOVE),
+    ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "engines", "private", "running")),
     ("dpcore.transcript", LAZY, 4_720, (*ABOVE, "engines", "private", "running")),
-    ("dpcore.publish.folder", TOP, 7_540, ("cli", "engines", "private", "views")),
+    ("dpcore.publish.folder", TOP, 7_470, ("cli", "engines", "private", "views")),
     ("dpcore.publish.folder", LAZY, 14_170, ("cli", "engines", "private", "views")),
 ]
 # What is loaded: words after `dpcore`, or a script; the largest number of statements of the core.
