@@ -164,10 +164,12 @@ class Event(Shown, ABC):
     def anchor(self, direction: Direction) -> float | None:
         """A privacy loss that has positive probability and above which no finite loss lies.
 
-        A grid that contains it wastes nothing there. Defaults to the pure epsilon; it steers
-        tightness only, never soundness.
+        A grid that contains it wastes nothing there. Defaults to the epsilon that the event is
+        known by, which is the pure one where there is one; it steers tightness only, never
+        soundness.
         """
-        return self.claims.pure
+        claim = self.claims.approximate
+        return None if claim is None else claim[0]
 
     def infinite_mass(self, direction: Direction) -> float:
         """A lower bound on the limit of the curve, the probability of an infinite loss."""

@@ -68,7 +68,3 @@ class ExponentialMechanismEvent(VectorEvent):
             rho=rho,
             renyi=lambda orders: np.minimum(orders * rho, self.epsilon_0),
         )
-
-    def anchor(self, direction: Direction) -> float:
-        """epsilon_0, the largest loss (without positive probability)."""
-        return self.epsilon_0

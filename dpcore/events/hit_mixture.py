@@ -100,5 +100,4 @@ class HitMixtureEvent(VectorEvent):
     @property
     def claims(self) -> Claims:
         """max mu^2/2 where every hit is covered: the mixture is quasi-convex."""
-        rho = None if self.uncovered else up(half_square(max(self.mus)), roundings=3)
-        return Claims(rho=rho)
+        return Claims(rho=None if self.uncovered else up(half_square(max(self.mus)), roundings=3))

@@ -151,10 +151,6 @@ class ApproximateEvent(VectorEvent):
         """The curve above at an array of epsilons >= 0, rounded down, shape (k,)."""
         return down(self._value(epsilons), roundings=20)
 
-    def anchor(self, direction: Direction) -> float:
-        """epsilon_0, the largest finite loss."""
-        return self.epsilon_0
-
     def infinite_mass(self, direction: Direction) -> float:
         """delta_0, the probability of an infinite loss."""
         return self.delta_0

@@ -74,10 +74,6 @@ class TruncatedLaplaceEvent(VectorEvent):
             value = np.minimum(generic, delta_0 + laplace * math.exp(log_inverse))
         return np.minimum(up(value, roundings=100), 1.0)
 
-    def anchor(self, direction: Direction) -> float:
-        """The shift, the largest loss on the common support."""
-        return self.shift
-
     @property
     def claims(self) -> Claims:
         """The pair (t, delta_0), for which the release is differentially private."""

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from dpcore.accounting.crossing import event_epsilon
+from dpcore.accounting.crossing import epsilon_end, event_epsilon
 from dpcore.accounting.methods.auto import AutoAccountant, all_methods
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
 from dpcore.errors import NoClaimError, ParameterError
@@ -370,3 +370,17 @@ def test_no_parameter_gives_a_nan_or_a_negative_number(kind, x, y, count):
         assert 0 <= found.lower <= found.upper < math.inf
     divergence = event.claims.renyi(np.array([1.1, 2.0, 64.0]))
     assert divergence is None or np.all(divergence >= 0)
+
+
+def test_an_epsilon_of_a_mixture_of_hits_takes_few_values_of_its_curve(monkeypatch):
+    event = HitMixtureEvent(mus=(0.5, 1.0, 2.0), weights=(0.05, 0.01, 0.001), adjacency=R)
+    curve, values = HitMixtureEvent.curve, []
+
+    def counted(self, epsilons, direction):
+        values.extend(epsilons)
+        return curve(self, epsilons, direction)
+
+    monkeypatch.setattr(HitMixtureEvent, "curve", counted)
+    upper = epsilon_end(event, 1e-6, lower=False)
+    assert len(values) < 60  # parts of a bracket take 63 values a round
+    assert event.delta(upper, REMOVE) <= 1e-6 < event.delta(math.nextafter(upper, 0.0), REMOVE)

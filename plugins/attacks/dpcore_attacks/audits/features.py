@@ -15,6 +15,8 @@ noise gives them. Any function of public answers is a valid feature: these are t
 where the noise is of their kind.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -126,8 +128,5 @@ def strength(ask: Ask) -> float:
         claims = ask.event().claims
     except DpcoreError:
         return 1.0
-    if claims.mu is not None:
-        return claims.mu
-    if claims.pure is not None:
-        return claims.pure
-    return 1.0 if claims.rho is None else float(np.sqrt(2 * claims.rho))
+    of_rho = None if claims.rho is None else math.sqrt(2 * claims.rho)
+    return next((x for x in (claims.mu, claims.pure, of_rho) if x is not None), 1.0)
