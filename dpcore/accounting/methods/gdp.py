@@ -7,7 +7,7 @@ import attrs
 from dpcore.accountant import Accountant, UnsupportedEventError
 from dpcore.accounting.exact import root
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, need, need_value
+from dpcore.errors import NoClaimError, need
 from dpcore.events.base import Event, label_of
 from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.interval import Interval
@@ -35,8 +35,8 @@ class GdpAccountant(Accountant):
             UnsupportedEventError: the event is not exactly Gaussian.
         """
         self.accept(event, count)
-        refusal = f"gdp adds up Gaussian events, {label_of(event)} is none"
-        mu = need_value(event.claims.mu, UnsupportedEventError, refusal)
+        if (mu := event.claims.mu) is None:
+            raise UnsupportedEventError(f"gdp adds up Gaussian events, {label_of(event)} is none")
         # In rational numbers, so that the square of a tiny mu is not lost beside a large one.
         return attrs.evolve(
             self,

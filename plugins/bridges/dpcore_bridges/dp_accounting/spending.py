@@ -63,15 +63,16 @@ def _counterpart(event: Event, count: int, accountant: PrivacyAccountant) -> DpE
         return write(event, reach(event.adjacency))
     # a zCDP claim needs no relation: for a Gaussian it is exact, at rho = mu^2 / 2
     claims = event.claims
-    epsilon, rho = claims.pure, claims.rho
     if claims.mu is not None:
         return ZCDpEvent(up(claims.mu * claims.mu / 2, roundings=3))
     counterpart = write(event, 1)
-    if epsilon is None or not isinstance(counterpart, DiscreteLaplaceDpEvent):
+    if claims.pure is None or not isinstance(counterpart, DiscreteLaplaceDpEvent):
         return counterpart
     # Either claim holds. Of many small ones the zCDP claim is the less: about where this says.
-    is_many = rho is not None and count * max(0.0, 1 - epsilon / 2) ** 2 > _MANY
-    return ZCDpEvent(rho) if is_many and rho is not None else ZCDpEvent(0.0, epsilon)
+    is_many = count * max(0.0, 1 - claims.pure / 2) ** 2 > _MANY
+    return (
+        ZCDpEvent(claims.rho) if is_many and claims.rho is not None else ZCDpEvent(0.0, claims.pure)
+    )
 
 
 def _compose(accountant: PrivacyAccountant, counterpart: DpEvent, count: int) -> None:

@@ -191,11 +191,10 @@ def _directions(curves: _Curves) -> str:
 
 
 def _pure(curves: _Curves) -> str:
-    event = curves.event
-    epsilon = need_value(event.claims.pure, NotApplicableError, "it states no pure epsilon")
+    epsilon = need_value(curves.event.claims.pure, NotApplicableError, "it states no pure epsilon")
     for direction in Direction:
         # A hair beyond epsilon, so that rounding of epsilon itself leaves no mass behind.
-        mass = event.delta_lower(epsilon * (1 + 1e-12), direction)
+        mass = curves.event.delta_lower(epsilon * (1 + 1e-12), direction)
         fail_if(mass > 1e-15, f"{direction.value}: {mass!r} is left at epsilon={epsilon!r}")
     return f"epsilon={epsilon:.4g}"
 
@@ -222,8 +221,9 @@ def _rho(curves: _Curves) -> str:
 
 
 def _renyi(curves: _Curves) -> str:
-    renyi = need_value(curves.event.claims.renyi, NotApplicableError, "it states no Rényi bounds")
-    bounds = renyi(_ORDERS)
+    bounds = need_value(curves.event.claims.renyi, NotApplicableError, "it states no Rényi bounds")(
+        _ORDERS
+    )
     fail_if(
         np.isnan(bounds).any() or (bounds < 0).any(), "a Rényi bound is negative or not a number"
     )
