@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 
 from dpcore.private import run
-from dpcore.publish import session
-from dpcore.running.replay_process import Here
+from dpcore.runs import session
+from dpcore.transcript.replay_process import Here
 
 settings.register_profile("fixed", derandomize=True, deadline=None)
 settings.register_profile("explore", deadline=None)

@@ -26,17 +26,17 @@ from dp_accounting.pld import pld_privacy_accountant
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpcore.accountant import Accountant
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
-from dpcore.events.base import Event
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.relation_text import parse_adjacency
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.relation_text import parse_adjacency
+from dpcore.event import Event
 from dpcore.registry.events import Catalogue
 
 DELTA = 1e-6

@@ -14,7 +14,7 @@ from pathlib import Path
 import attrs
 import numpy as np
 
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.specs.spec import Spec, spec_of_text
 from dpcore_attacks.attacks.counterexample import Counterexample
 from dpcore_attacks.attacks.neighbours import Pair

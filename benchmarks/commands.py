@@ -18,7 +18,7 @@ from pathlib import Path
 
 QUICKSTART = Path(__file__).parent.parent / "examples" / "quickstart.yaml"
 LOOP = "s = 0\nfor i in range(10_000_000): s += i"
-DPCORE = "import sys\nfrom dpcore.cli import main\nmain()"
+DPCORE = "import sys\nfrom dpcore.console import main\nmain()"
 COUNT = """\
 dpcore: 1
 data:

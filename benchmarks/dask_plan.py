@@ -25,8 +25,8 @@ import numpy as np
 from scale import Made, domain
 
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
 from dpcore.exact import Exact
+from dpcore.private.engines.base import Task
 
 ASKS, PARTS, RECORDS, COLUMNS = 3, 5, 100, 3
 NUMBERS, TASK = 40_000, 1_000_000

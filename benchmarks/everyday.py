@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.domain.columns import Texts
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.mechanisms.thresholded import Thresholded

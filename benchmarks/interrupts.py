@@ -40,7 +40,7 @@ releases:
 BEGIN = """
 import signal, time
 signal.signal(signal.SIGINT, signal.default_int_handler)
-import dpcore.cli as cli
+import dpcore.console as cli
 command = cli._code_of_command
 def begin():
     print("begun", flush=True)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 import dpcore
 from dpcore import Categories, Domain, Range
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.objective.losses import NAMES
 from dpcore_tables.shape_functions import ShapeFunctions
 

@@ -32,8 +32,8 @@ from dpcore import (
     SecretCoins,
     price,
 )
-from dpcore.accounting.budget import PrivacyBudget
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_statistics.marginals.learner import Marginals
 from dpcore_statistics.statistic import StatisticBound

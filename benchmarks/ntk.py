@@ -34,10 +34,10 @@ from dpcore import (
     Sensitivity,
     price,
 )
-from dpcore.learning.metrics.means import Accuracy
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.evaluation import evaluate
-from dpcore.running.replay_process import HERE
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.metrics.means import Accuracy
+from dpcore.private.evaluation import evaluate
+from dpcore.transcript.replay_process import HERE
 from dpcore_ntk.central import Central
 from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.kernel import ntk_lower, ntk_matrix

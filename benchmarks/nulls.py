@@ -17,10 +17,10 @@ from probabilities import table_of as classes_of
 from utility import DELTA, drawn, named, read
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables.shape_functions import ShapeFunctions
 
 

@@ -23,10 +23,10 @@ from sklearn.metrics import log_loss, roc_auc_score
 from utility import DELTA, EPSILONS, described, read, split
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables.shape_functions import ShapeFunctions
 
 BINS = 10

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
-from dpcore.plan.paid_evaluation import PrivateLook
-from dpcore.running.replay_process import HERE
+from dpcore.metrics.paid import PrivateLook
 from dpcore.specs.spec import spec_of_text
+from dpcore.transcript.replay_process import HERE
 
 RECORDS, COLUMNS = 20_000, 10
 SPEC = f"""\

@@ -16,9 +16,9 @@ from nulls import table_of
 from utility import DELTA
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import Domain
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables.shape_functions import ShapeFunctions
 
 PLACES = 300  # records at which fits are compared

@@ -12,9 +12,9 @@ from sklearn.linear_model import Ridge as SklearnRidge
 from threadpoolctl import threadpool_limits
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge
 

@@ -7,8 +7,8 @@ is timed before and after each run, since a busy machine is slow in processor se
     OPENBLAS_NUM_THREADS=1 python benchmarks/rooms.py [EXAMPLE ...]
     OPENBLAS_NUM_THREADS=1 python benchmarks/rooms.py --constants
 
-With `--constants` it prints what to write into `dpcore/plan/cost_statement.py` and
-`dpcore/pricing/cost_estimate.py`. A cell and a multiplication are measured on specs that differ
+With `--constants` it prints what to write into `dpcore/claims/plan/cost_statement.py` and
+`dpcore/resources/cost_estimate.py`. A cell and a multiplication are measured on specs that differ
 from a mean of a hundred records in that alone. The start and an ask are the middle of what the
 examples take beside that, the ask of those with many.
 """
@@ -24,11 +24,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from dpcore.plan.cost_statement import YARDSTICK
+from dpcore.claims.plan.cost_statement import YARDSTICK
 
 ROOT = Path(__file__).parents[1]
 LOOP = "import time\ns = 0\nb = time.process_time()\nfor i in range(10**7):\n    s += i\n"
-MAIN = "from dpcore.cli import main; main()"
+MAIN = "from dpcore.console import main; main()"
 FACTOR, ROUNDS = 1.5, 3
 MEAN, FIT = {"name": "statistics.mean", "column": "x0"}, {"name": "linear.sufficient_statistics"}
 FEW, MANY = 50, 200  # asks

@@ -26,23 +26,23 @@ import attrs
 import numpy as np
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
-from dpcore.engines.derived import DerivedBlocks
-from dpcore.engines.local import LocalEngine
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.records import Folded, Records
-from dpcore.records.source import Columns, Part, Source
-from dpcore.running.replay_process import HERE
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import Task
+from dpcore.private.engines.derived import DerivedBlocks
+from dpcore.private.engines.local import LocalEngine
+from dpcore.records import Folded, Records
+from dpcore.source import Columns, Part, Source
 from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.dialect import DeclaredColumn, Dialect
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore.summing import require_sum
+from dpcore.transcript.replay_process import HERE
 from dpcore_linear import StagedGradient, SufficientStatistics
 from dpcore_linear.integers import BLOCK, clipped_gradients, integer_rows, unit_of
 from dpcore_linear.output_perturbation import OutputPerturbation

@@ -31,12 +31,12 @@ from typing import Any
 from scale import Made, domain, source_of
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
 from dpcore.exact import Exact
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import Task
+from dpcore.transcript.replay_process import HERE
 from dpcore_engines.dask import Dask
 from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_engines.dask_workers import answers

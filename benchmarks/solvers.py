@@ -23,9 +23,9 @@ from sklearn.kernel_ridge import KernelRidge
 
 import dpcore
 from dpcore import Categories, Domain, PrivacyBudget, PublicCoins, Range, Release
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_kernel_ridge.solver import solve_kernel_ridge
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_models.features.cosines import Cosines

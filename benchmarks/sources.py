@@ -21,7 +21,7 @@ from pyarrow import csv, parquet
 
 from dpcore import Categories, Domain, Range
 from dpcore.encoding.tables import project_table
-from dpcore.records.source import Source
+from dpcore.source import Source
 from dpcore.sources.csv.arrow_reader import by_arrow
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource

@@ -19,10 +19,10 @@ import numpy as np
 from dpcore import Categories, Domain, Public, Range
 from dpcore.domain.columns import Dates
 from dpcore.encoding.blocks import Encoding
-from dpcore.engines.base import Workload
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.records import EngineRecords
-from dpcore.learning.learners.sums import SumPart
+from dpcore.learners.sums import SumPart
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.records import EngineRecords
 from dpcore.randomness import PublicCoins
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv

@@ -18,9 +18,9 @@ from pathlib import Path
 import numpy as np
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_synthetic.generate import generate
 from dpcore_synthetic.learner import Rows
 

@@ -21,10 +21,10 @@ from sklearn.preprocessing import OrdinalEncoder
 from utility import DELTA, losses, named, parts
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_synthetic.learner import Rows
 from dpcore_tables.shape_functions import ShapeFunctions
 

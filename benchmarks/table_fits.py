@@ -21,7 +21,7 @@ import time
 import numpy as np
 
 import dpcore
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.shape_functions import ShapeFunctions
 
 LEVELS = (2, 5, 12)

@@ -47,13 +47,13 @@ from dpcore import (
     SumQuery,
     price,
 )
+from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.exact import Exact
-from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.grid import Grid
 from dpcore.randomness import Stream
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.best_run import BestRun
 from dpcore_training.dense import DenseNetwork

@@ -27,9 +27,9 @@ from board.entries import opacus_divisor
 from training import TRAINED, domain, table
 
 from dpcore import ADD_REMOVE, PrivacyBudget, PublicCoins, price
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.plan import Plan
-from dpcore.running.replay_process import HERE
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.plan import Plan
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.black_box.attack import attack
 from dpcore_attacks.black_box.claims import claim_of
 from dpcore_training.dense import DenseNetwork

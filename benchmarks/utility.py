@@ -21,12 +21,12 @@ import numpy as np
 from pair_tables import KINDS, drawn_pairs
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.models.features.identity import Identity
+from dpcore.transcript.replay_process import HERE
 from dpcore_explainable_boosting.boosting import Cyclic
 from dpcore_hessian_mixing.newton import Newton
 from dpcore_linear.affine import Affine

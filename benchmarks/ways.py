@@ -37,7 +37,7 @@ release:
 
 def run_count():
     """Run the spec as the console does."""
-    from dpcore.cli import main
+    from dpcore.console import main
 
     sys.argv = ["dpcore", "run", "count.yaml"]
     try:
@@ -49,7 +49,7 @@ def run_count():
 
 def price_count():
     """Price the count of the spec, from objects."""
-    from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
+    from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
     from dpcore_statistics.count import Count
 
     dpcore.price(

@@ -12,7 +12,6 @@ from dpcore.siblings import sibling
 # Type checkers and editors read these names; at run time `__getattr__` finds their modules.
 if TYPE_CHECKING:
     from dpcore.accountant import Accountant as Accountant
-    from dpcore.accounting.budget import PrivacyBudget as PrivacyBudget
     from dpcore.adjacency import (
         ADD_REMOVE as ADD_REMOVE,
         REPLACE_LABEL as REPLACE_LABEL,
@@ -21,6 +20,13 @@ if TYPE_CHECKING:
         replace_features as replace_features,
     )
     from dpcore.bound import Refused as Refused, SensitivityBound as SensitivityBound
+    from dpcore.claims.accounting.budget import PrivacyBudget as PrivacyBudget
+    from dpcore.claims.mechanisms.noise.additive import (
+        AdditiveNoise as AdditiveNoise,
+        IntegerLaw as IntegerLaw,
+    )
+    from dpcore.claims.plan.plan import Plan as Plan
+    from dpcore.claims.plan.request import Release as Release, Request as Request
     from dpcore.domain.classes import Classes as Classes
     from dpcore.domain.columns import (
         Categories as Categories,
@@ -30,9 +36,8 @@ if TYPE_CHECKING:
     )
     from dpcore.domain.domain import Domain as Domain
     from dpcore.domain.people import People as People
-    from dpcore.engines.base import Engine as Engine
     from dpcore.errors import DpcoreError as DpcoreError, UselessRelease as UselessRelease
-    from dpcore.events.base import Claims as Claims, Direction as Direction, Event as Event
+    from dpcore.event import Claims as Claims, Direction as Direction, Event as Event
     from dpcore.exact import Exact as Exact
     from dpcore.functions.interactive import Interactive as Interactive, Oracle as Oracle
     from dpcore.functions.kernels.base import Expansion as Expansion, Kernel as Kernel
@@ -57,11 +62,13 @@ if TYPE_CHECKING:
         ScoringProbabilityModel as ScoringProbabilityModel,
         Transformer as Transformer,
     )
-    from dpcore.learning.features.base import FeatureMap as FeatureMap, Features as Features
-    from dpcore.learning.learners.conversation import OneShot as OneShot
-    from dpcore.learning.metrics.base import Held as Held, Metric as Metric
-    from dpcore.learning.metrics.priced import PricedMetric as PricedMetric
-    from dpcore.learning.models.description import (
+    from dpcore.learners.conversation import OneShot as OneShot
+    from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
+    from dpcore.ledger.charge import Charge as Charge
+    from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
+    from dpcore.metrics.base import Held as Held, Metric as Metric
+    from dpcore.metrics.priced import PricedMetric as PricedMetric
+    from dpcore.models.description import (
         Bars as Bars,
         Described as Described,
         Description as Description,
@@ -69,19 +76,11 @@ if TYPE_CHECKING:
         Matrix as Matrix,
         Points as Points,
     )
-    from dpcore.learning.models.figures import Figures as Figures
-    from dpcore.learning.models.linear import LinearModel as LinearModel
-    from dpcore.ledger.book import Ledger as Ledger, Reservation as Reservation
-    from dpcore.ledger.charge import Charge as Charge
-    from dpcore.mechanism import AnyMechanism as AnyMechanism, Mechanism as Mechanism
-    from dpcore.mechanisms.noise.additive import (
-        AdditiveNoise as AdditiveNoise,
-        IntegerLaw as IntegerLaw,
-    )
-    from dpcore.plan.request import Release as Release, Request as Request
-    from dpcore.publish.folder import Run as Run, load_run as load_run
-    from dpcore.publish.session import Session as Session
-    from dpcore.publish.whole_run import replay as replay, run as run
+    from dpcore.models.features.base import FeatureMap as FeatureMap, Features as Features
+    from dpcore.models.figures import Figures as Figures
+    from dpcore.models.linear import LinearModel as LinearModel
+    from dpcore.private.engines.base import Engine as Engine
+    from dpcore.published.folder import Run as Run, load_run as load_run
     from dpcore.query import Query as Query, Reads as Reads, Sum as Sum, SumQuery as SumQuery
     from dpcore.randomness import (
         LearnerCoins as LearnerCoins,
@@ -89,12 +88,12 @@ if TYPE_CHECKING:
         SecretCoins as SecretCoins,
         Stream as Stream,
     )
-    from dpcore.records.records import PublicRecords as PublicRecords, Records as Records
-    from dpcore.records.source import Part as Part, Source as Source
+    from dpcore.records import PublicRecords as PublicRecords, Records as Records
     from dpcore.registry.hookspecs import hookimpl as hookimpl
     from dpcore.registry.registry import Registry as Registry
-    from dpcore.running.plan import Plan as Plan
     from dpcore.runs.price import price as price
+    from dpcore.runs.run_spec import replay as replay, run as run
+    from dpcore.runs.session import Session as Session
     from dpcore.sampling import (
         Cyclic as Cyclic,
         Order as Order,
@@ -113,6 +112,7 @@ if TYPE_CHECKING:
         StepSensitivity as StepSensitivity,
         WorstCase as WorstCase,
     )
+    from dpcore.source import Part as Part, Source as Source
     from dpcore.sources.opening import (
         Unopened as Unopened,
         read_csv as read_csv,
@@ -128,92 +128,92 @@ if TYPE_CHECKING:
 _HOME = {
     "ADD_REMOVE": "adjacency",
     "Accountant": "accountant",
-    "AdditiveNoise": "mechanisms.noise.additive",
+    "AdditiveNoise": "claims.mechanisms.noise.additive",
     "Adjacency": "adjacency",
     "Answer": "learner",
     "AnyLearner": "learner",
     "AnyMechanism": "mechanism",
     "AnySensitivity": "sensitivity",
-    "Bars": "learning.models.description",
+    "Bars": "models.description",
     "Categories": "domain.columns",
     "Charge": "ledger.charge",
-    "Claims": "events.base",
+    "Claims": "event",
     "Classes": "domain.classes",
     "Conditional": "sensitivity",
     "Dates": "domain.columns",
-    "Described": "learning.models.description",
-    "Description": "learning.models.description",
-    "Direction": "events.base",
+    "Described": "models.description",
+    "Description": "models.description",
+    "Direction": "event",
     "Cyclic": "sampling",
     "Distance": "sensitivity",
     "Domain": "domain.domain",
     "DpcoreError": "errors",
-    "Engine": "engines.base",
-    "Event": "events.base",
+    "Engine": "private.engines.base",
+    "Event": "event",
     "Exact": "exact",
     "Expansion": "functions.kernels.base",
-    "FeatureMap": "learning.features.base",
-    "Features": "learning.features.base",
-    "Figures": "learning.models.figures",
+    "FeatureMap": "models.features.base",
+    "Features": "models.features.base",
+    "Figures": "models.figures",
     "FunctionLearner": "functions.learner",
     "FunctionQuery": "functions.learner",
     "Guarantee": "guarantee",
     "HitLaw": "sensitivity",
-    "IntegerLaw": "mechanisms.noise.additive",
+    "IntegerLaw": "claims.mechanisms.noise.additive",
     "Interactive": "functions.interactive",
-    "Held": "learning.metrics.base",
+    "Held": "metrics.base",
     "Interval": "interval",
     "Kernel": "functions.kernels.base",
     "Learner": "learner",
     "LearnerCoins": "randomness",
     "Ledger": "ledger.book",
-    "LinearModel": "learning.models.linear",
+    "LinearModel": "models.linear",
     "LinearNoiseModel": "learner",
     "LinearScoreModel": "learner",
-    "Lines": "learning.models.description",
-    "Matrix": "learning.models.description",
+    "Lines": "models.description",
+    "Matrix": "models.description",
     "Mechanism": "mechanism",
-    "Metric": "learning.metrics.base",
+    "Metric": "metrics.base",
     "Model": "learner",
-    "OneShot": "learning.learners.conversation",
+    "OneShot": "learners.conversation",
     "Oracle": "functions.interactive",
     "Order": "sampling",
     "OverCoins": "sensitivity",
-    "Part": "records.source",
+    "Part": "source",
     "People": "domain.people",
-    "Plan": "running.plan",
-    "Points": "learning.models.description",
+    "Plan": "claims.plan.plan",
+    "Points": "models.description",
     "Poisson": "sampling",
-    "PricedMetric": "learning.metrics.priced",
-    "PrivacyBudget": "accounting.budget",
+    "PricedMetric": "metrics.priced",
+    "PrivacyBudget": "claims.accounting.budget",
     "ProbabilityModel": "learner",
     "Public": "learner",
     "PublicCoins": "randomness",
     "Process": "functions.process",
     "ProcessQuery": "functions.process",
-    "PublicRecords": "records.records",
+    "PublicRecords": "records",
     "Published": "learner",
     "Query": "query",
     "REPLACE_LABEL": "adjacency",
     "REPLACE_ONE": "adjacency",
     "Range": "domain.columns",
     "Reads": "query",
-    "Records": "records.records",
+    "Records": "records",
     "Refused": "bound",
     "Refuted": "sensitivity",
     "Registry": "registry.registry",
-    "Release": "plan.request",
-    "Request": "plan.request",
+    "Release": "claims.plan.request",
+    "Request": "claims.plan.request",
     "Reservation": "ledger.book",
-    "Run": "publish.folder",
+    "Run": "published.folder",
     "ScoringModel": "learner",
     "ScoringProbabilityModel": "learner",
     "SecretCoins": "randomness",
     "Sensitivity": "sensitivity",
     "SensitivityLaw": "sensitivity",
     "SensitivityBound": "bound",
-    "Session": "publish.session",
-    "Source": "records.source",
+    "Session": "runs.session",
+    "Source": "source",
     "Spec": "specs.spec",
     "Status": "guarantee",
     "StepSensitivity": "sensitivity",
@@ -228,15 +228,15 @@ _HOME = {
     "WithoutReplacement": "sampling",
     "WorstCase": "sensitivity",
     "hookimpl": "registry.hookspecs",
-    "load_run": "publish.folder",
+    "load_run": "published.folder",
     "load_spec": "specs.spec",
     "price": "runs.price",
     "read_csv": "sources.opening",
     "read_parquet": "sources.opening",
     "read_sql": "sources.opening",
     "replace_features": "adjacency",
-    "replay": "publish.whole_run",
-    "run": "publish.whole_run",
+    "replay": "runs.run_spec",
+    "run": "runs.run_spec",
 }
 
 _BESIDE = {  # in a sibling: the plugin's name, and the module

@@ -7,7 +7,7 @@ from typing import Self
 
 from dpcore.adjacency import Adjacency
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event, label_of
+from dpcore.event import Event, label_of
 from dpcore.interval import Interval
 
 

@@ -6,7 +6,7 @@ smaller one; anything else is an error. It lives after projection into the domai
 is an l2 distance in encoded coordinates, and datasets are multisets of records.
 
 Its unit is a record, or a person with all their records, of which at most `records` are used
-(`dpcore.records.bounding`). Or it is a row, which is replaced and may be left out before and after
+(`dpcore.private.bounding`). Or it is a row, which is replaced and may be left out before and after
 (`dpcore.domain.conditions`): a person of at most one record. Or it is a place: a list has a known
 number of places, each of which holds a record or the blank one, which contributes nothing. No claim
 about one unit covers another, but that one about rows covers the replacement of a record.

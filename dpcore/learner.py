@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dpcore.interval import NoiseLaw
     from dpcore.mechanism import AnyMechanism
     from dpcore.query import Query
-    from dpcore.records.records import Records
+    from dpcore.records import Records
 
 State = Any
 """Whatever a learner remembers between answers: a function of public facts and answers."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, ReleaseError, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.exact import Exact
 from dpcore.interval import NoiseLaw
 from dpcore.query import Query

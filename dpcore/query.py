@@ -29,7 +29,8 @@ def _shape(value: Any) -> tuple[int, ...]:
 class Reads(enum.Enum):
     """How a statistic reads the records; each way needs more than those above it.
 
-    What is additive runs on data larger than memory and in any number of places (`dpcore.engines`).
+    What is additive runs on data larger than memory and in any number of places
+    (`dpcore.private.engines`).
     """
 
     SUMS = "sums"
@@ -148,7 +149,7 @@ class Query:
         reads: How the statistic reads the records; if left out `rows`, or `order` where `sampling`
             draws one. A statistic that reads more than its query says fails on large data.
         usual: Its mechanism where a release names none, with the free field left out; None for what
-            its distance and values call for (`dpcore.mechanisms.usual`).
+            its distance and values call for (`dpcore.claims.mechanisms.usual`).
         args: Public arguments of one ask (the current weights, say); None in the plan. They are
             no part of equality: a bound holds for every value of them.
     """

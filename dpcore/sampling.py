@@ -12,7 +12,7 @@ What a claim averages over is drawn afresh for every ask, independent of the rec
   (`SumQuery.bands`).
 
 The first two make the cost of an ask smaller, by the events of the same names
-(`dpcore.claims.sampling`). How each of them draws is said in `dpcore.running.sampling`.
+(`dpcore.claims.sampling`). How each of them draws is said in `dpcore.private.sampling`.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +28,7 @@ class Sampling(ABC):
     """How the records of one ask are drawn. Frozen and public; the draw itself is secret.
 
     A scheme of one's own registers its claim with `dpcore.claims.sampling.amplify`, and its draws
-    with `draw` and `draw_with` of `dpcore.running.sampling`; without them its asks are refused.
+    with `draw` and `draw_with` of `dpcore.private.sampling`; without them its asks are refused.
     """
 
     by_person: ClassVar[bool] = False
@@ -60,7 +60,7 @@ class Poisson(Sampling):
     Where a person is the unit, all used records of a person together, independently of the others:
     by records, a person with k of them would be hit up to k times.
 
-    Source: see `dpcore.events.poisson` and `dpcore.events.poisson_replaced`.
+    Source: see `dpcore.claims.events.poisson` and `dpcore.claims.events.poisson_replaced`.
     """
 
     by_person: ClassVar[bool] = True
@@ -124,7 +124,7 @@ class WithoutReplacement(Sampling):
     Args:
         size: In [1, records]. records: The public number of records.
 
-    Source: see `dpcore.events.without_replacement`.
+    Source: see `dpcore.claims.events.without_replacement`.
     """
 
     source: ClassVar[str] = (

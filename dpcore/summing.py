@@ -3,14 +3,14 @@ r"""`summing`: learners whose statistics are sums over records, which the core a
 The author writes what one record contributes. The core clips every contribution to the length that
 the query declares, rounds it to a public unit and adds integers, so that a sum is a function of the
 multiset of records: no order, block or machine changes a bit of it, and what one record moves is
-exactly its own contribution (`dpcore.learning.bounds.sum`).
+exactly its own contribution (`dpcore.learners.bounds.sum`).
 
 What the author answers for is that row i of `contributions` depends on row i of the block and on
 public facts alone. The guarantee prints that as a premise, unless `isolate` hands over one record a
 call. Whoever writes `partial` too proves that one record's partial is at most `clip` long.
 
 Where a query clips persons (`Sum.person`), `contributions` of all records of one person are added
-and clipped together (`dpcore.learning.learners.by_person`), whatever `partial` says. In between,
+and clipped together (`dpcore.learners.by_person`), whatever `partial` says. In between,
 `of_persons` may make another vector of each sum: that it does so person by person is a premise.
 A learner says whether it does (`turns_persons`); where it says no, `of_persons` is never called.
 
@@ -37,8 +37,8 @@ from dpcore.query import Query, SumQuery
 from dpcore.randomness import LearnerCoins
 
 if TYPE_CHECKING:
-    from dpcore.learning.learners.clipping import IntegerRows
-    from dpcore.records.records import Records
+    from dpcore.learners.clipping import IntegerRows
+    from dpcore.records import Records
 
 ROW_WISE = "what a record contributes to a sum depends on that record alone, as the learner says"
 
@@ -153,7 +153,7 @@ class SummingLearner(Learner):
 
         An override is additive, and of one record never longer than `clip`: the author's proof.
         """
-        from dpcore.learning.learners.sums import sum_block
+        from dpcore.learners.sums import sum_block
 
         return sum_block(self, query, block, public)
 
@@ -178,7 +178,7 @@ class SummingLearner(Learner):
         Raises:
             ContractError: the query declares no sum.
         """
-        from dpcore.learning.learners.sums import sum_records
+        from dpcore.learners.sums import sum_records
 
         return sum_records(self, query, records, public)
 

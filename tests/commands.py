@@ -28,11 +28,11 @@ def _imported():
     from dpcore.registry.registry import Registry
 
     for name in COMMANDS:
-        importlib.import_module(f"dpcore.cli.{name}")
+        importlib.import_module(f"dpcore.console.{name}")
     for name in OF_TOOLS:
         with contextlib.suppress(ModuleNotFoundError):  # the core alone has none
             importlib.import_module(name)
-    for module in ("publish.whole_run", "publish.evaluation", "ledger.book"):
+    for module in ("runs.run_spec", "private.evaluation", "ledger.book"):
         importlib.import_module(f"dpcore.{module}")
     registry = Registry(Index.packaged().entries)
     for plugin in registry.entries:
@@ -41,7 +41,7 @@ def _imported():
 
 
 def forked(arguments, *, folder, text="", stdout=None, environment=()):
-    """What `python -c "from dpcore.cli import main; main()"` does with these arguments.
+    """What `python -c "from dpcore.console import main; main()"` does with these arguments.
 
     The child is a copy of this process with its own descriptors, folder and environment, so that
     whatever a command does to them stays there. Imports that a command makes for itself, and their
@@ -86,7 +86,7 @@ def _become(arguments, folder, environment, given, told, complained):
         os.chdir(folder)
         os.environ.update(environment)
         sys.argv = ["dpcore", *map(str, arguments)]
-        from dpcore.cli import main
+        from dpcore.console import main
 
         try:
             main()

@@ -8,7 +8,7 @@ import pyarrow
 
 from dpcore import Categories, Domain, Public, Range
 from dpcore.domain.columns import Dates
-from dpcore.learning.learners.sums import SumPart
+from dpcore.learners.sums import SumPart
 from dpcore.randomness import PublicCoins
 from dpcore_statistics.count import Count
 from dpcore_statistics.groups import GroupBy

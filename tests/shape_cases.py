@@ -3,9 +3,9 @@
 import numpy as np
 
 from dpcore import REPLACE_ONE, Answer, Categories, Classes, Domain, Range
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.sum import SumBound
 from dpcore_attacks.attacks.setting import Case
 from dpcore_tables.shape_functions import ShapeFunctions
 

@@ -16,9 +16,9 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.errors import need
-from dpcore.mechanisms.gaussian import Gaussian
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
 

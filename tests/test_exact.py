@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from dpcore.claims.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.exact import Exact
-from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.sensitivity import Distance
 
 WHOLE = st.integers(-(2**63), 2**63 - 1)

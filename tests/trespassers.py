@@ -23,7 +23,7 @@ from dpcore import (
     SensitivityBound,
     hookimpl,
 )
-from dpcore.learning.models.figures import Statistics
+from dpcore.models.figures import Statistics
 
 from doubles import Numbers
 

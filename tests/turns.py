@@ -8,9 +8,9 @@ import attrs
 import numpy as np
 
 from dpcore import Published, SummingLearner, SumQuery
-from dpcore.learning.learners.conversation import Conversation
+from dpcore.learners.conversation import Conversation
+from dpcore.private.release_context import PastSums
 from dpcore.query import Sum
-from dpcore.running.release_context import PastSums
 from dpcore_models.solvers.banded import solved
 
 

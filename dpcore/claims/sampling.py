@@ -3,7 +3,7 @@
 from functools import singledispatch
 
 from dpcore.errors import ContractError
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.sampling import Cyclic, Order, Poisson, Sampling, WithoutReplacement
 
 _NEARLY_TWICE = 1.9
@@ -22,7 +22,7 @@ def amplify(sampling: Sampling, event: Event) -> Event:
 @amplify.register
 def _(sampling: Poisson, event: Event) -> Event:
     # Amplified events are imported where something is sampled.
-    from dpcore.events.poisson import PoissonSampledEvent
+    from dpcore.claims.events.poisson import PoissonSampledEvent
 
     return PoissonSampledEvent(event=event, sampling_probability=sampling.probability)
 
@@ -34,7 +34,7 @@ def _(sampling: Cyclic, event: Event) -> Event:
 
 @amplify.register
 def _(sampling: WithoutReplacement, event: Event) -> Event:
-    from dpcore.events.without_replacement import WithoutReplacementEvent
+    from dpcore.claims.events.without_replacement import WithoutReplacementEvent
 
     return WithoutReplacementEvent(event=event, size=sampling.size, records=sampling.records)
 
@@ -60,8 +60,8 @@ def _(sampling: Poisson, event: Event, absent: Event) -> Event:
     """
     if not sampling.refusal(event.adjacency):
         return amplify(sampling, event)
-    from dpcore.events.gaussian import GaussianEvent
-    from dpcore.events.poisson_replaced import PoissonReplacedEvent
+    from dpcore.claims.events.gaussian import GaussianEvent
+    from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
 
     full_mu, half_mu = event.claims.mu, absent.claims.mu
     if full_mu is not None and half_mu is not None and full_mu > _NEARLY_TWICE * half_mu:

@@ -14,7 +14,7 @@ class People:
     """A column that says whose a record is. The unit of privacy is then a person.
 
     A person is all records with one id, wherever they stand. Of each person at most `records` are
-    used, chosen in secret once a run (`dpcore.records.bounding`). A record without an id belongs to
+    used, chosen in secret once a run (`dpcore.private.bounding`). A record without an id belongs to
     nobody: it is refused, or left out where records are projected into the domain.
 
     Args:

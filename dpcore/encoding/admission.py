@@ -8,8 +8,8 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Holds
 from dpcore.domain.domain import Domain, Table, kind_of_cells
 from dpcore.encoding.blocks import require_columns
-from dpcore.records.intake import require_column
-from dpcore.records.source import HANDED_OVER, DeclaredSource, Source, TableSource
+from dpcore.encoding.intake import require_column
+from dpcore.source import HANDED_OVER, DeclaredSource, Source, TableSource
 
 
 def admit_to(

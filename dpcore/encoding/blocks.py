@@ -6,13 +6,13 @@ from typing import Any
 import attrs
 
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.cells import cells, named
 from dpcore.encoding.misfits import require_fit_of_batch
+from dpcore.encoding.pieces import Pieces
 from dpcore.encoding.tables import derive_columns, parse_table, project_table
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.cells import cells, named
-from dpcore.records.pieces import Pieces
-from dpcore.records.records import Records
-from dpcore.records.source import Columns, Part, Source
+from dpcore.records import Records
+from dpcore.source import Columns, Part, Source
 
 
 @attrs.frozen(kw_only=True, eq=False)

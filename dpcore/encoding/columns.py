@@ -27,9 +27,9 @@ from dpcore.domain.columns import (
 from dpcore.domain.domain import Column
 from dpcore.domain.moments import zone_named
 from dpcore.domain.people import People
-from dpcore.records.cells import cells, coded, days, empty, numbers, persons, read_cells
-from dpcore.records.pieces import read_once
-from dpcore.records.records import Records
+from dpcore.encoding.cells import cells, coded, days, empty, numbers, persons, read_cells
+from dpcore.encoding.pieces import read_once
+from dpcore.records import Records
 
 _UNIT = 2.0**51  # an encoded text is whole multiples of its inverse
 

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from dpcore.domain.columns import Dates, Range
 from dpcore.domain.domain import Domain, Table
 from dpcore.domain.people import ID, People
+from dpcore.encoding.cells import empty, named, numbers
 from dpcore.encoding.columns import find_misfits, read_numbers
 from dpcore.encoding.tables import derive_columns, parse_table, rows_that_count
 from dpcore.errors import MisfitError, SourceError
-from dpcore.records.cells import empty, named, numbers
 
 EMPTY = "empty"
 _ZERO_OF_SAS = 2.0**-260

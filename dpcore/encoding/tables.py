@@ -22,6 +22,7 @@ from dpcore.domain.columns import Range, reading
 from dpcore.domain.conditions import Condition, range_of
 from dpcore.domain.derived import MONTHS, TRUTHS, WEEKDAYS, Derived
 from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.cells import empty, named
 from dpcore.encoding.columns import (
     centre_labels,
     encode_column,
@@ -29,11 +30,10 @@ from dpcore.encoding.columns import (
     read_codes,
     read_numbers,
 )
+from dpcore.encoding.lengths import row_lengths
+from dpcore.encoding.pieces import KeptColumn
 from dpcore.errors import SourceError, need
-from dpcore.records.cells import empty, named
-from dpcore.records.lengths import row_lengths
-from dpcore.records.pieces import KeptColumn
-from dpcore.records.records import LaterFeatures, Records
+from dpcore.records import LaterFeatures, Records
 from dpcore.rounding import down
 
 _SHRINK = down(1.0, roundings=500)  # keeps a rescaled row inside `norm` in spite of rounding

@@ -20,7 +20,7 @@ from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
 
 if TYPE_CHECKING:
-    from dpcore.records.records import Records
+    from dpcore.records import Records
 
 
 @attrs.frozen(kw_only=True)

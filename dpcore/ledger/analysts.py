@@ -19,11 +19,11 @@ from typing import Any
 
 import attrs
 
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.checks import need_positive
 from dpcore.errors import LedgerError, near, need
 from dpcore.guarantee import rounded_up
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.journal import Row, Transaction, now
 from dpcore.ledger.locations import NAME

@@ -14,11 +14,10 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_finite, need_positive
+from dpcore.claims.events.relation_text import EventTextError, relation_of
 from dpcore.errors import AdjacencyError, DpcoreError, LedgerError, need
-from dpcore.events.relation_text import EventTextError, relation_of
 from dpcore.guarantee import Recorded
 from dpcore.ledger.analysts import (
     HOLDERS,
@@ -32,6 +31,7 @@ from dpcore.ledger.analysts import (
 )
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import CREATED, REFUSED, UNCOVERED
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import covered, settled
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction, now
 from dpcore.ledger.locations import journal_at, unknown

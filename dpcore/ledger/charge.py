@@ -7,9 +7,9 @@ import attrs
 
 from dpcore.adjacency import UNFRAMED
 from dpcore.checks import probability
+from dpcore.claims.events.relation_text import read_number, write_number
 from dpcore.errors import need
-from dpcore.events.base import Event
-from dpcore.events.relation_text import read_number, write_number
+from dpcore.event import Event
 from dpcore.ledger.event_text import read_event, write_event
 from dpcore.registry.events import Catalogue
 
@@ -24,7 +24,7 @@ class Charge:
         frame: What is declared of the records, where a relation is stated in its terms (a radius in
             encoded units, the label's column, the column of persons); empty where it is not.
         assumptions: Names of what the events rest on, where they are conditional.
-        tilted: A tilted leak (`dpcore.accounting.tilted_leak`), in [0, 1]; of covered charges
+        tilted: A tilted leak (`dpcore.ledger.tilted_leak`), in [0, 1]; of covered charges
             alone.
     """
 

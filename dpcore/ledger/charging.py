@@ -8,15 +8,15 @@ import attrs
 
 from dpcore.adjacency import UNFRAMED
 from dpcore.checks import describe_type
+from dpcore.claims.plan.planned_query import failure_over_coins
 from dpcore.errors import ContractError, need
 from dpcore.guarantee import Status
 from dpcore.ledger.charge import Charge
-from dpcore.plan.ask import failure_over_coins
 
 if TYPE_CHECKING:
+    from dpcore.claims.plan.plan import Plan
     from dpcore.ledger.book import Ledger
     from dpcore.ledger.reservation import Reservation
-    from dpcore.running.plan import Plan
 
 
 def charge(plan: Plan) -> Charge:

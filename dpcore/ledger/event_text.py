@@ -9,12 +9,7 @@ import functools
 from typing import Any
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import (
-    ContractError,
-    RegistryError,
-)
-from dpcore.events.base import Event
-from dpcore.events.relation_text import (
+from dpcore.claims.events.relation_text import (
     EventTextError,
     read_adjacency,
     read_number,
@@ -22,6 +17,11 @@ from dpcore.events.relation_text import (
     write_adjacency,
     write_number,
 )
+from dpcore.errors import (
+    ContractError,
+    RegistryError,
+)
+from dpcore.event import Event
 from dpcore.registry.events import Catalogue, fields_of
 
 VERSION = 1

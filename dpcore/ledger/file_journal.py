@@ -17,10 +17,10 @@ import attrs
 import msgspec
 
 from dpcore.errors import LedgerError, need
-from dpcore.ledger.disk import put_on_disk
 from dpcore.ledger.journal import DamagedRowError, Journal, Row, Transaction
 from dpcore.ledger.sharing import SharingError, missing_access, remote, share
-from dpcore.strict_yaml.located import open_regular, require_regular
+from dpcore.published.disk import put_on_disk
+from dpcore.yaml.located import open_regular, require_regular
 
 APPLICATION = 0x64706C67  # "dplg" in the file's header
 STEPS: tuple[tuple[str, ...], ...] = (

@@ -10,7 +10,7 @@ every Gaussian (Smith & Thakurta 2022, arXiv:2210.17520).
 
 What is left is divided by powers of sqrt 2, and leaks are powers of 4, so that equal charges are
 computed once. Where a ledger keeps a part of delta for tilted leaks, a list costs less, but no less
-than its divergence says (`dpcore.accounting.tilted_leak`).
+than its divergence says (`dpcore.ledger.tilted_leak`).
 
 Claims (epsilon, delta) are added up plainly. A ledger has some epsilon e and some delta d left, and
 a charge is chosen from all earlier answers. If it is (e_1, d_1)-DP with e_1 <= e and d_1 <= d, then
@@ -42,18 +42,18 @@ import math
 import attrs
 import scipy
 
-from dpcore.accounting.exact import dyadic
-from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
-from dpcore.accounting.gaussian_cover import gaussian_cover
-from dpcore.accounting.marginal_cost import smoothed_cost
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.tilted_leak import Tilt, least_squares
 from dpcore.adjacency import Adjacency
+from dpcore.claims.accounting.exact import dyadic
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Event, label_of
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.randomized_response import ApproximateEvent
+from dpcore.event import Event, label_of
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_cover import gaussian_cover
+from dpcore.ledger.filters import BudgetExceededError, GaussianFilter
+from dpcore.ledger.marginal_cost import smoothed_cost
+from dpcore.ledger.tilted_leak import Tilt, least_squares
 from dpcore.ledger.total import Spent
 from dpcore.rounding import up
 from dpcore.shown import in_digits

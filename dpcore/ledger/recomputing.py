@@ -7,8 +7,8 @@ from typing import Any
 import attrs
 import msgspec
 
+from dpcore.claims.events.relation_text import EventTextError
 from dpcore.errors import DpcoreError, LedgerError
-from dpcore.events.relation_text import EventTextError
 from dpcore.ledger.analysts import HOLDERS, LIMITED, Entries, fault_of, limits_in
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import UnknownEventError

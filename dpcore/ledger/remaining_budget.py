@@ -3,8 +3,8 @@
 import attrs
 
 from dpcore.checks import is_finite
+from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import ParameterError, need
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.shown import in_digits
 
 ON_DISK = 6

@@ -23,9 +23,9 @@ excess of the mechanism that stops where the composed filter would, which is del
 
 A charge that `dpcore.ledger.gaussian_cover` made one Gaussian stands for a list that lies below it
 only together with what may follow, but for its leak. Then the excess of the others, by induction
-over what is left (`dpcore.accounting.marginal_cost`), is at most that of the filter's Gaussian and
+over what is left (`dpcore.ledger.marginal_cost`), is at most that of the filter's Gaussian and
 the leaks along a history; those are counted among the failures, too. A tilted leak adds at most its
-size to that excess, whatever happens before and after it (`dpcore.accounting.tilted_leak`), and is
+size to that excess, whatever happens before and after it (`dpcore.ledger.tilted_leak`), and is
 counted by itself. Histories that stop being composed add nothing to it afterwards.
 
 Two filters that both cost delta may *not* be joined like this at full delta each: which one ends up
@@ -40,9 +40,23 @@ from typing import Any, Literal, TypeVar, cast
 import attrs
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accounting import exact
-from dpcore.accounting.exact import Dyadic, dyadic
-from dpcore.accounting.filters import (
+from dpcore.adjacency import Adjacency
+from dpcore.checks import one_of, positive, probability, unboxed
+from dpcore.claims.accounting import exact
+from dpcore.claims.accounting.exact import Dyadic, dyadic
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.randomized_response import PureEvent
+from dpcore.claims.events.relation_text import (
+    EventTextError,
+    read_adjacency,
+    read_number,
+    write_adjacency,
+    write_number,
+)
+from dpcore.errors import NoClaimError, need
+from dpcore.event import Claims, Event, label_of
+from dpcore.ledger.charge import Charge
+from dpcore.ledger.filters import (
     BasicFilter,
     BudgetExceededError,
     Filter,
@@ -51,22 +65,8 @@ from dpcore.accounting.filters import (
     order_for,
     within,
 )
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.tilted_leak import Tilt, slope_for
-from dpcore.adjacency import Adjacency
-from dpcore.checks import one_of, positive, probability, unboxed
-from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Claims, Event, label_of
-from dpcore.events.randomized_response import PureEvent
-from dpcore.events.relation_text import (
-    EventTextError,
-    read_adjacency,
-    read_number,
-    write_adjacency,
-    write_number,
-)
-from dpcore.ledger.charge import Charge
 from dpcore.ledger.remaining_budget import RemainingBudget
+from dpcore.ledger.tilted_leak import Tilt, slope_for
 
 Notion = Literal["gaussian", "renyi", "basic"]
 F = TypeVar("F", bound=Filter)

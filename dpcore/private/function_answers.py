@@ -8,6 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.plan.schedule import FunctionRelease
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UNREADABLE, ReleaseError, RequestError, need
@@ -15,11 +16,10 @@ from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.guarantee import Guarantee
-from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Model
-from dpcore.plan.schedule import FunctionRelease
-from dpcore.running.hold_out import HoldOut
-from dpcore.running.release_context import Conversation
+from dpcore.private.hold_out import HoldOut
+from dpcore.private.release_context import Conversation
+from dpcore.transcript.isolated_copies import frozen
 from dpcore.transcript.rebuild import IsolatedRelease, Rebuild
 
 

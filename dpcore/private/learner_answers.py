@@ -16,18 +16,18 @@ from numpy.typing import NDArray
 from dpcore.domain.domain import Table
 from dpcore.errors import UNREADABLE, ContractError, ReleaseError, RequestError, need
 from dpcore.exact import Exact
-from dpcore.isolate.isolated_copies import frozen
 from dpcore.learner import Answer, Model, Public, Published, State
+from dpcore.private.hold_out import HoldOut, joined
+from dpcore.private.release_context import Conversation, PastSums, Private, wide_open
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
-from dpcore.running.hold_out import HoldOut, joined
-from dpcore.running.release_context import Conversation, PastSums, Private, wide_open
+from dpcore.records import Records
+from dpcore.transcript.isolated_copies import frozen
 from dpcore.transcript.rebuild import IsolatedRelease, PlannedAsks, Rebuild, answer_of
 
 if TYPE_CHECKING:
-    from dpcore.plan.ask import Ask
-    from dpcore.plan.schedule import Scheduled
+    from dpcore.claims.plan.planned_query import Ask
+    from dpcore.claims.plan.schedule import Scheduled
 
 
 def encode_points(release: Scheduled, tables: Mapping[str, Table]) -> None:

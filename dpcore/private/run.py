@@ -14,26 +14,26 @@ from numpy.typing import NDArray
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Table
 from dpcore.encoding.admission import premises_of
-from dpcore.engines.base import Engine
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, RequestError, below, map_below, need
 from dpcore.guarantee import Guarantee, Payer
-from dpcore.isolate.sealed_output import run_silenced
 from dpcore.learner import Learner
+from dpcore.private.admission import admit, require_apart
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.outcome import Outcome
+from dpcore.private.release_context import Conversation, Door, do_nothing, through_mechanism
 from dpcore.private.runtime import kind_of, open_records, release
+from dpcore.private.sealed_output import run_silenced
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.records import Records
-from dpcore.records.source import DeclaredSource, Source
+from dpcore.records import Records
 from dpcore.resources.room import require_disk
-from dpcore.running.admission import admit, require_apart
-from dpcore.running.outcome import Outcome
-from dpcore.running.release_context import Conversation, Door, do_nothing, through_mechanism
-from dpcore.running.replay_process import CleanProcess, Replayer
+from dpcore.source import DeclaredSource, Source
 from dpcore.transcript.rebuild import IsolatedRelease, isolate, rebuild
+from dpcore.transcript.replay_process import CleanProcess, Replayer
 
 if TYPE_CHECKING:
+    from dpcore.claims.plan.plan import Plan
     from dpcore.private.function_answers import Predictor
-    from dpcore.running.plan import Plan
 
 
 def run(
@@ -115,7 +115,7 @@ def require_fit(
     )
     engine.ready()
     if records is not None:
-        from dpcore.running.workload import workload_of
+        from dpcore.private.workload import workload_of
 
         engine.accept(lambda: workload_of(plan.schedule, records(), plan.coins))
 
@@ -154,8 +154,8 @@ def _release_records(
     values = {name: tuple(a.value for a in group) for name, group in answers_by_release.items()}
     # The paid look comes last: it may use the models, and no model may use it.
     if plan.schedule.look and (private_look := plan.request.look) is not None:
-        from dpcore.plan.request import RELEASE
-        from dpcore.running.paid_evaluation import look
+        from dpcore.claims.plan.request import RELEASE
+        from dpcore.private.paid_evaluation import look
 
         asks = plan.schedule.look
         # Other objects than the published ones: these see the hold-out, and are dropped.

@@ -15,23 +15,23 @@ from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.blocks import in_memory
-from dpcore.engines.base import Engine
-from dpcore.engines.records import EngineRecords
+from dpcore.encoding.pieces import KeptColumn
 from dpcore.errors import unpassed
-from dpcore.isolate.core_dumps import forbid_core_dumps
 from dpcore.learner import Answer, Learner, Model, Published
 from dpcore.private import learner_answers
+from dpcore.private.core_dumps import forbid_core_dumps
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.records import EngineRecords
+from dpcore.private.opening import Opened, open_source, open_table
+from dpcore.private.release_context import Conversation, Door, Private, through_mechanism
+from dpcore.private.reuse import Reuse
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.pieces import KeptColumn
-from dpcore.records.records import Records
-from dpcore.records.source import Source, TableSource
-from dpcore.running.opening import Opened, open_source, open_table
-from dpcore.running.release_context import Conversation, Door, Private, through_mechanism
-from dpcore.running.reuse import Reuse
+from dpcore.records import Records
+from dpcore.source import Source, TableSource
 from dpcore.transcript.rebuild import Handover, IsolatedRelease, Rebuild
 
 if TYPE_CHECKING:
-    from dpcore.plan.schedule import Schedule, Scheduled
+    from dpcore.claims.plan.schedule import Schedule, Scheduled
 
 
 def open_records(
@@ -135,7 +135,7 @@ def release(
             stand_in=(stand_ins or {}).get(scheduled.name),
         )
         if (subject := scheduled.release.of) is not None:
-            from dpcore.running.predictions_as_records import evaluated_records
+            from dpcore.private.predictions_as_records import evaluated_records
 
             assert opened is not None, "a release of another one needs the hold-out"
             model = cast(Model, rebuild(subject))

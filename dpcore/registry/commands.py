@@ -25,7 +25,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Create, look at and check ledgers: budgets that several runs share.",
     ),
 }
-"""Where each is defined below `dpcore.cli`, and the first line of its own help."""
+"""Where each is defined below `dpcore.console`, and the first line of its own help."""
 
 ORDER = (
     "init", "check", "run", "replay", "report", "export", "reproduce", "examples", "theory",

@@ -7,7 +7,7 @@ from what was stored (`dpcore.ledger.event_text`). A plugin's event joins throug
 In a file, a field is the event's own constructor argument. The adjacency is the file's. A field
 that holds an event is given as a mapping, one that holds events with counts as a list of them, and
 `of` stands for the field `event`, since `event` gives the name. Noise may be given as a
-`noise_multiplier`, and a training run by one of the `dpcore.events.forms`.
+`noise_multiplier`, and a training run by one of the `dpcore.claims.events.forms`.
 """
 
 import functools
@@ -21,6 +21,8 @@ import attrs
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import is_integer, require_keys
+from dpcore.claims.events.composition import repeated
+from dpcore.claims.events.forms import FORMS
 from dpcore.errors import (
     ContractError,
     ParameterError,
@@ -31,9 +33,7 @@ from dpcore.errors import (
     need,
     shown,
 )
-from dpcore.events.base import Event
-from dpcore.events.composition import repeated
-from dpcore.events.forms import FORMS
+from dpcore.event import Event
 from dpcore.registry.builtin import provides
 from dpcore.registry.kinds import EVENT
 from dpcore.registry.loading import ByName

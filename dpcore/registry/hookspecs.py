@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 
     from dpcore.accountant import Accountant
     from dpcore.bound import SensitivityBound
-    from dpcore.engines.choice import EngineChoice
-    from dpcore.events.base import Event
+    from dpcore.event import Event
     from dpcore.functions.kernels.base import Kernel
     from dpcore.learner import AnyLearner
-    from dpcore.learning.estimator import Estimator
-    from dpcore.learning.features.base import FeatureMap
-    from dpcore.learning.metrics.base import Metric
-    from dpcore.learning.statement import Statement
+    from dpcore.learners.estimator import Estimator
+    from dpcore.learners.statement import Statement
     from dpcore.mechanism import AnyMechanism
-    from dpcore.records.source import Location
+    from dpcore.metrics.base import Metric
+    from dpcore.models.features.base import FeatureMap
+    from dpcore.private.engines.choice import EngineChoice
     from dpcore.registry.evidence import Evidence
+    from dpcore.source import Location
 
 hookspec = pluggy.HookspecMarker("dpcore")
 hookimpl = pluggy.HookimplMarker("dpcore")

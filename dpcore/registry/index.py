@@ -12,9 +12,9 @@ from dpcore.errors import ParameterError, RegistryError, SpecError, map_below, n
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
 from dpcore.registry.loading import Names
 from dpcore.registry.user_folder import user_file
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import locate_errors
-from dpcore.strict_yaml.located import Node, parse, read, require_regular
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.error_positions import locate_errors
+from dpcore.yaml.located import Node, parse, read, require_regular
 
 DISABLED = "disabled"
 

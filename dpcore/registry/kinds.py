@@ -52,17 +52,17 @@ LEARNER = Kind("learner", "learners", ("dpcore.learner", "AnyLearner"))
 BOUND = Kind("bound", "bounds", ("dpcore.bound", "SensitivityBound"))
 MECHANISM = Kind("mechanism", "mechanisms", ("dpcore.mechanism", "AnyMechanism"))
 ACCOUNTANT = Kind("accountant", "accountants", ("dpcore.accountant", "Accountant"))
-FEATURES = Kind("feature map", "features", ("dpcore.learning.features.base", "FeatureMap"))
-EVENT = Kind("event", "events", ("dpcore.events.base", "Event"))
+FEATURES = Kind("feature map", "features", ("dpcore.models.features.base", "FeatureMap"))
+EVENT = Kind("event", "events", ("dpcore.event", "Event"))
 KERNEL = Kind("kernel", "kernels", ("dpcore.functions.kernels.base", "Kernel"))
-SOURCE = Kind("source", "sources", ("dpcore.records.source", "Location"))
-ENGINE = Kind("engine", "engines", ("dpcore.engines.choice", "EngineChoice"))
-METRIC = Kind("metric", "metrics", ("dpcore.learning.metrics.base", "Metric"))
+SOURCE = Kind("source", "sources", ("dpcore.source", "Location"))
+ENGINE = Kind("engine", "engines", ("dpcore.private.engines.choice", "EngineChoice"))
+METRIC = Kind("metric", "metrics", ("dpcore.metrics.base", "Metric"))
 COMMAND = Kind(
     "command", "commands", ("click", "Command"), way="write @click.command() above the function"
 )
 EVIDENCE = Kind("evidence", "evidence", ("dpcore.registry.evidence", "Evidence"))
-ESTIMATOR = Kind("estimator", "estimators", ("dpcore.learning.estimator", "Estimator"))
+ESTIMATOR = Kind("estimator", "estimators", ("dpcore.learners.estimator", "Estimator"))
 
 COMPONENTS = (
     LEARNER,

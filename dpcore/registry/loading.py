@@ -16,7 +16,7 @@ from dpcore.registry import hookspecs
 from dpcore.registry.kinds import COMMAND, KINDS, Kind
 
 if TYPE_CHECKING:
-    from dpcore.learning.statement import Statement
+    from dpcore.learners.statement import Statement
 
 Names = dict[str, list[str] | dict[str, str]]
 """What a plugin provides: names by kind; of commands, each with a line of help."""

@@ -4,14 +4,14 @@ from typing import Any
 
 import attrs
 
-from dpcore.plan.request import Request
-from dpcore.pricing.cost_estimate import require_room, with_queries
-from dpcore.pricing.effort import require_quick
-from dpcore.pricing.price import calibrate_plan, find_bounds, require_consistent
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.request import Request
+from dpcore.claims.pricing.price import calibrate_plan, find_bounds, require_consistent
 from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan
-from dpcore.transcript.public_inputs import read_inputs
+from dpcore.resources.cost_estimate import require_room, with_queries
+from dpcore.resources.effort import require_quick
+from dpcore.sources.public_inputs import read_inputs
 from dpcore.transcript.rebuild import isolate
 
 

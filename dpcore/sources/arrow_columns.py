@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from dpcore.domain.columns import Holds
+from dpcore.encoding.intake import is_read_in_files, type_called
 from dpcore.errors import SourceError, need
-from dpcore.records.intake import is_read_in_files, type_called
-from dpcore.records.source import Columns, Reading
+from dpcore.source import Columns, Reading
 
 if TYPE_CHECKING:
     import pyarrow

@@ -14,8 +14,8 @@ from pathlib import Path
 import msgspec
 
 from dpcore.errors import SourceError, SpecError, nearest, need
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.located import read, require_regular
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.located import read, require_regular
 
 
 class Sqlite(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

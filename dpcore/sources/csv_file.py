@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 
 from dpcore.errors import SourceError
-from dpcore.records.source import WRITTEN_APART, Columns, Location, Part, Reading, Source
+from dpcore.source import WRITTEN_APART, Columns, Location, Part, Reading, Source
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, read_header
 from dpcore.sources.csv.frames import frame_breaks, walk_frames
 from dpcore.sources.csv.line import LONGEST, TOO_LONG
@@ -223,7 +223,7 @@ def _faults(path: Path) -> Iterator[None]:
             raise IsADirectoryError(errno.EISDIR, "not a file")
         yield
     except OSError as error:
-        from dpcore.strict_yaml.other_files import why_unreadable  # where something is wrong
+        from dpcore.yaml.other_files import why_unreadable  # where something is wrong
 
         raise SourceError(f"{path}: {why_unreadable(path, error)}") from None
 

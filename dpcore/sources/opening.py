@@ -8,7 +8,7 @@ import attrs
 from dpcore.checks import describe_type
 from dpcore.domain.domain import Domain, kind_of_cells
 from dpcore.errors import need
-from dpcore.records.source import DeclaredSource, Layout, Location, Reading, Source
+from dpcore.source import DeclaredSource, Layout, Location, Reading, Source
 from dpcore.sources.csv_file import CsvFile
 
 _SKLEARN = "sklearn"

@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.source import Columns, Location, Part, Reading, Source
+from dpcore.source import Columns, Location, Part, Reading, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types
 
 RECORDS = 1 << 17  # that a part holds at least, where the file goes on

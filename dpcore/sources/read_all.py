@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from dpcore.encoding.pieces import Pieces
 from dpcore.errors import SourceError, need
-from dpcore.records.pieces import Pieces
-from dpcore.records.source import Columns, Reading, Source
+from dpcore.source import Columns, Reading, Source
 
 
 def whole(source: Source, reading: Reading, name: str) -> Columns:

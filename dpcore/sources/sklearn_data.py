@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import SourceError, nearest, need
-from dpcore.records.source import Location, Reading, Source, TableSource
+from dpcore.source import Location, Reading, Source, TableSource
 from dpcore.sources.csv.dialect import require_columns
 
 _MEASURES = (

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import attrs
 
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.source import Columns, Location, Part, Reading, Source
+from dpcore.source import Columns, Location, Part, Reading, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, require_types
 from dpcore.sources.connections import Postgresql, Sqlite, connection
 from dpcore.sources.csv.dialect import require_columns

@@ -9,7 +9,7 @@ from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import derive_columns
 from dpcore.errors import SourceError, need
-from dpcore.records.source import Layout
+from dpcore.source import Layout
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.opening import reading
 from dpcore.sources.read_all import whole

@@ -41,8 +41,8 @@ from dpcore.specs.column_grammar import (
     RangeColumn,
     TextsColumn,
 )
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node, open_regular
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, Node, open_regular
 
 _OPERATIONS: Mapping[str, Operation] = {
     "of": COPY,

@@ -18,8 +18,8 @@ from dpcore.mechanism import is_free
 from dpcore.registry.distributions import earlier_fields
 from dpcore.registry.kinds import COMPONENTS, MECHANISM, Kind
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.located import Node
 
 NAME = "name"
 SHARE = {

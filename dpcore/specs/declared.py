@@ -5,8 +5,9 @@ from typing import Any, Literal
 
 import attrs
 
-from dpcore.accounting.budget import PrivacyBudget
 from dpcore.adjacency import RELATIONS, Adjacency, replace_features
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.plan.parts import part_domain
 from dpcore.domain.bins import Binned
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Range, Texts
@@ -14,7 +15,6 @@ from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Column, Domain
 from dpcore.domain.people import People
 from dpcore.errors import SpecError, below, map_below, need, shown
-from dpcore.plan.parts import part_domain
 from dpcore.specs.columns import condition, declared_column, derivation
 from dpcore.specs.grammar import (
     AtMost,
@@ -26,8 +26,8 @@ from dpcore.specs.grammar import (
     SpecText,
 )
 from dpcore.specs.sweep import Point, points
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.located import Node
 
 
 @attrs.frozen(kw_only=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, cast
 
 import attrs
 
+from dpcore.claims.plan.request import Request
 from dpcore.domain.domain import Domain
 from dpcore.errors import RegistryError, SpecError, below, need
 from dpcore.learner import (
@@ -18,16 +19,15 @@ from dpcore.learner import (
     ScoringModel,
     promises,
 )
-from dpcore.plan.request import Request
 from dpcore.registry.kinds import METRIC
 from dpcore.registry.registry import Registry
 from dpcore.specs.components import bind
 from dpcore.specs.declared import Declared, child
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.located import Node
 
 if TYPE_CHECKING:
-    from dpcore.learning.metrics.base import Metric
-    from dpcore.learning.metrics.groups import Groups
+    from dpcore.metrics.base import Metric
+    from dpcore.metrics.groups import Groups
 
 
 @attrs.frozen(kw_only=True)
@@ -73,7 +73,7 @@ def evaluated(said: Declared, node: Node, registry: Registry) -> Evaluated:
             "with `of: RELEASE` and a learner such as statistics.group_errors",
             ("evaluate", "by"),
         )
-        from dpcore.learning.metrics.groups import Groups
+        from dpcore.metrics.groups import Groups
 
         groups = Groups.of(said.domain, (text.by,) if isinstance(text.by, str) else tuple(text.by))
     # Names must differ, because answers and files are found by them.

@@ -7,23 +7,23 @@ import attrs
 
 from dpcore.accountant import Accountant
 from dpcore.adjacency import Adjacency
+from dpcore.claims.plan.request import Release, Request
 from dpcore.errors import SpecError, below, need, shown
 from dpcore.learner import Model, promises
 from dpcore.mechanism import Mechanism
-from dpcore.plan.request import Release, Request
 from dpcore.randomness import PublicCoins
-from dpcore.records.source import Location
 from dpcore.registry.kinds import ACCOUNTANT, BOUND, LEARNER, MECHANISM, SOURCE
 from dpcore.registry.registry import Registry
+from dpcore.source import Location
 from dpcore.sources.opening import Unopened, location
 from dpcore.specs.components import NAME, bind
 from dpcore.specs.declared import Declared, child
 from dpcore.specs.evaluate_key import Evaluated
 from dpcore.specs.grammar import ReleaseText
 from dpcore.specs.sweep import Point, releases
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import locate_errors
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.error_positions import locate_errors
+from dpcore.yaml.located import Node
 
 MOST_RELEASES = 1000  # of a spec, at every point of its sweep together
 
@@ -45,7 +45,7 @@ def requested(
     look = None
     if text.evaluate and text.evaluate.private:
         with below("evaluate"):
-            from dpcore.plan.paid_evaluation import PrivateLook
+            from dpcore.metrics.paid import PrivateLook
 
             look = PrivateLook(metrics=looks.metrics, epsilon=text.evaluate.private.epsilon)
     all_releases = _releases(points, registry, text.data.public)

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 
 from dpcore.errors import SpecError, below, map_below, nearest, need, shown
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.located import Node
 
 if TYPE_CHECKING:
-    from dpcore.learning.statement import Statement
+    from dpcore.learners.statement import Statement
     from dpcore.registry.registry import Registry
 
 RULE, TAKE, WHICH, TIMES, WHOLE = "rule", "take", "which", "times", "whole"

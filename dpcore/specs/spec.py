@@ -20,17 +20,17 @@ from dpcore.specs.declared import Declared, declared
 from dpcore.specs.grammar import Csv
 from dpcore.specs.rules import with_rules
 from dpcore.specs.sweep import Point, releases
-from dpcore.strict_yaml.error_positions import locate_errors, place
-from dpcore.strict_yaml.located import Node, of_plain, parse, read
+from dpcore.yaml.error_positions import locate_errors, place
+from dpcore.yaml.located import Node, of_plain, parse, read
 
 if TYPE_CHECKING:
-    from dpcore.learning.metrics.base import Metric
-    from dpcore.learning.metrics.groups import Groups
-    from dpcore.plan.request import Request
+    from dpcore.claims.plan.plan import Plan
+    from dpcore.claims.plan.request import Request
+    from dpcore.metrics.base import Metric
+    from dpcore.metrics.groups import Groups
     from dpcore.randomness import PublicCoins
-    from dpcore.records.source import Location
     from dpcore.registry.registry import Registry
-    from dpcore.running.plan import Plan
+    from dpcore.source import Location
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any, cast
 import attrs
 
 from dpcore.errors import SpecError, below, near, need, shown
-from dpcore.strict_yaml.located import Node
+from dpcore.yaml.located import Node
 
 MOST_POINTS = 1000
 

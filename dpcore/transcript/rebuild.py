@@ -15,15 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import ContractError, ReplayError, need
-from dpcore.isolate.isolated_copies import Before, frozen, settled
 from dpcore.learner import Answer, AnyLearner, Learner, Public, Published, State
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins
+from dpcore.transcript.isolated_copies import Before, frozen, settled
 
 if TYPE_CHECKING:
+    from dpcore.claims.plan.planned_query import Ask
+    from dpcore.claims.plan.schedule import FunctionRelease, Scheduled
     from dpcore.domain.domain import Domain
-    from dpcore.plan.ask import Ask
-    from dpcore.plan.schedule import FunctionRelease, Scheduled
 
 Rebuild = Callable[[], Published]  # it makes a model when it is called
 
@@ -108,7 +108,7 @@ def _replay_function(
 ) -> tuple[Published, tuple[Answer, ...]]:
     """The published predictions, and the answer, from one array of (point, prediction) rows."""
     # A run of learners alone imports no predictions.
-    from dpcore.learning.models.predictions import Predictions
+    from dpcore.models.predictions import Predictions
 
     domain = release.part
     need(

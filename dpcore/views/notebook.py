@@ -10,28 +10,28 @@ from typing import Any
 
 import attrs
 
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask
 from dpcore.domain.classes import Classes
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import ContractError, need_value
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.guarantee import Guarantee, Status, rounded_up
 from dpcore.interval import Interval
 from dpcore.learner import Published
-from dpcore.learning.models.coefficients import line_of
-from dpcore.learning.models.description import Description
-from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.learning.models.predictions import Predictions
-from dpcore.learning.models.shapes import Shaped
-from dpcore.learning.models.shown_model import ShownModel
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import latest, taken
 from dpcore.mechanism import AnyMechanism
-from dpcore.plan.ask import Ask
-from dpcore.publish.folder import Run
-from dpcore.publish.session import PaidRelease, Session
+from dpcore.models.coefficients import line_of
+from dpcore.models.description import Description
+from dpcore.models.figures import Figures, Statistics
+from dpcore.models.predictions import Predictions
+from dpcore.models.shapes import Shaped
+from dpcore.models.shown_model import ShownModel
+from dpcore.private.outcome import Outcome
+from dpcore.published.folder import Run
 from dpcore.randomness import PublicCoins
-from dpcore.running.outcome import Outcome
-from dpcore.running.plan import Plan
+from dpcore.runs.session import PaidRelease, Session
 from dpcore.sensitivity import Sensitivity
 from dpcore.siblings import sibling
 from dpcore.views.markup import MOST_ROWS, Listing, Sheet, facts

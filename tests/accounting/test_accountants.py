@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accounting import conversions, exact
-from dpcore.accounting.crossing import epsilon_end, event_epsilon
-from dpcore.accounting.filters import (
+from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.accounting import conversions, exact
+from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.methods.auto import AutoAccountant, all_methods, intersection
+from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant
+from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.events.concentrated import ZcdpEvent, zcdp_to_delta
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.errors import AdjacencyError, ContractError, NoClaimError
+from dpcore.ledger.filters import (
     BasicFilter,
     BudgetExceededError,
     GaussianFilter,
     RenyiFilter,
 )
-from dpcore.accounting.methods.auto import AutoAccountant, all_methods, intersection
-from dpcore.accounting.methods.basic import BasicAccountant
-from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant
-from dpcore.accounting.methods.zcdp import ZcdpAccountant
-from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.errors import AdjacencyError, ContractError, NoClaimError
-from dpcore.events.concentrated import ZcdpEvent, zcdp_to_delta
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 
 from oracles import accounting as oracles
 
@@ -267,7 +267,7 @@ def test_basic_composition_inverts_no_end_that_it_does_not_quote(monkeypatch):
         ends.append(lower)
         return honest(event, delta, lower=lower)
 
-    monkeypatch.setattr("dpcore.accounting.methods.basic.epsilon_end", counted)
+    monkeypatch.setattr("dpcore.claims.accounting.methods.basic.epsilon_end", counted)
     event = GaussianEvent(mu=0.5, adjacency=ADD_REMOVE)
     upper = BasicAccountant(ADD_REMOVE).compose(event).epsilon(1e-5).upper
     assert sorted(ends) == [False, True]

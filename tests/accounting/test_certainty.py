@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.certainty import Curve
+from dpcore.claims.accounting.certainty import Curve
 
 ALPHAS = (0.0, 1e-6, 0.01, 0.05, 0.3, 0.9, 1.0)
 

@@ -7,20 +7,20 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpcore.accounting.losses import choices
-from dpcore.accounting.losses.choices import ChoicesEvent, together
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import ADD_REMOVE
-from dpcore.events.base import Direction
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent, gaussian_delta
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import RandomizedResponseEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.accounting.losses import choices
+from dpcore.claims.accounting.losses.choices import ChoicesEvent, together
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_delta
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import RandomizedResponseEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.event import Direction
 
 A = ADD_REMOVE
 

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from dpcore.accounting.losses.convolution import Group, Saddle, best_shifts, compose
-from dpcore.accounting.losses.masses import Masses
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.pld_search import best_tilt
 from dpcore.adjacency import ADD_REMOVE
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent
+from dpcore.claims.accounting.losses.convolution import Group, Saddle, best_shifts, compose
+from dpcore.claims.accounting.losses.masses import Masses
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.pld_search import best_tilt
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent
 
 
 def _delta(losses, weights, epsilon):

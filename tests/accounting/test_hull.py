@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from dpcore.accounting.losses import masses as losses
-from dpcore.accounting.losses.masses import _polygon
+from dpcore.claims.accounting.losses import masses as losses
+from dpcore.claims.accounting.losses.masses import _polygon
 
 STEP = 0.05
 

@@ -7,22 +7,22 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dpcore.accounting.losses.masses import Extent, Masses, masses_both, reach
-from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.errors import NoClaimError
-from dpcore.events.base import Direction, Event, extended_curve
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.losses.masses import Extent, Masses, masses_both, reach
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.claims.events.hit_mixture import HitMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.errors import NoClaimError
+from dpcore.event import Direction, Event, extended_curve
 
 from oracles import accounting as oracles
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.events.relation_text import parse_adjacency
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.relation_text import parse_adjacency
 from dpcore.registry.events import Catalogue
 from tests.accounting.random_sets import random_set
 

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.marginal_cost import _known, _least, smoothed_cost
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent
+from dpcore.ledger.marginal_cost import _known, _least, smoothed_cost
 
 A = ADD_REMOVE
 LEAK = 2.0**-32

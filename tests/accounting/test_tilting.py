@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
-from dpcore.accounting.marginal_cost import smoothed_cost
-from dpcore.accounting.tilted_leak import Tilt, TiltedLeak, least_squares, slope_for
 from dpcore.adjacency import ADD_REMOVE as A
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.ledger.filters import BudgetExceededError, GaussianFilter
+from dpcore.ledger.marginal_cost import smoothed_cost
+from dpcore.ledger.tilted_leak import Tilt, TiltedLeak, least_squares, slope_for
 
 Q, MU, LEAK = 0.05, 1.2, 1e-9
 STEP = PoissonSampledEvent(event=GaussianEvent(mu=MU, adjacency=A), sampling_probability=Q)

@@ -11,7 +11,7 @@ import pytest
 from dpcore import Dates, Domain, Range
 from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.encoding.tables import project_table
-from dpcore.records.records import Records
+from dpcore.records import Records
 
 TINY = [(0, 0.3, 3), (0.1, 0.7, 6), (-0.7, 0.2, 9), (1e-5, 1e-4, 7), (0.0, 1e-150, 3)]
 WIDE = [(0, 2**53 + 2, 7), (-(10**20), 10**20, 11), (1e15, 1e15 + 8, 4), (1900.5, 2000, 199)]

@@ -20,10 +20,10 @@ from dpcore import (
     SumQuery,
     WithoutReplacement,
 )
-from dpcore.engines.local import LocalEngine
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.source import TableSource
-from dpcore.running.release_context import wide_open
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.release_context import wide_open
+from dpcore.source import TableSource
 
 from doubles import Numbers, domain, table
 

@@ -5,8 +5,8 @@ import os
 import numpy as np
 import pytest
 
-from dpcore.engines.spool import Spool
 from dpcore.errors import SourceError
+from dpcore.private.engines.spool import Spool
 
 
 def test_bytes_come_back_mapped_and_read_while_the_spool_grows(tmp_path):

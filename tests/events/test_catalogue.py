@@ -18,39 +18,39 @@ from dpcore import (
     hookimpl,
     replace_features,
 )
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.errors import ContractError, RegistryError, SpecError
-from dpcore.events.base import Claims, Event
-from dpcore.events.composition import ComposedEvent, repeated
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.composition import ComposedEvent, repeated
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.claims.events.hit_mixture import HitMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.events.relation_text import EventTextError, read_adjacency, write_adjacency
-from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.truncated_batch import TruncatedBatchEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.events.relation_text import EventTextError, read_adjacency, write_adjacency
+from dpcore.claims.events.renyi_curve import CurveEvent, RenyiEvent
+from dpcore.claims.events.truncated_batch import TruncatedBatchEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.errors import ContractError, RegistryError, SpecError
+from dpcore.event import Claims, Event
 from dpcore.ledger.event_text import (
     UnknownEventError,
     read_event as read_from,
     write_event as write_by,
 )
 from dpcore.ledger.journal import canonical
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.mechanisms.l2_gamma import L2GammaEvent
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.registry.events import CORE, Catalogue, catalogue_of, fields_of
 from dpcore.registry.kinds import EVENT
 
@@ -170,7 +170,7 @@ def test_every_event_of_the_core_has_one_name():
     subclasses = {
         f"{one.__module__}.{one.__qualname__}"
         for one in descendants(Event)
-        if one.__module__.startswith(("dpcore.events.", "dpcore.mechanisms."))
+        if one.__module__.startswith(("dpcore.claims.events.", "dpcore.claims.mechanisms."))
         and not inspect.isabstract(one)
     }
     assert subclasses == names

@@ -7,30 +7,30 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings, strategies as st
 
-from dpcore.accounting.crossing import epsilon_end, event_epsilon
-from dpcore.accounting.methods.auto import AutoAccountant, all_methods
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.base import Direction, label_of
-from dpcore.events.composition import ComposedEvent, repeated
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_delta
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.methods.auto import AutoAccountant, all_methods
+from dpcore.claims.events.composition import ComposedEvent, repeated
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_curve, gaussian_delta
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.claims.events.hit_mixture import HitMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.mechanisms.l2_gamma import L2GammaEvent
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.claims.events.renyi_curve import CurveEvent, RenyiEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.errors import NoClaimError, ParameterError
+from dpcore.event import Direction, label_of
 
 from oracles import accounting as oracles
 

@@ -6,15 +6,15 @@ import math
 import numpy as np
 import pytest
 
-from dpcore.accounting.crossing import epsilon_end, event_epsilon
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE
+from dpcore.claims.accounting.crossing import epsilon_end, event_epsilon
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.events.renyi_curve import CurveEvent
 from dpcore.errors import NoClaimError
-from dpcore.events.base import Direction, VectorEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.renyi_curve import CurveEvent
+from dpcore.event import Direction, VectorEvent
 
 A = ADD_REMOVE
 LAWS = [(1.0, 4.0), (0.0, 3.0), (2.5, 6.0), (-0.5, 3.0), (math.inf, 0.6), (math.inf, 5.0)]

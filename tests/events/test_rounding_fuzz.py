@@ -7,18 +7,18 @@ import numpy as np
 import pytest
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.events.base import Direction
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent, _erfcx
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
-from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent, _erfcx
+from dpcore.claims.events.hit_mixture import HitMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.claims.events.renyi_curve import CurveEvent, RenyiEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.event import Direction
 from dpcore.rounding import UNIT
 
 DIGITS = 60

@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.events.forms import banded, dpsgd, tree, with_replacement
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.events.randomized_response import RandomizedResponseEvent
+from dpcore.claims.events.truncated_batch import TruncatedBatchEvent, too_large
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction
-from dpcore.events.forms import banded, dpsgd, tree, with_replacement
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.randomized_response import RandomizedResponseEvent
-from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
+from dpcore.event import Direction
 
 REMOVE, ADD = Direction.REMOVE, Direction.ADD
 EPSILONS = (0.0, 0.01, 0.3, 1.0, 2.5)

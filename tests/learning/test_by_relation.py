@@ -5,7 +5,7 @@ import math
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, replace_features
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 
 ALL = ByRelation(add_remove=1.0, replace_one=2.0, replace_label=0.5)
 

@@ -17,10 +17,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger, PrivacyBudget, price
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.files import write_files
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.published.files import write_files
 
 from doubles import LabelMean, LabelMeanBound, domain, table
 

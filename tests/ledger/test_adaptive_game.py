@@ -12,13 +12,13 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import ADD_REMOVE as A
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.ledger import gaussian_cover as covered
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 

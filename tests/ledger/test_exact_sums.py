@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import ADD_REMOVE, Charge, Ledger
-from dpcore.accounting import exact
-from dpcore.accounting.conversions import pure_to_gdp
-from dpcore.accounting.exact import Dyadic, dyadic
-from dpcore.accounting.filters import BasicFilter, BudgetExceededError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.claims.accounting import exact
+from dpcore.claims.accounting.conversions import pure_to_gdp
+from dpcore.claims.accounting.exact import Dyadic, dyadic
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.ledger.filters import BasicFilter, BudgetExceededError
 from dpcore.ledger.total import Total
 
 A = ADD_REMOVE

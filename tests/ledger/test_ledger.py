@@ -29,16 +29,16 @@ from dpcore import (
     SecretCoins,
     price,
 )
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.claims.events.randomized_response import ApproximateEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, LedgerError, ParameterError, ReleaseError
-from dpcore.events.gaussian import GaussianEvent, gaussian_mu
-from dpcore.events.randomized_response import ApproximateEvent
 from dpcore.ledger import file_journal
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.locations import UnknownLedgerError, ledger_names
 from dpcore.ledger.total import Total
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.private.release_context import wide_open
 from dpcore.registry.events import Catalogue
-from dpcore.running.release_context import wide_open
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 
@@ -378,7 +378,7 @@ def test_sums_that_say_less_than_the_events_are_noticed(ledger):
 def test_a_ledger_that_finer_rounding_exhausted_is_not_damaged(home, events, monkeypatch):
     full = Ledger.create("full", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
     with monkeypatch.context() as patch:
-        patch.setattr("dpcore.events.gaussian._ULPS", 0.0)
+        patch.setattr("dpcore.claims.events.gaussian._ULPS", 0.0)
         mu = gaussian_mu(1.0, 1e-5) / math.sqrt(events)
         event = GaussianEvent(mu=mu * (1 - 1e-15), adjacency=REPLACE_ONE)
         full.spend(Charge(events=((event, events),)))
@@ -451,7 +451,7 @@ from pathlib import Path
 from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
 from dpcore.registry.events import Catalogue
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 import scipy.special  # another user may not read where Python is installed
 if os.getuid() == 0:
     os.setgroups([]); os.setgid(65534); os.setuid(65534)

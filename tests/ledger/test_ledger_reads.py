@@ -6,8 +6,8 @@ import sqlite3
 import pytest
 
 from dpcore import REPLACE_LABEL, REPLACE_ONE, Charge, Ledger
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import LedgerError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.journal import canonical, chained
 
 

@@ -12,18 +12,18 @@ from hypothesis import given, strategies as st
 from scipy import special
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Charge
-from dpcore.accounting.conversions import pure_to_gdp
-from dpcore.accounting.filters import BudgetExceededError, GaussianFilter
-from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.conversions import pure_to_gdp
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
+from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
+from dpcore.ledger.filters import BudgetExceededError, GaussianFilter
 from dpcore.ledger.total import Total
 
 from oracles import accounting as oracles

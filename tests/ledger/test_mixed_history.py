@@ -4,22 +4,22 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.accounting.gaussian_cover import gaussian_cover
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.tilted_leak import slope_for
 from dpcore.adjacency import ADD_REMOVE
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_curve, gaussian_epsilon
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.events.gaussian import GaussianEvent, gaussian_curve, gaussian_epsilon
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.event import Direction
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.event_cover import gaussian_cover
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
+from dpcore.ledger.tilted_leak import slope_for
 from dpcore.ledger.total import Total
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 
 A = ADD_REMOVE
 COUNT = DiscreteGaussianEvent(noise_width=40.0, shift=1, adjacency=A)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import LedgerError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.sharing import remote
@@ -125,7 +125,7 @@ from pathlib import Path
 from dpcore import Charge, Ledger, REPLACE_ONE
 from dpcore.errors import DpcoreError
 from dpcore.registry.events import Catalogue
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 import scipy.special
 path, user, group = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 os.setgroups([]); os.setgid(group); os.setuid(user)

@@ -7,7 +7,7 @@ import numpy as np
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
-from dpcore.events.base import Direction, Event
+from dpcore.event import Direction, Event
 from dpcore.mechanism import Mechanism
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins, Stream

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, AdditiveNoise, IntegerLaw, Query, SecretCoins, Sensitivity
+from dpcore.claims.events.composition import ComposedEvent
+from dpcore.claims.events.renyi_curve import CurveEvent
+from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.events.composition import ComposedEvent
-from dpcore.events.renyi_curve import CurveEvent
-from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.event import Direction
 
 
 def no_draws(count, stream):

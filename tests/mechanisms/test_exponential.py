@@ -10,10 +10,10 @@ import pytest
 from scipy import stats
 
 from dpcore import ADD_REMOVE
+from dpcore.claims.mechanisms.exponential import MOST, Exponential, chosen
+from dpcore.claims.mechanisms.noise.exponential import ExpCoins
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.mechanisms.exponential import MOST, Exponential, chosen
-from dpcore.mechanisms.noise.exponential import ExpCoins
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, noise

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from dpcore.claims.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.noise.grid import LARGEST, Grid
 from dpcore.sensitivity import Distance
 
 NORMS = {

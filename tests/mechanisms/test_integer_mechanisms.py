@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.randomized_response import PureEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
 from dpcore.errors import ContractError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.randomized_response import PureEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian, DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace, DiscreteLaplaceEvent
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

@@ -8,11 +8,11 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma, L2GammaEvent
+from dpcore.claims.mechanisms.noise.continuous import direction, gamma
 from dpcore.errors import ContractError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanisms.l2_gamma import L2Gamma, L2GammaEvent
-from dpcore.mechanisms.noise.continuous import direction, gamma
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise, samples

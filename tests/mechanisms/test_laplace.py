@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.errors import ContractError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.mechanisms.laplace import Laplace
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.discrete_laplace import floored_law, laplace_law
-from dpcore.mechanisms.noise.exponential import (
+from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.discrete_laplace import floored_law, laplace_law
+from dpcore.claims.mechanisms.noise.exponential import (
     ExpCoins,
     FixedRate,
     exp_bounds,
@@ -22,9 +22,9 @@ from dpcore.mechanisms.noise.exponential import (
     settle,
     uniform_below,
 )
-from dpcore.mechanisms.noise.magnitudes import Magnitudes
-from dpcore.mechanisms.permute_and_flip import permute_and_flip
-from dpcore.mechanisms.randomized_response import randomized_response
+from dpcore.claims.mechanisms.noise.magnitudes import Magnitudes
+from dpcore.claims.mechanisms.permute_and_flip import permute_and_flip
+from dpcore.claims.mechanisms.randomized_response import randomized_response
 from dpcore.randomness import SecretCoins, Stream
 
 from oracles.noise import (

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, noise

@@ -7,10 +7,10 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.events.randomized_response import RandomizedResponseEvent
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.events.randomized_response import RandomizedResponseEvent
-from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

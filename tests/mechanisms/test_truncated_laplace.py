@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace, TruncatedLaplaceEvent
 from dpcore.errors import ContractError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace, TruncatedLaplaceEvent
+from dpcore.event import Direction
 from dpcore.query import Query
 
 from mechanisms.mechanism_checks import bound, excess, noise

@@ -3,13 +3,13 @@
 import pytest
 
 from dpcore.adjacency import REPLACE_ONE
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.plan.planned_query import Ask
 from dpcore.errors import ContractError
 from dpcore.mechanism import Mechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.plan.ask import Ask
 from dpcore.query import Query
 from dpcore.sensitivity import Distance, Sensitivity
 

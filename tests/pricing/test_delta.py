@@ -8,8 +8,8 @@ from starters import Telling
 from trespassers import MeanBound
 
 from dpcore import REPLACE_ONE, PrivacyBudget, Registry, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import SpecError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.specs.spec import load_spec
 
 from commands import forked

@@ -6,7 +6,7 @@ import random
 import pytest
 import scipy.optimize
 
-from dpcore.pricing.calibration import find_zero
+from dpcore.claims.pricing.calibration import find_zero
 
 FUNCTIONS = {
     "line": lambda y: -y,

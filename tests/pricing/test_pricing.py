@@ -17,13 +17,13 @@ from dpcore import (
     Status,
     price,
 )
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import BLANK_ONE
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.pricing.calibration import calibrate
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
-from dpcore.events.gaussian import gaussian_mu
 from dpcore.interval import Interval
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.calibration import calibrate
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 

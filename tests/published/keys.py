@@ -31,13 +31,13 @@ from dpcore import (
     load_run,
     load_spec,
 )
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import REPLACE_ONE, REPLACE_ROW
-from dpcore.events.laplace import LaplaceEvent
+from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.guarantee import Recorded
-from dpcore.publish.formats import FORMAT, format_of
-from dpcore.publish.lock import lock_of
-from dpcore.publish.locked_terms import bound_dict
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.lock import lock_of
+from dpcore.published.locked_terms import bound_dict
 from dpcore.registry.kinds import ACCOUNTANT, COMPONENTS
 from dpcore.registry.registry import Registry
 
@@ -46,7 +46,7 @@ from published.make import ARCHIVE
 PATH = ARCHIVE / "keys.json"
 SCHEMES = ("Poisson", "WithoutReplacement", "Order")  # a lock names them beside their queries
 STRUCTS = (  # each is written by its fields' names
-    "dpcore.publish.lock:Lock",
+    "dpcore.published.lock:Lock",
     "dpcore.ledger.file_journal:Mark",
     "dpcore.registry.index:Entry",
     "dpcore.registry.index:Provides",

@@ -213,7 +213,7 @@ def make_runs(folder: Path, names: Iterable[str], end: str = "") -> None:
 
 def add_runs() -> None:
     """Runs of the present format, one for each kind of arithmetic, unit and release."""
-    from dpcore.publish.formats import FORMAT
+    from dpcore.published.formats import FORMAT
 
     with tempfile.TemporaryDirectory() as scratch:
         copy_examples(Path(scratch))

@@ -13,10 +13,10 @@ from dpcore import Categories, Domain, Range
 from dpcore.domain.columns import Dates, Holds
 from dpcore.domain.people import People
 from dpcore.encoding.admission import admit_to
+from dpcore.encoding.intake import require_type
+from dpcore.encoding.pieces import Pieces
 from dpcore.errors import SourceError
-from dpcore.records.intake import require_type
-from dpcore.records.pieces import Pieces
-from dpcore.records.source import TableSource
+from dpcore.source import TableSource
 
 SECRET = "4567.891"
 DAY = date(2020, 1, 31)

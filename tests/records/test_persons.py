@@ -10,8 +10,8 @@ import pytest
 
 from dpcore import SecretCoins
 from dpcore.domain.cell import person
-from dpcore.records.bounding import NOBODY, Bounding, smallest
-from dpcore.records.cells import persons
+from dpcore.encoding.cells import persons
+from dpcore.private.bounding import NOBODY, Bounding, smallest
 
 SAME = [17, 17.0, "17", " 17\t", np.int8(17), np.float32(17), b"17"]
 NOBODYS = [
@@ -95,7 +95,9 @@ def test_equal_tags_are_told_apart_by_place():
 
 def test_each_different_number_is_read_once(monkeypatch):
     calls = []
-    monkeypatch.setattr("dpcore.records.cells.person", lambda cell: calls.append(cell) or str(cell))
+    monkeypatch.setattr(
+        "dpcore.encoding.cells.person", lambda cell: calls.append(cell) or str(cell)
+    )
     owners = persons(np.repeat(np.arange(50), 20))
     assert owners == [str(number) for number in range(50) for _ in range(20)]
     assert len(calls) == 50

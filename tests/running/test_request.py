@@ -3,10 +3,10 @@
 import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Release, Request, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import SpecError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.formats import FORMAT, format_of
-from dpcore.publish.lock import describe
+from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.lock import describe
 
 from doubles import LabelMean, LabelMeanBound, domain
 

@@ -3,10 +3,10 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, Status, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
-from dpcore.running.release_context import wide_open
 from dpcore.transcript.rebuild import isolate, rebuild
 
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table

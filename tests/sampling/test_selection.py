@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpcore import SecretCoins
-from dpcore.engines.selection import Coins, Complement, Smallest
+from dpcore.private.engines.selection import Coins, Complement, Smallest
 from dpcore.randomness import Stream, Words
 
 

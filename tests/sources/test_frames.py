@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dpcore import Categories, Domain, Range
+from dpcore.encoding.cells import empty
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.records.cells import empty
-from dpcore.records.source import WRITTEN_APART
+from dpcore.source import WRITTEN_APART
 from dpcore.sources import csv_file
 from dpcore.sources.csv import frames
 from dpcore.sources.csv.frames import frame_breaks, split_frames, walk_frames

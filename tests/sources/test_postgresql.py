@@ -15,7 +15,7 @@ import pytest
 
 from dpcore.domain.columns import Holds
 from dpcore.errors import SourceError, SpecError
-from dpcore.records.source import Reading
+from dpcore.source import Reading
 from dpcore.sources import sql as module
 from dpcore.sources.connections import Postgresql
 from dpcore.sources.opening import read_sql

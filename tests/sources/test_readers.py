@@ -12,10 +12,10 @@ import pytest
 from dpcore import Categories, Domain, Range
 from dpcore.domain.cell import number
 from dpcore.domain.columns import Dates
+from dpcore.encoding.cells import empty, numbers
 from dpcore.encoding.misfits import fit
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.records.cells import empty, numbers
 from dpcore.sources import csv_file
 from dpcore.sources.csv.python_reader import by_lines
 from dpcore.sources.csv_file import CsvSource

@@ -3,10 +3,10 @@ import pytest
 
 from dpcore import Domain, Range
 from dpcore.domain.columns import Holds
+from dpcore.encoding.cells import numbers
 from dpcore.encoding.columns import encode_column, find_misfits
 from dpcore.errors import SourceError
-from dpcore.records.cells import numbers
-from dpcore.records.source import Reading
+from dpcore.source import Reading
 from dpcore.sources import sklearn_data
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.opening import open_source

@@ -7,7 +7,7 @@ import pytest
 
 from dpcore.domain.columns import Holds
 from dpcore.errors import SourceError
-from dpcore.records.source import Reading
+from dpcore.source import Reading
 from dpcore.sources import sql as module
 from dpcore.sources.connections import Sqlite
 from dpcore.sources.sql import SqlitePart, SqlQuery

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore.errors import SpecError
-from dpcore.strict_yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, of_plain, parse, read
+from dpcore.yaml.located import LARGEST_FILE, MOST_LISTED, MOST_NODES, of_plain, parse, read
 
 
 def test_scalars_follow_the_core_schema_of_yaml_1_2():

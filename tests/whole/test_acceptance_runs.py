@@ -13,9 +13,9 @@ from dpcore.errors import NoClaimError, SpecError
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import Model, promises
 from dpcore.mechanism import free_field
-from dpcore.publish.whole_run import points_of
-from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import BOUND, FEATURES, LEARNER, MECHANISM
+from dpcore.runs.run_spec import points_of
+from dpcore.source import HANDED_OVER
 from dpcore.specs.spec import load_spec
 from dpcore.transcript.rebuild import isolate, rebuild
 

@@ -19,12 +19,12 @@ from dpcore import (
     SecretCoins,
     replace_features,
 )
-from dpcore.cli.app import app
-from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.request import Release
-from dpcore.pricing.bounds_in_force import Bounds
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.request import Release
+from dpcore.claims.pricing.bounds_in_force import Bounds
+from dpcore.console.app import app
+from dpcore.learners.bounds.twice_add_remove import TwiceAddRemove
+from dpcore.models.features.identity import Identity
 from dpcore.registry.components import AdmittedComponents
 from dpcore.registry.registry import Registry
 from dpcore_models.features.cos_sin import CosSin

@@ -9,9 +9,9 @@ import pytest
 from packaging.version import Version
 
 import dpcore
-from dpcore.publish.formats import FORMAT
+from dpcore.published.formats import FORMAT
 from dpcore.registry.index import Index
-from dpcore.strict_yaml.located import read
+from dpcore.yaml.located import read
 
 from commands import forked
 from published import public_names

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import REPLACE_ONE, Classes, PrivacyBudget, Release, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.columns import centre_labels
 from dpcore.errors import NoClaimError, ParameterError, SpecError, UnfitTargetError
-from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.paid_evaluation import PrivateLook
-from dpcore.publish.evaluation import evaluate
+from dpcore.metrics.means import Accuracy, MeanSquaredError
+from dpcore.metrics.paid import PrivateLook
+from dpcore.private.evaluation import evaluate
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

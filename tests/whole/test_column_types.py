@@ -10,7 +10,7 @@ from dpcore.encoding.admission import admit_to
 from dpcore.encoding.blocks import Encoding, in_memory
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import SourceError
-from dpcore.records.source import Source
+from dpcore.source import Source
 
 from whole import column_types
 

@@ -11,8 +11,8 @@ import attrs
 import pytest
 
 import dpcore
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.registry.kinds import COMPONENTS
-from dpcore.registry.scaffold import PluginKind, write_plugin
 
 DOCS = Path(__file__).parents[2] / "docs"
 CONTRACT = (
@@ -23,8 +23,9 @@ CONTRACT = (
 MOST_WORDS = 10
 IMPORTED = {name: getattr(dpcore, name) for name in dpcore.__all__}
 HELPERS = {  # functions and members that no signature names
-    "dpcore.mechanism.free", "dpcore.rounding.up", "dpcore.events.renyi_curve.CurveEvent",
-    "dpcore.mechanisms.noise.discrete_laplace.laplace_law", "dpcore.domain.domain.encoded_names",
+    "dpcore.mechanism.free", "dpcore.rounding.up", "dpcore.claims.events.renyi_curve.CurveEvent",
+    "dpcore.claims.mechanisms.noise.discrete_laplace.laplace_law",
+    "dpcore.domain.domain.encoded_names",
 }  # fmt: skip
 
 

@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.specs.spec import spec_of_text
 
 ROOT = Path(__file__).parents[2]

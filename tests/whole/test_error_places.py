@@ -9,10 +9,10 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, DpcoreError, PrivacyBudget, Range, Release
-from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge

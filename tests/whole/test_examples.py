@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpcore.encoding.tables import parse_table
-from dpcore.learning.metrics.means import MeanSquaredError
-from dpcore.publish.evaluation import evaluate
-from dpcore.publish.formats import FORMAT, format_of
-from dpcore.publish.lock import describe
+from dpcore.metrics.means import MeanSquaredError
+from dpcore.private.evaluation import evaluate
+from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.lock import describe
 from dpcore.specs.spec import load_spec, spec_of_text
 
 from doubles import load_table

@@ -14,7 +14,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 ROOT = Path(__file__).parents[2]
 INSTALL = "pip install . ./plugins/*"

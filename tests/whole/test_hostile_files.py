@@ -16,15 +16,15 @@ from click.testing import CliRunner
 import dpcore
 from dpcore import Ledger
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import LedgerError, RegistryError, ReplayError, SourceError
-from dpcore.publish.bounded_reading import read_json
-from dpcore.publish.files import locked_folder
-from dpcore.publish.lock import Lock, lock_path
+from dpcore.published.bounded_reading import read_json
+from dpcore.published.files import locked_folder
+from dpcore.published.lock import Lock, lock_path
 from dpcore.registry.index import Index
 from dpcore.registry.user_folder import user_file
 from dpcore.sources.connections import connection, connections_file
-from dpcore.strict_yaml.located import open_regular
+from dpcore.yaml.located import open_regular
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes in folders")
 
@@ -196,7 +196,7 @@ def test_a_ledger_does_not_confirm_a_lock_of_other_events(home, run):
     assert "other events than the ledger" in " ".join(done.output.split())
 
 
-COMMAND = "from dpcore.cli import main; main()"
+COMMAND = "from dpcore.console import main; main()"
 PLUGIN = """
 from pathlib import Path
 Path({mark!r}).touch()

@@ -23,36 +23,30 @@ PACKAGE = Path(dpcore.__file__).parent
 LAYERS = """
 errors
 shown
-resources checks exact interval single_use rounding siblings
+checks exact interval single_use rounding siblings
 adjacency randomness
-events
-accountant
-accounting
-domain
-records
-sampling encoding sensitivity
+event
+accountant domain
+source records sampling sensitivity
 query
 mechanism
 learner
-bound summing
+bound summing guarantee
 functions
-mechanisms guarantee claims
-learning
-engines
-strict_yaml
+claims
+encoding
+models metrics
+learners
+transcript
+resources yaml
 sources
 registry
-plan isolate
-transcript
-running
-private
-pricing
+specs
+private published
 ledger
 runs
-specs
-publish
 views
-cli sklearn
+console sklearn
 """.strip().splitlines()
 
 DOTTED = r"dpcore[a-z_]*(\.[a-z_0-9]+)+"  # a module's name in a string

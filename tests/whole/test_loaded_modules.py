@@ -23,9 +23,9 @@ print(*sys.modules)
 OTHER_KINDS = (
     "dpcore.ledger.book",
     "dpcore.functions.learner",
-    "dpcore.events.poisson",
-    "dpcore.accounting.losses",
-    "dpcore.learning.learners.by_person",
+    "dpcore.claims.events.poisson",
+    "dpcore.claims.accounting.losses",
+    "dpcore.learners.by_person",
     "dpcore.private.function_answers",
     "dpcore.sources.parquet",
 )
@@ -43,7 +43,7 @@ HOSTS = {
 HELPERS = {"scipy.special", "yaml", "packaging", "email", "importlib.metadata", "click"}
 HELP = """\
 import sys
-from dpcore.cli import main
+from dpcore.console import main
 try:
     main()
 except SystemExit:
@@ -51,7 +51,7 @@ except SystemExit:
 """
 CLEAN = """\
 import sys
-import dpcore.running.replay_process
+import dpcore.transcript.replay_process
 import dpcore_statistics.count, dpcore_tables.shape_functions
 print(*sys.modules)
 """

@@ -14,7 +14,7 @@ import pytest
 import dpcore_statistics
 from dpcore import REPLACE_ONE, Query, Registry, Sensitivity
 from dpcore.errors import ContractError
-from dpcore.learning.models.figures import NOT_STATED, UNSTATED_NOISE
+from dpcore.models.figures import NOT_STATED, UNSTATED_NOISE
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine

@@ -9,8 +9,8 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
 

@@ -12,7 +12,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.derived import MISSING, Derived
 from dpcore.encoding.tables import project_table
-from dpcore.learning.features.base import FeatureMap
+from dpcore.models.features.base import FeatureMap
 from dpcore.registry.kinds import LEARNER
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.laws.learners.cells import HOSTILE, cell_verdicts

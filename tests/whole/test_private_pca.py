@@ -11,8 +11,8 @@ import pytest
 
 import dpcore
 from dpcore import Bars, Lines, Matrix, Points, Registry
-from dpcore.cli.console import out
-from dpcore.cli.plan_view import show_figures, show_objects
+from dpcore.console.console import out
+from dpcore.console.plan_view import show_figures, show_objects
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ReplayError
 
@@ -126,7 +126,7 @@ class Tags(HTMLParser):
 
 
 def page_of(run, pictures):
-    from dpcore.publish.paid_metrics import plan_of
+    from dpcore.published.paid_metrics import plan_of
     from dpcore_report import page
 
     description = attrs.evolve(run.descriptions["release"], pictures=tuple(pictures))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, Status, price
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.folder import public_files
-from dpcore.publish.formats import FORMAT, format_of
-from dpcore.publish.lock import Lock, describe
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.published.folder import public_files
+from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.lock import Lock, describe
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
@@ -61,7 +61,7 @@ def test_equal_answers_give_byte_identical_public_files(learner, bound):
 
 def test_the_law_can_fail():
     """The same comparison tells the two data sets apart when the answers do."""
-    from dpcore.running.release_context import wide_open
+    from dpcore.private.release_context import wide_open
 
     learner, bound = CASES[0]
     plan = price(

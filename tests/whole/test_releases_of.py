@@ -5,12 +5,12 @@ import pytest
 
 from dpcore import Categories, Range, load_spec, replay, run
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
+from dpcore.claims.plan.parts import evaluated_domain
 from dpcore.encoding.tables import project_table
 from dpcore.errors import DpcoreError
-from dpcore.plan.parts import evaluated_domain
+from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.running.release_context import wide_open
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore.specs.spec import spec_of_text

@@ -26,17 +26,17 @@ TYPED = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 
 # What is imported: a module, or a folder with all its modules; the largest number of statements;
 # rooms of which no file is reached.
-ABOVE = ("cli", "ledger", "publish", "registry", "runs", "sources", "specs", "views")
-SEEING = ("encoding", "engines", "isolate", "private", "records", "resources", "transcript")
+ABOVE = ("console", "ledger", "published", "registry", "runs", "sources", "specs", "views")
+SEEING = ("encoding", "private", "records", "resources", "transcript")
 IMPORTS = [
-    ("dpcore.pricing.price", TOP, 5_180, (*ABOVE, *SEEING)),
-    ("dpcore.pricing.price", LAZY, 7_940, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", TOP, 5_180, (*ABOVE, *SEEING)),
+    ("dpcore.claims.pricing.price", LAZY, 7_940, (*ABOVE, *SEEING)),
     ("dpcore.private.run", TOP, 5_790, ABOVE),
     ("dpcore.private.run", LAZY, 8_810, ABOVE),
-    ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "engines", "private", "running")),
-    ("dpcore.transcript", LAZY, 4_720, (*ABOVE, "engines", "private", "running")),
-    ("dpcore.publish.folder", TOP, 7_470, ("cli", "engines", "private", "views")),
-    ("dpcore.publish.folder", LAZY, 14_170, ("cli", "engines", "private", "views")),
+    ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "private")),
+    ("dpcore.transcript", LAZY, 4_720, (*ABOVE, "private")),
+    ("dpcore.published.folder", TOP, 7_470, ("console", "private", "views")),
+    ("dpcore.published", LAZY, 14_170, ("console", "private", "views")),
 ]
 # What is loaded: words after `dpcore`, or a script; the largest number of statements of the core.
 COMMANDS = {
@@ -45,9 +45,9 @@ COMMANDS = {
     "check count.yaml": 14_830,
     "dpcore.Session": 11_970,
 }
-PRINTING = ("cli", "views")  # no other room imports one of these at the top of a module
+PRINTING = ("console", "views")  # no other room imports one of these at the top of a module
 
-MOST_FOLDERS = 26  # at the top: a stranger finds the room of any idea from the tree alone
+MOST_FOLDERS = 19  # at the top: a stranger finds the room of any idea from the tree alone
 MOST_IN_A_FOLDER = 24
 MOST_LINES = 439
 FOLDERS = [PACKAGE, *sorted(PACKAGE.parent.glob("plugins/*/dpcore_*"))]
@@ -65,7 +65,7 @@ release:
 """
 COMMAND = """\
 import sys
-from dpcore.cli import main
+from dpcore.console import main
 try:
     main()
 finally:

@@ -8,10 +8,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "rounding.md").read_text()
-ROOMS = (
-    "events accounting mechanisms learning ledger domain plan pricing functions records sampling "
-    "running isolate encoding"
-)
+ROOMS = "claims domain encoding functions learners ledger metrics models private transcript"
 TOOLS = ["attacks", "bridges", "engines", "experiments", "report"]  # no guarantee rests on them
 SMALL = 1e-3
 

@@ -20,20 +20,20 @@ from dpcore import (
     price,
     read_csv,
 )
-from dpcore.cli.app import app
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReleaseError, SpecError
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.learner import FunctionLearner
 from dpcore.guarantee import ReleaseKind
-from dpcore.isolate.isolated_copies import collect_arrays, published, settled, transcript
-from dpcore.learning.features.identity import Identity
 from dpcore.ledger import book
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.publish import whole_run
-from dpcore.records.source import TableSource
+from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER
-from dpcore.running.replay_process import Here
+from dpcore.runs import run_spec
+from dpcore.source import TableSource
+from dpcore.transcript.isolated_copies import collect_arrays, published, settled, transcript
+from dpcore.transcript.replay_process import Here
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_linear.chosen_ridge import ChosenRidge
 from dpcore_linear.clipped_gradient import ClippedGradient
@@ -255,7 +255,7 @@ def compare_by_the_command(learner, count, tmp_path, monkeypatch):
         assert first == second
         yield first
         # One replay in a process of its own is enough: its start costs more than all else.
-        monkeypatch.setattr(whole_run, "CleanProcess", Here)
+        monkeypatch.setattr(run_spec, "CleanProcess", Here)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import dpcore
 from dpcore import Domain, Ledger, PrivacyBudget, Range, Session, UselessRelease
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import SpecError
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 
 NUMBER = re.compile(r"(?<![\w.])[-+]?(nan|inf|infinity)(?![\w.])", re.IGNORECASE)
 RECORDS = 300
@@ -212,8 +212,8 @@ def test_equal_answers_give_one_sentence_whatever_the_records(home):
 
 def test_a_run_of_before_keeps_its_cells(home):
     """Without the key in its lock, files hold what they held."""
-    from dpcore.publish.folder import model_files
-    from dpcore.publish.lock import Lock
+    from dpcore.published.folder import model_files
+    from dpcore.published.lock import Lock
 
     figures = dpcore.Figures(
         about={"group": ("a", "b")},
@@ -251,8 +251,8 @@ def test_a_number_that_is_cut_at_an_integer_end_replays(home, sampled):
 
 
 def test_intervals_of_a_population_are_rounded_like_all_numbers():
-    from dpcore.learning.models.figures import PopulationBars
-    from dpcore.publish.rounding import _with_columns
+    from dpcore.models.figures import PopulationBars
+    from dpcore.published.rounding import _with_columns
 
     ends = {"low": np.array([0.0]), "high": np.array([2.0])}
     figures = dpcore.Figures(

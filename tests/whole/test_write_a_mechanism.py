@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE, Ledger, Query, Registry, SecretCoins, Sensitivity
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.registry.kinds import MECHANISM
-from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
@@ -132,7 +132,7 @@ def test_every_command_of_the_page_works(tmp_path):
             own = ["--no-deps", "--no-build-isolation", "--quiet", "--target", str(site)]
             full = [sys.executable, "-m", "pip", *arguments, *own]
         else:
-            full = [sys.executable, "-c", "from dpcore.cli import main; main()", *arguments]
+            full = [sys.executable, "-c", "from dpcore.console import main; main()", *arguments]
         return subprocess.run(
             full,
             cwd=tmp_path,

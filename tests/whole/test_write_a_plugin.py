@@ -45,7 +45,7 @@ def test_every_step_of_the_page_works(workplace):
             own = ["--no-deps", "--no-build-isolation", "--quiet", "--target", str(site)]
             full = [sys.executable, "-m", "pip", *arguments, *own]
         else:
-            full = [sys.executable, "-c", "from dpcore.cli import main; main()", *arguments]
+            full = [sys.executable, "-c", "from dpcore.console import main; main()", *arguments]
         done = subprocess.run(
             full,
             cwd=workplace,

@@ -3,7 +3,7 @@
 pyarrow alone is not strict: an open quote swallows the records behind it, and its messages show
 cells. So it only sees frames that `structure` found plain, and its messages go nowhere. It converts
 to numbers at once where every cell of a column is one; else the column stays text, and the rule of
-`dpcore.records.cells` reads it. Which of the two happened changes no value.
+`dpcore.encoding.cells` reads it. Which of the two happened changes no value.
 """
 
 import codecs
@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.records.pieces import fixed_width
+from dpcore.encoding.pieces import fixed_width
 from dpcore.sources.csv import line as lines
 from dpcore.sources.csv.dialect import AmbiguousError, Dialect, LineError, ambiguous, comma
 from dpcore.sources.csv.python_reader import ParsedChunk, by_lines

@@ -13,7 +13,7 @@ import attrs
 
 from dpcore.domain.columns import Holds
 from dpcore.errors import ParameterError, SourceError, need
-from dpcore.records.source import Reading
+from dpcore.source import Reading
 from dpcore.sources.csv import line as lines
 
 _POINTED = re.compile(r"[+-]?[0-9]*\.[0-9.,]*(?:[eE][+-]?[0-9]+)?\Z")
@@ -111,7 +111,7 @@ def read_header(
     body = raw.removesuffix(b"\n").removesuffix(b"\r").removeprefix(codecs.BOM_UTF8)
     header_cells = lines.row(body, reading.delimiter, None)
     if isinstance(header_cells, lines.Faulty):
-        from dpcore.strict_yaml.other_files import why_no_text  # where something is wrong
+        from dpcore.yaml.other_files import why_no_text  # where something is wrong
 
         why = why_no_text(raw) if header_cells is lines.NO_TEXT else header_cells.why
         raise SourceError(f"{path.name}, line 1: {why}")

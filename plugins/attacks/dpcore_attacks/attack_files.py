@@ -7,8 +7,8 @@ import attrs
 import msgspec
 
 from dpcore.errors import ReplayError, SpecError, need
-from dpcore.publish.bounded_reading import read_bytes
-from dpcore.publish.lock import Lock
+from dpcore.published.bounded_reading import read_bytes
+from dpcore.published.lock import Lock
 from dpcore_attacks.attack_report import AttackReport
 from dpcore_attacks.audits.audit_file import Audited, plan_digest
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from dpcore.publish.lock import Lock
+from dpcore.published.lock import Lock
 from dpcore_attacks.attacks.release_attack import ReleaseFinding
 from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.audits.audit_file import plan_digest

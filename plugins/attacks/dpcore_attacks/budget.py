@@ -6,9 +6,9 @@ from typing import Any, cast
 
 import attrs
 
+from dpcore.claims.mechanisms.noise.additive import AdditiveNoise
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.noise.additive import AdditiveNoise
 from dpcore_attacks.attacks.setting import Case
 
 BUDGET = 5e-5

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import attrs
 
 from dpcore.accountant import Accountant
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.events import Catalogue

@@ -25,24 +25,24 @@ import numpy as np
 
 from dpcore.adjacency import REPLACE_ONE, Adjacency
 from dpcore.bound import Refused, SensitivityBound
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.schedule import Scheduled
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import DpcoreError, ParameterError
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.functions.kernels.base import Expansion, Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Learner, Public
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.features.identity import Identity
+from dpcore.learners.bounds.sum import SumBound
 from dpcore.mechanism import AnyMechanism, free_field
-from dpcore.plan.schedule import Scheduled
+from dpcore.models.features.base import FeatureMap
+from dpcore.models.features.identity import Identity
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
 from dpcore.registry.loading import Loaded
 from dpcore.registry.registry import Registry
-from dpcore.running.plan import Plan
 from dpcore.sensitivity import AnySensitivity
 from dpcore.specs.spec import Spec, load_spec
 from dpcore.summing import sums_exactly

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 import dpcore_attacks
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Distance, Registry
-from dpcore.cli.app import app
-from dpcore.cli.layout import lines
+from dpcore.console.app import app
+from dpcore.console.layout import lines
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import ParameterError, RegistryError
 from dpcore.registry.kinds import MECHANISM
-from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.specs.spec import spec_of_text
 from dpcore_attacks.commands.describe import sheet_text
 from dpcore_attacks.component_sheet import sheets

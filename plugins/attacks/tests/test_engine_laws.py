@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.selection import EVERYTHING
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.selection import EVERYTHING
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
 from dpcore_attacks.laws.law import Outcome
 

@@ -5,10 +5,10 @@ import importlib
 import numpy as np
 
 from dpcore import Reads, SecretCoins
-from dpcore.engines.local import LocalEngine
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.guarantee import Statistic
+from dpcore.private.engines.local import LocalEngine
 from dpcore.registry.registry import Registry
-from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore.sources.opening import open_source
 from dpcore.specs.spec import load_spec
 from dpcore.summing import SummingLearner

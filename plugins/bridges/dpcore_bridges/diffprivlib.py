@@ -12,19 +12,19 @@ from typing import Any
 from diffprivlib import BudgetAccountant
 from diffprivlib.utils import Budget, BudgetError
 
-from dpcore.accounting.exact import rounded_up
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.adjacency import Adjacency
+from dpcore.claims.accounting.exact import rounded_up
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.claims.plan.plan import Plan
 from dpcore.domain.domain import Table
 from dpcore.errors import need
-from dpcore.events.base import Event
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.event import Event
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.total import Spent
-from dpcore.running.admission import admit
-from dpcore.running.outcome import Outcome
-from dpcore.running.plan import Plan
+from dpcore.private.admission import admit
+from dpcore.private.outcome import Outcome
 from dpcore_bridges.events_of import require_proved
 
 _LEAST = 1e-300  # stands for an epsilon of 0 beside a delta

@@ -1,9 +1,9 @@
 """The events of a whole plan, for hosts that do their own accounting."""
 
+from dpcore.claims.plan.plan import Plan
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.guarantee import Status
-from dpcore.running.plan import Plan
 
 
 def require_proved(plan: Plan, host: str) -> None:

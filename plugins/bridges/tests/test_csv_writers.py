@@ -18,7 +18,7 @@ from dpcore.encoding.admission import admit_to
 from dpcore.encoding.blocks import in_memory
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import SourceError
-from dpcore.records.source import WRITTEN_APART
+from dpcore.source import WRITTEN_APART
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 

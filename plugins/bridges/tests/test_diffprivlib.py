@@ -22,11 +22,11 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, ParameterError, SourceError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_bridges.diffprivlib import LedgerAccountant, claim, run_from
 
 from doubles import LabelMean, LabelMeanBound, domain, table

@@ -55,7 +55,7 @@ def stranger(tmp_path_factory):
 
     def dpcore(*words):
         return subprocess.run(
-            [sys.executable, "-c", "from dpcore.cli import main; main()", *words],
+            [sys.executable, "-c", "from dpcore.console import main; main()", *words],
             env=environment,
             cwd=home,
             capture_output=True,

@@ -19,16 +19,16 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.people import People
 from dpcore.encoding.admission import admit_to
 from dpcore.encoding.blocks import in_memory
+from dpcore.encoding.cells import persons
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import ParameterError, SourceError
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.records.cells import persons
-from dpcore.records.source import HANDED_OVER
 from dpcore.registry.kinds import LEARNER
+from dpcore.source import HANDED_OVER
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_statistics.count import Count
 

@@ -33,27 +33,27 @@ from dpcore import (
     replace_features,
 )
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant, default_orders
-from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
-from dpcore.events.base import Claims
-from dpcore.events.composition import ComposedEvent, repeated
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant, default_orders
+from dpcore.claims.events.composition import ComposedEvent, repeated
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.claims.events.renyi_curve import RenyiEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
+from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
+from dpcore.event import Claims
 from dpcore_bridges.dp_accounting import (
     DpcoreAccountant,
     adjacency_of,

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, Ledger
+from dpcore.claims.plan.plan import Plan
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SourceError
-from dpcore.running.plan import Plan
 
 pytest.importorskip("sklearn", minversion="1.6")
 

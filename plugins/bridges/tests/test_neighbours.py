@@ -27,7 +27,7 @@ from dpcore import (
 )
 from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore.registry.registry import Registry
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 
 pytest.importorskip("sklearn", minversion="1.6")
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.forms import dpsgd
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
-from dpcore.events.forms import dpsgd
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore_attacks.audits.claims import ApproximateDP
 from dpcore_attacks.audits.thresholds import choose, measure
 from dpcore_bridges.opacus import LedgerAccountant, OpacusAccountant, PublicDivisor

@@ -32,7 +32,12 @@ from dpcore import (
     price,
     read_csv,
 )
-from dpcore.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.errors import (
     AdjacencyError,
     ContractError,
@@ -40,12 +45,7 @@ from dpcore.errors import (
     ParameterError,
     ReleaseError,
 )
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent
 from dpcore.guarantee import Noise
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.randomness import SecretCoins
 from dpcore_attacks.laws.accountants.events import event_verdicts
 from dpcore_attacks.laws.law import Outcome

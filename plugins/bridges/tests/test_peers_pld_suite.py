@@ -30,7 +30,8 @@ DIFFERENT = {  # the test, and what the end of its traceback says
     "test_additive_noise_mechanisms_with_zero_noise_multiplier4": "0.10000001372447759 != 1",
     # an upper end, within the width of the grid; the suite asks for 1e-12 in delta
     "test_mixture_of_gaussians_basic": "1.0004",
-    # a batch's size is taken for known (`dpcore.events.truncated_batch`): an upper bound, not exact
+    # a batch's size is taken for known (`dpcore.claims.events.truncated_batch`): an upper bound,
+    # not exact
     "test_truncated_subsampled_gaussian_basic": "1.4248",
 }
 

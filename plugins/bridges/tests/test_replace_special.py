@@ -18,7 +18,7 @@ from dp_accounting.rdp import RdpAccountant
 
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, REPLACE_ONE
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.base import Direction
+from dpcore.event import Direction
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.event_text import write_event

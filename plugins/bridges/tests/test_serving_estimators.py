@@ -10,7 +10,7 @@ import pytest
 from dpcore import Categories, Range, Registry, Status
 from dpcore.errors import ContractError, ParameterError, RegistryError, SourceError, SpecError
 from dpcore.learner import Model, promises
-from dpcore.learning.probabilities import of_scores
+from dpcore.models.probabilities import of_scores
 from dpcore.registry.kinds import LEARNER
 
 pytest.importorskip("sklearn", minversion="1.6")
@@ -455,7 +455,7 @@ def test_a_model_that_says_the_same_everywhere_is_warned_of():
 
 def test_large_tables_are_predicted_some_rows_at_a_time(monkeypatch):
     """The same numbers, and never the features of all rows at once."""
-    from dpcore.learning.models import linear as model
+    from dpcore.models import linear as model
 
     rows, y = numbers(60)
     for learner in (None, LINE, "tables.shape_functions", "sgd.regression"):

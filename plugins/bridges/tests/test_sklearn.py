@@ -23,7 +23,7 @@ from dpcore import (
     Registry,
     Status,
 )
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.plan.plan import Plan
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import (
     ContractError,
@@ -34,8 +34,8 @@ from dpcore.errors import (
     SourceError,
 )
 from dpcore.functions.kernels.linear import LinearKernel
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.registry.kinds import FEATURES, LEARNER
-from dpcore.running.plan import Plan
 
 pytest.importorskip("sklearn", minversion="1.6")
 

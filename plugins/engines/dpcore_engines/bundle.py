@@ -22,13 +22,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import attrs
 
-from dpcore.engines.base import BlockError, Encode, Task
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.selection import counted_from
 from dpcore.errors import EngineError, MisfitError, ReleaseError, SourceError, need
-from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.records.records import Folded, Records, added
-from dpcore.records.source import Columns, Part
+from dpcore.private.core_dumps import forbid_core_dumps
+from dpcore.private.engines.base import BlockError, Encode, Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.selection import counted_from
+from dpcore.records import Folded, Records, added
+from dpcore.source import Columns, Part
 
 Made = TypeVar("Made")
 

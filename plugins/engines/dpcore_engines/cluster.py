@@ -12,8 +12,6 @@ from typing import Any
 
 import attrs
 
-from dpcore.engines.base import Encode, Engine, Task, Workload
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import (
     ContractError,
     EngineError,
@@ -22,8 +20,10 @@ from dpcore.errors import (
     SourceError,
     need,
 )
-from dpcore.records.records import Folded
-from dpcore.records.source import Part
+from dpcore.private.engines.base import Encode, Engine, Task, Workload
+from dpcore.private.engines.local import LocalEngine
+from dpcore.records import Folded
+from dpcore.source import Part
 from dpcore_engines.bundle import Contents, Failure
 
 PLUGINS = "dpcore.plugins"

@@ -9,9 +9,9 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, final
 
-from dpcore.engines.base import Engine
-from dpcore.engines.choice import EngineChoice, require_modules
 from dpcore.errors import RequestError, need
+from dpcore.private.engines.base import Engine
+from dpcore.private.engines.choice import EngineChoice, require_modules
 from dpcore_engines.dask import Dask
 
 _PATIENCE = "20s"

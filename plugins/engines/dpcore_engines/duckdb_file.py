@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.source import Columns, Location, Reading, Source
+from dpcore.source import Columns, Location, Reading, Source
 from dpcore.sources.arrow_columns import columns_of, needs_arrow, require_types
 from dpcore.sources.sql import SqlRows, SqlSource, quoted, require_faithful
 

@@ -17,10 +17,10 @@ from typing import Any, cast
 
 import attrs
 
-from dpcore.engines.base import Encode, Task, Workload
 from dpcore.errors import EngineError, RequestError, need
-from dpcore.records.records import Folded
-from dpcore.records.source import Part
+from dpcore.private.engines.base import Encode, Task, Workload
+from dpcore.records import Folded
+from dpcore.source import Part
 from dpcore_engines.bundle import Contents, Failure
 from dpcore_engines.cluster import (
     ClusterEngine,

@@ -17,11 +17,11 @@ from typing import Any, NamedTuple, TypeAlias
 import attrs
 import numpy as np
 
-from dpcore.engines.base import BlockError, Encode, Task
 from dpcore.errors import UNREADABLE, SourceError, need
-from dpcore.isolate.core_dumps import forbid_core_dumps
-from dpcore.records.records import Folded, Records, added
-from dpcore.records.source import Part
+from dpcore.private.core_dumps import forbid_core_dumps
+from dpcore.private.engines.base import BlockError, Encode, Task
+from dpcore.records import Folded, Records, added
+from dpcore.source import Part
 from dpcore_engines.bundle import Contents, Failure, Reading, catch_failure
 from dpcore_engines.cluster import versions
 

@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from dpcore import REPLACE_ONE, Charge, Ledger
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import LedgerError
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.ledger.filters import BudgetExceededError
 
 PLACE = "study@postgresql"
 SMALL = Charge.of(GaussianEvent(mu=2.0**-5, adjacency=REPLACE_ONE))

@@ -28,11 +28,11 @@ from dpcore.encoding.columns import (
     read_codes,
     read_numbers,
 )
-from dpcore.engines.base import Workload
-from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
 from dpcore.exact import Exact
-from dpcore.records.source import Reading
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.records import EngineRecords
+from dpcore.source import Reading
 from dpcore.sources.connections import Postgresql, Sqlite
 from dpcore.sources.sql import PostgresqlPart, SqlitePart, SqlQuery, SqlSource
 from dpcore_engines.duckdb_file import DuckDbPart

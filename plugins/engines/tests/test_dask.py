@@ -13,19 +13,19 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Domain, Exact
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import BlockError, Task
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.selection import Coins, Complement, counted_from
-from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, RequestError, SourceError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.records.source import Part, TablePart
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import BlockError, Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.selection import Coins, Complement, counted_from
+from dpcore.private.engines.spool import Spool
+from dpcore.source import Part, TablePart
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
@@ -333,7 +333,9 @@ def test_what_is_derived_on_a_worker_serves_the_next_asks(client, monkeypatch):
         spools.append(folder)
         return Spool(folder)
 
-    monkeypatch.setattr("dpcore.engines.derived.Spool", counted)  # the workers are threads here
+    monkeypatch.setattr(
+        "dpcore.private.engines.derived.Spool", counted
+    )  # the workers are threads here
     with Dask(client) as engine:
         released(made, Cut(table(400), (200, 200)), engine)
     assert len(spools) == 2  # of two asks on two workers

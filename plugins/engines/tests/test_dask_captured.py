@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import BlockError, Task
 from dpcore.errors import RequestError
 from dpcore.exact import Exact
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.source import Part
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import BlockError, Task
+from dpcore.source import Part
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_engines import dask as dask_module

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError
 from dpcore.exact import Exact
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import Task
+from dpcore.private.engines.local import LocalEngine
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_engines.dask import Dask

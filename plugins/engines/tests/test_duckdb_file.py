@@ -11,10 +11,10 @@ from pyarrow import parquet
 
 from dpcore import Exact
 from dpcore.encoding.blocks import Encoding
-from dpcore.engines.base import Workload
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.records import EngineRecords
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.choices import choice_verdicts

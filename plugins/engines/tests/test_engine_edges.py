@@ -15,10 +15,10 @@ from hostile_rows import part_of
 
 from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Workload
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.records import EngineRecords
-from dpcore.records.source import TablePart
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.records import EngineRecords
+from dpcore.source import TablePart
 from dpcore.sources.opening import open_source
 from dpcore.sources.sql import SqlQuery
 from dpcore.specs.grammar import Csv

@@ -11,14 +11,14 @@ from click.testing import CliRunner
 from postgresql_server import tcp_server
 
 from dpcore import REPLACE_ONE, Charge, Ledger
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.cli.app import app
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.console.app import app
 from dpcore.errors import LedgerError, ParameterError, SpecError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.ledger.book import CREATED, REFUSED, RESERVED, SPENT
 from dpcore.ledger.file_journal import Counter
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.locations import UnknownLedgerError
-from dpcore.publish.whole_run import ledger_of
+from dpcore.runs.run_spec import ledger_of
 from dpcore.specs.spec import load_spec
 
 from sources.people import configure

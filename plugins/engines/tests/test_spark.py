@@ -12,13 +12,13 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import BlockError, Task
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.source import Part, TablePart
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import BlockError, Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.source import Part, TablePart
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts

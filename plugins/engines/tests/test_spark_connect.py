@@ -32,10 +32,10 @@ from pyspark.sql import SparkSession
 
 from doubles import domain, table
 from dpcore import Exact
-from dpcore.engines.base import BlockError, Task
-from dpcore.engines.local import LocalEngine
+from dpcore.private.engines.base import BlockError, Task
+from dpcore.private.engines.local import LocalEngine
 from dpcore.errors import RequestError
-from dpcore.records.source import Part
+from dpcore.source import Part
 from dpcore_engines.spark import ENCRYPTION, Spark
 
 cloudpickle.register_pickle_by_value(sys.modules["__main__"])

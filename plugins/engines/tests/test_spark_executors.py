@@ -18,9 +18,9 @@ import pytest
 
 from dpcore import Exact
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
-from dpcore.engines.local import LocalEngine
-from dpcore.records.source import Part
+from dpcore.private.engines.base import Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.source import Part
 from dpcore_engines.spark import ENCRYPTION, Spark
 
 from doubles import domain, table

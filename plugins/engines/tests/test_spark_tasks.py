@@ -9,13 +9,13 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import BlockError, Task
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import EngineError, ReleaseError, RequestError, SourceError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.source import Part
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import BlockError, Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.source import Part
 from dpcore_attacks.laws.engines.engines import LAWS, engine_verdicts
 from dpcore_attacks.laws.law import Outcome
 from dpcore_engines import spark as module

@@ -11,12 +11,12 @@ from hostile_rows import hostile_domain, hostile_table, learners, part_of
 from dpcore import Categories, Domain, Exact
 from dpcore.domain.people import People
 from dpcore.encoding.blocks import Encoding
-from dpcore.engines.base import Workload
-from dpcore.engines.choice import Local
-from dpcore.engines.records import EngineRecords
 from dpcore.errors import EngineError, RequestError, SourceError
-from dpcore.publish.whole_run import replay, run
-from dpcore.records.source import TableSource
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.choice import Local
+from dpcore.private.engines.records import EngineRecords
+from dpcore.runs.run_spec import replay, run
+from dpcore.source import TableSource
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_statistics.count import Count

@@ -9,8 +9,8 @@ import threading
 import numpy as np
 import pytest
 
-from dpcore.engines.choice import Local
-from dpcore.publish.whole_run import run
+from dpcore.private.engines.choice import Local
+from dpcore.runs.run_spec import run
 
 from sources.people import configure
 from sources.test_postgresql import connected, server  # noqa: F401

@@ -7,9 +7,9 @@ from hostile_rows import WARDS, hostile_domain, learners, part_of
 
 from dpcore import Categories, Domain, Exact, Range
 from dpcore.encoding.blocks import Encoding
-from dpcore.engines.base import Workload
-from dpcore.engines.records import EngineRecords
 from dpcore.errors import RequestError, SourceError
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.records import EngineRecords
 from dpcore.sources.opening import open_source
 from dpcore.specs.grammar import Csv
 from dpcore_statistics.count import Count

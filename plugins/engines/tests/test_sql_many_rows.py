@@ -7,8 +7,8 @@ from hostile_rows import hostile_domain, hostile_table, learners, part_of
 
 from dpcore import Exact
 from dpcore.encoding.blocks import Encoding
-from dpcore.engines.base import Workload
-from dpcore.engines.records import EngineRecords
+from dpcore.private.engines.base import Workload
+from dpcore.private.engines.records import EngineRecords
 from dpcore.sources.opening import open_source
 from dpcore.sources.sql import SqlQuery
 from dpcore.specs.grammar import Csv

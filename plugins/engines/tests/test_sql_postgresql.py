@@ -16,9 +16,9 @@ pytest.importorskip("sqlglot")
 pyarrow = pytest.importorskip("pyarrow")
 
 from dpcore.encoding.blocks import Encoding  # noqa: E402
-from dpcore.engines.base import Workload  # noqa: E402
-from dpcore.engines.records import EngineRecords  # noqa: E402
 from dpcore.exact import Exact  # noqa: E402
+from dpcore.private.engines.base import Workload  # noqa: E402
+from dpcore.private.engines.records import EngineRecords  # noqa: E402
 from dpcore.sources.opening import open_source  # noqa: E402
 from dpcore.specs.grammar import Csv  # noqa: E402
 from dpcore_engines.sql.engine import Sql  # noqa: E402

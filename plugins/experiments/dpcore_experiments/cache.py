@@ -7,7 +7,7 @@ from typing import Any
 import attrs
 import msgspec
 
-from dpcore.publish.files import new_folder, private_folder, replace_file
+from dpcore.published.files import new_folder, private_folder, replace_file
 from dpcore_experiments.compare import Cell
 from dpcore_experiments.experiment import Experiment
 

@@ -8,12 +8,12 @@ from typing import Any
 import attrs
 
 from dpcore.errors import ParameterError, RegistryError, SpecError, below, nearest, need, shown
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.conversion import convert
-from dpcore.strict_yaml.error_positions import locate_errors
-from dpcore.strict_yaml.located import Node, read
+from dpcore.yaml.conversion import convert
+from dpcore.yaml.error_positions import locate_errors
+from dpcore.yaml.located import Node, read
 from dpcore_experiments.grammar import ExperimentSpecText, ExperimentText
 
 _TIMES = re.compile(r"(?:(?P<times>[0-9.]+)\*)?m(?:(?P<plus>[+-][0-9]+))?\Z")

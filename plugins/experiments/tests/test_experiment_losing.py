@@ -9,10 +9,10 @@ import pytest
 from scipy.stats import norm
 
 from dpcore import hookimpl
+from dpcore.claims.events.gaussian import least_epsilon
 from dpcore.errors import DpcoreError
-from dpcore.events.gaussian import least_epsilon
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.located import parse
+from dpcore.yaml.located import parse
 from dpcore_experiments.compare import judged
 from dpcore_experiments.experiment import experiment_of
 from dpcore_experiments.leaked_epsilon import movements

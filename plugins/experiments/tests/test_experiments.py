@@ -14,12 +14,12 @@ import scipy
 from click.testing import CliRunner
 
 from dpcore import hookimpl
-from dpcore.cli.console import out
-from dpcore.cli.schema import schema
+from dpcore.console.console import out
+from dpcore.console.schema import schema
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.index import Index
 from dpcore.registry.registry import Registry
-from dpcore.strict_yaml.located import parse, read
+from dpcore.yaml.located import parse, read
 from dpcore_experiments import experiment as reading
 from dpcore_experiments.cache import drawn
 from dpcore_experiments.commands import reproduce as command

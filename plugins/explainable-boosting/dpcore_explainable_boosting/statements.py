@@ -2,8 +2,8 @@
 
 import math
 
-from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
-from dpcore.learning.statement import Statement
+from dpcore.claims.events.gaussian import gaussian_epsilon, gaussian_mu
+from dpcore.learners.statement import Statement
 
 _CODE = "Nori et al. (2021), read in the public code of interpret-core 0.7.8"
 _BINS = 0.1  # of epsilon, and half of delta: for the bins

@@ -12,16 +12,16 @@ import pytest
 import scipy.stats
 
 import dpcore
+from dpcore.claims.events.gaussian import gaussian_epsilon
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range, Texts
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import NoClaimError, ParameterError, UndeclaredError, UnfitTargetError
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.learner import Public
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.models.shapes import Shaped
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.models.shapes import Shaped
 from dpcore.randomness import PublicCoins
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec

@@ -40,8 +40,8 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.errors import UnfitTargetError, need
-from dpcore.learning.features.base import row_by_row
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.base import row_by_row
+from dpcore.models.features.identity import Identity
 from dpcore.rounding import up
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_sum import shortened

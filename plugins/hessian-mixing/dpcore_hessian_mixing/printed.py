@@ -32,7 +32,7 @@ from dpcore import (
     SensitivityBound,
 )
 from dpcore.checks import positive, positive_integer
-from dpcore.learning.models.figures import Statistics
+from dpcore.models.figures import Statistics
 from dpcore.randomness import LearnerCoins
 
 WRONG = (

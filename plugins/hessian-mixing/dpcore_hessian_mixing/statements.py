@@ -2,8 +2,8 @@
 
 import math
 
-from dpcore.events.gaussian import gaussian_epsilon
-from dpcore.learning.statement import Statement
+from dpcore.claims.events.gaussian import gaussian_epsilon
+from dpcore.learners.statement import Statement
 from dpcore_hessian_mixing.mixing import (
     least_ridge,
     mixing_renyi,

@@ -8,11 +8,11 @@ import scipy.integrate
 import scipy.stats
 
 from dpcore import REPLACE_ONE, Status
+from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import NoClaimError
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore.learner import Public
 from dpcore.randomness import PublicCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.registry.registry import Registry
 from dpcore.specs.spec import load_spec
 from dpcore_hessian_mixing.mixing import (

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import dpcore
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import UnfitTargetError
 from dpcore.learner import Public
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.models.features.identity import Identity
 from dpcore.randomness import PublicCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_hessian_mixing.newton import STEPS, Newton
 from dpcore_linear.affine import Affine
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from dpcore.learning.estimator import Estimator
+from dpcore.learners.estimator import Estimator
 from dpcore.mechanism import AnyMechanism
 from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge as Ridge

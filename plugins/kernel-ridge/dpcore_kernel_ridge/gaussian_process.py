@@ -8,7 +8,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.functions.interactive import MOST_POINTS, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery

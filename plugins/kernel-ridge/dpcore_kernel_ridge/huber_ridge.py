@@ -34,7 +34,7 @@ from dpcore import (
     Sensitivity,
 )
 from dpcore.checks import positive
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore_kernel_ridge.huber_solver import (
     HuberProblem,
     huber_error,

@@ -20,10 +20,10 @@ from dpcore import (
     Sensitivity,
     Stream,
 )
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.mechanisms.noise.continuous import laplace
 from dpcore.errors import NoClaimError
-from dpcore.events.laplace import LaplaceEvent
 from dpcore.functions.interactive import MOST_POINTS, function_query
-from dpcore.mechanisms.noise.continuous import laplace
 from dpcore.rounding import up
 from dpcore_kernel_ridge.one_noise import OneNoise
 

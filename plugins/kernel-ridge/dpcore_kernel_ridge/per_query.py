@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import one_of, positive, positive_integer
-from dpcore.events.base import Event
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.event import Event
 from dpcore.functions.interactive import Interactive, Oracle, function_query
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery
 from dpcore.mechanism import Arithmetic, Mechanism, Prepared, free
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.rounding import up

@@ -2,7 +2,7 @@
 
 import math
 
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore_kernel_ridge import generalization, utility
 from dpcore_kernel_ridge.bounds import lemma_2
 from dpcore_models.theorems.ridge import ridge_replace_one

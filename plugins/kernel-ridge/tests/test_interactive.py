@@ -28,6 +28,8 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import (
     ContractError,
     ExhaustedError,
@@ -37,11 +39,9 @@ from dpcore.errors import (
     SourceError,
     SpecError,
 )
-from dpcore.events.gaussian import gaussian_mu
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.guarantee import ReleaseKind
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge import gaussian_process
 from dpcore_kernel_ridge.gaussian_process import NUGGET, GaussianProcess

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import Registry, Status, load_run
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError
 from dpcore.guarantee import ReleaseKind
 from dpcore.specs.spec import load_spec

@@ -35,9 +35,9 @@ from dpcore import (
 )
 from dpcore.checks import fraction
 from dpcore.errors import need
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore.learning.features.base import row_by_row
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models.features.base import row_by_row
 from dpcore_linear.clipped_sum import shortened
 from dpcore_linear.integers import BLOCK, integer_rows, scores, unit_of
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound

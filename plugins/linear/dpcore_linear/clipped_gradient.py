@@ -36,8 +36,8 @@ from dpcore import (
 )
 from dpcore.checks import one_of, positive, positive_integer
 from dpcore.errors import UnfitTargetError, UnknownCountError, need, need_value
-from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore.learning.features.base import row_by_row
+from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models.features.base import row_by_row
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (
     BLOCK,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpcore import Categories, Domain, FeatureMap, Features, PublicCoins, Range
 from dpcore.domain.domain import encoded_names
 from dpcore.errors import NoClaimError, need
-from dpcore.learning.models.figures import NOISE
+from dpcore.models.figures import NOISE
 from dpcore.rounding import up
 
 INTERCEPT = "intercept"

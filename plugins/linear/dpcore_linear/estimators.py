@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dpcore import FeatureMap
-from dpcore.learning.estimator import Estimator
-from dpcore.learning.features.identity import Identity
+from dpcore.learners.estimator import Estimator
+from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.error_bars import ErrorBars, NoBars
+from dpcore.models.error_bars import ErrorBars, NoBars
 from dpcore_linear.exact_sums import GramUnits
 from dpcore_linear.linearised_noise import LinearisedNoise
 

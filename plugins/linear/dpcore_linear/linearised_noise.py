@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.models.error_bars import ErrorBars
+from dpcore.models.error_bars import ErrorBars
 from dpcore.shown import in_digits
 
 

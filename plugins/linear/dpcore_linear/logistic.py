@@ -39,8 +39,8 @@ from dpcore.checks import confidence, one_of
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, UnfitTargetError, need
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.models.figures import NOISE
+from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models.figures import NOISE
 from dpcore.rounding import down, up
 from dpcore_linear.design import (
     Design,

@@ -47,9 +47,9 @@ from dpcore import (
 )
 from dpcore.checks import confidence, one_of
 from dpcore.errors import NoClaimError, UnfitTargetError, need
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.models.figures import NOISE
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models.figures import NOISE
 from dpcore.rounding import up
 from dpcore_linear.design import (
     Design,

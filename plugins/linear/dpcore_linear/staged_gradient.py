@@ -41,9 +41,9 @@ from dpcore import (
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, need_value
-from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.shown_model import ShownModel
+from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.models.linear import in_blocks
+from dpcore.models.shown_model import ShownModel
 from dpcore_linear import portable
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.integers import (

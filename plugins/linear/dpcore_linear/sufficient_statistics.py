@@ -39,9 +39,9 @@ from dpcore import (
 from dpcore.checks import one_of, positive
 from dpcore.errors import NoClaimError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.features.base import row_by_row
-from dpcore.learning.learners.by_person import of_whole_persons
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.by_person import of_whole_persons
+from dpcore.models.features.base import row_by_row
 from dpcore_linear.exact_sums import BLOCK, GramUnits
 from dpcore_linear.gram_bars import gram_bars
 from dpcore_models.solvers.sums import plain

@@ -6,11 +6,11 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Public, PublicCoins, Records, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Statistic
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.models.features.identity import Identity
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 
 from doubles import domain, table

@@ -16,8 +16,8 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.encoding.tables import encode_table, project_table
-from dpcore.learning.features.base import Features, row_by_row
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.base import Features, row_by_row
+from dpcore.models.features.identity import Identity
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
 from dpcore_attacks.laws.law import Outcome

@@ -22,13 +22,13 @@ from dpcore import (
     WorstCase,
     replace_features,
 )
-from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.pricing.calibration import compose
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.gaussian import gaussian_mu
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.calibration import compose
+from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.exact_sums import GramUnits

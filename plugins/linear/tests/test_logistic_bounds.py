@@ -19,7 +19,7 @@ from dpcore import (
 from dpcore.domain.classes import Classes
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, UnfitTargetError
-from dpcore.learning.bounds.sum import SumBound
+from dpcore.learners.bounds.sum import SumBound
 from dpcore_linear.logistic import FREE, SQUARES, LogisticTable, _matrix, _products
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)

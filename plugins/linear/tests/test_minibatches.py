@@ -18,11 +18,11 @@ from dpcore import (
     Public,
     PublicCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.run_audit import audit_run

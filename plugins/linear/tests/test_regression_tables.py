@@ -18,11 +18,11 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.classes import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_linear.logistic import LogisticTable
 from dpcore_linear.ols import OrdinaryLeastSquares
 

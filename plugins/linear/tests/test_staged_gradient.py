@@ -21,13 +21,13 @@ from dpcore import (
     Records,
     SecretCoins,
 )
-from dpcore.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.pricing.calibration import compose
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError
-from dpcore.events.gaussian import gaussian_mu
 from dpcore.guarantee import Noise
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.calibration import compose
 from dpcore_linear.clipped_sum import LONGEST
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import Layout

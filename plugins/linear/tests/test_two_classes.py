@@ -17,9 +17,9 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import OutputPerturbation

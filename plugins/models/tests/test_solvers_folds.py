@@ -9,7 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from dpcore import Records
 from dpcore.errors import CertificateError
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_models.solvers import huber_folds
 from dpcore_models.solvers.huber_folds import FoldedHuber
 from dpcore_models.solvers.huber_ridge import HuberRidge

@@ -10,7 +10,7 @@ import scipy
 
 from dpcore import REPLACE_ONE, Direction
 from dpcore.checks import need_positive
-from dpcore.events.gaussian_sampling import MOST, GaussianSamplingEvent
+from dpcore.claims.events.gaussian_sampling import MOST, GaussianSamplingEvent
 from dpcore_ntk.row_movement import matrix_movement, row_movement
 
 

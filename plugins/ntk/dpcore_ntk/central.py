@@ -35,7 +35,7 @@ from dpcore.checks import component_name, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
-from dpcore.learning.models.shown_model import ShownModel
+from dpcore.models.shown_model import ShownModel
 from dpcore.rounding import up
 from dpcore_ntk.inputs import Inputs, below_one
 from dpcore_ntk.neurons import Neurons, optional_count

@@ -19,9 +19,9 @@ from dpcore import (
     Records,
 )
 from dpcore.checks import positive
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.errors import UnfitTargetError
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.learners.conversation import Conversation, Transcript
 from dpcore_ntk.dual_model import DualModel, dual_coefficients
 from dpcore_ntk.inputs import Inputs
 from dpcore_ntk.kernel import ntk_matrix

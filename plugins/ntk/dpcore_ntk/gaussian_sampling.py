@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.checks import need_field, positive, positive_integer
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.errors import (
     ContractError,
     NoClaimError,
@@ -16,7 +17,6 @@ from dpcore.errors import (
     need,
     need_value,
 )
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.mechanism import Arithmetic, Mechanism, coordinates, finite, free, from_real
 from dpcore.query import Query
 from dpcore.randomness import Stream

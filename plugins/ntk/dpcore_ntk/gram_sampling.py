@@ -38,8 +38,8 @@ from dpcore import (
     Stream,
 )
 from dpcore.checks import positive, positive_integer
+from dpcore.claims.events.renyi_curve import RenyiEvent
 from dpcore.errors import NoClaimError
-from dpcore.events.renyi_curve import RenyiEvent
 from dpcore.mechanism import Arithmetic, coordinates, finite, free, from_real
 from dpcore_ntk.wishart import wishart_mean
 

@@ -4,7 +4,7 @@ import math
 
 import scipy.stats
 
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore_ntk import calculators, error_bounds
 from dpcore_ntk.row_movement import matrix_movement
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.learning.probabilities import of_scores
+from dpcore.models.probabilities import of_scores
 from dpcore.rounding import up
 
 LONGEST = 1.0

@@ -11,8 +11,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from dpcore.claims.mechanisms.noise.continuous import gamma
 from dpcore.errors import need
-from dpcore.mechanisms.noise.continuous import gamma
 from dpcore.randomness import Stream
 
 _COLUMNS = 256  # of a product of triangles at a time

@@ -7,9 +7,9 @@ import pytest
 from scipy import stats
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
 from dpcore.errors import ContractError, NoClaimError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.event import Direction
 from dpcore.query import Query
 from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.wishart import mirrored, wishart_mean

@@ -17,7 +17,7 @@ from dpcore import (
 )
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

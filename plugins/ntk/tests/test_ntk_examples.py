@@ -7,10 +7,10 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import Registry, Status
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError
-from dpcore.learning.metrics.means import Accuracy
-from dpcore.publish.evaluation import evaluate
+from dpcore.metrics.means import Accuracy
+from dpcore.private.evaluation import evaluate
 from dpcore.specs.spec import load_spec, spec_of_text
 
 from doubles import load_table

@@ -19,9 +19,9 @@ from dpcore import (
     price,
     replace_features,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.errors import NoClaimError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.sensitivity import WorstCase
 from dpcore_ntk.calculators import (
     allowed_movement,

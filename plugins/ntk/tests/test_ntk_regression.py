@@ -21,10 +21,10 @@ from dpcore import (
     price,
     replace_features,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.randomized_response import RandomizedResponse
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

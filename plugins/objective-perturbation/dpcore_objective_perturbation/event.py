@@ -37,9 +37,9 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
 from dpcore.checks import non_negative, positive
+from dpcore.claims.events.gaussian import gaussian_curve
 from dpcore.errors import need
-from dpcore.events.base import Direction, VectorEvent
-from dpcore.events.gaussian import gaussian_curve
+from dpcore.event import Direction, VectorEvent
 
 _LARGEST = 100.0  # above this epsilon the curve stays as it is: what b may not be is charged below
 _IMPOSSIBLE = 1e-290  # of noise beyond 40 standard deviations, times e^100, for 10^5 coordinates

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, FeatureMap, Features, PublicCoins
 from dpcore.checks import positive_integer
-from dpcore.records.lengths import row_lengths
+from dpcore.encoding.lengths import row_lengths
 from dpcore_models.features.frequencies import shared
 
 

@@ -30,9 +30,9 @@ from dpcore import (
 )
 from dpcore.checks import positive
 from dpcore.errors import UnfitTargetError, UnknownCountError, need
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.features.base import row_by_row
-from dpcore.learning.features.identity import Identity
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.features.base import row_by_row
+from dpcore.models.features.identity import Identity
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore_linear.affine import Affine

@@ -5,9 +5,9 @@ them, since their texts were not at hand.
 import math
 from typing import Literal
 
-from dpcore.accounting.crossing import epsilon_end
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
-from dpcore.learning.statement import Statement
+from dpcore.claims.accounting.crossing import epsilon_end
+from dpcore.learners.statement import Statement
 from dpcore_objective_perturbation.event import ObjectivePerturbationEvent
 
 

@@ -9,16 +9,16 @@ import pytest
 import scipy
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Process, Query, Refused, SecretCoins
+from dpcore.claims.events.gaussian import gaussian_delta
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ReleaseError, UnfitTargetError, UnknownCountError
-from dpcore.events.base import Direction
-from dpcore.events.gaussian import gaussian_delta
+from dpcore.event import Direction
 from dpcore.learner import Public
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.randomness import PublicCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from dpcore.learning.estimator import Estimator
+from dpcore.learners.estimator import Estimator
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge
 

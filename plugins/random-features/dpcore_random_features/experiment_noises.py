@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.events.gaussian import least_epsilon
+from dpcore.claims.events.gaussian import least_epsilon
 
 Floats = NDArray[np.float64]
 Spread = Callable[[float, float, float, int], float]

@@ -36,8 +36,8 @@ from dpcore.checks import one_of, positive, positive_integer
 from dpcore.domain.domain import Table
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError
-from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.shown_model import ShownModel
+from dpcore.models.linear import in_blocks
+from dpcore.models.shown_model import ShownModel
 from dpcore.rounding import up
 from dpcore_models.features.frequencies import gaussian_frequencies
 from dpcore_models.features.turns import Turns, cosines, sines

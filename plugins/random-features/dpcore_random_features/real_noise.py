@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from dpcore import Distance, Event, Query, Refuted, Sensitivity, Stream
 from dpcore.checks import positive
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.noise.release import Executed, InFloats
 from dpcore.errors import NoClaimError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
-from dpcore.mechanisms.noise.release import Executed, InFloats
 from dpcore.rounding import up
 
 

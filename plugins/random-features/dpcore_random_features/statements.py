@@ -2,8 +2,8 @@
 
 import math
 
-from dpcore.events.gaussian import gaussian_mu
-from dpcore.learning.statement import Statement
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.learners.statement import Statement
 from dpcore_random_features import utility
 from dpcore_random_features.min_norm import lemma_9
 

@@ -24,11 +24,11 @@ from dpcore import (
     Status,
     price,
 )
-from dpcore.cli.app import app
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.gaussian import gaussian_mu
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.l2_gamma import L2Gamma
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

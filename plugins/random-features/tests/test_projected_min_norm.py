@@ -14,7 +14,7 @@ from dpcore import (
     SecretCoins,
     replace_features,
 )
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.projected_min_norm import ProjectedMinNorm, ProjectedMinNormBound
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Public, PublicCoins, Range, Records, SecretCoins
 from dpcore.bound import Refused
 from dpcore.errors import ParameterError
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.sensitivity import Sensitivity
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines

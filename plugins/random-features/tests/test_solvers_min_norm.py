@@ -8,7 +8,7 @@ from hypothesis import given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 
 from dpcore.domain.domain import Domain, Range
-from dpcore.learning.features.base import Features
+from dpcore.models.features.base import Features
 from dpcore.randomness import PublicCoins
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.features.cosines import Cosines

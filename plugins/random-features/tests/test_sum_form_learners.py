@@ -16,7 +16,7 @@ from dpcore import (
     Sensitivity,
     replace_features,
 )
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_models.theorems import taper
 from dpcore_random_features.ball_ridge import BallRidgeBound, BallRidgeLearner

@@ -6,17 +6,17 @@ from typing import Any
 
 import click
 
-from dpcore.cli.console import columns, guarded, out, show_json
-from dpcore.cli.named_commands import options
-from dpcore.cli.parameters import PATH, argument, command
-from dpcore.cli.progress import SlowProgress
+from dpcore.console.console import columns, guarded, out, show_json
+from dpcore.console.named_commands import options
+from dpcore.console.parameters import PATH, argument, command
+from dpcore.console.progress import SlowProgress
 from dpcore.errors import SpecError, need
 from dpcore.interval import Interval
 from dpcore.registry.events import Catalogue, catalogue_of
 from dpcore.shown import in_digits
 from dpcore.siblings import sibling
-from dpcore.strict_yaml.error_positions import locate_errors
-from dpcore.strict_yaml.located import read
+from dpcore.yaml.error_positions import locate_errors
+from dpcore.yaml.located import read
 from dpcore_report.accounting.account import Account, account as account_of
 from dpcore_report.accounting.calibration import Calibrated
 from dpcore_report.accounting.solving import Unknown, solve

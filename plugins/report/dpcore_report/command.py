@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from dpcore.cli.console import guarded, note, out, show_json
-from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
-from dpcore.cli.parameters import PATH, argument, command, json_option
-from dpcore.cli.progress import SlowProgress
+from dpcore.console.console import guarded, note, out, show_json
+from dpcore.console.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.console.parameters import PATH, argument, command, json_option
+from dpcore.console.progress import SlowProgress
 from dpcore.errors import ReplayError, SpecError, near, need
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.locations import ledger_names, place_of
-from dpcore.publish.files import replace_file
-from dpcore.publish.folder import PUBLIC
-from dpcore.publish.lock import Lock
+from dpcore.published.files import replace_file
+from dpcore.published.folder import PUBLIC
+from dpcore.published.lock import Lock
 from dpcore.siblings import sibling
 
 

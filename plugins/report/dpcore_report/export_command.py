@@ -4,13 +4,13 @@ from pathlib import Path
 
 import click
 
-from dpcore.cli.console import guarded, out, show_json
-from dpcore.cli.limit_options import in_bytes, in_number, memory_option, work_option
-from dpcore.cli.parameters import PATH, argument, command, json_option
-from dpcore.cli.progress import SlowProgress
+from dpcore.console.console import guarded, out, show_json
+from dpcore.console.limit_options import in_bytes, in_number, memory_option, work_option
+from dpcore.console.parameters import PATH, argument, command, json_option
+from dpcore.console.progress import SlowProgress
 from dpcore.errors import SpecError, need
-from dpcore.publish.files import replace_file
-from dpcore.publish.folder import PUBLIC
+from dpcore.published.files import replace_file
+from dpcore.published.folder import PUBLIC
 from dpcore_report.exports import Form, export as export_run
 
 _ENDINGS = {

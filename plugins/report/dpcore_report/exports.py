@@ -22,10 +22,10 @@ from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.domain import Column, Domain
 from dpcore.errors import NoModelError, need, need_value
 from dpcore.guarantee import rounded_up
-from dpcore.learning.features.identity import SAME
-from dpcore.learning.models.linear import LinearModel
-from dpcore.learning.models.shapes import Shaped
-from dpcore.publish.folder import Run
+from dpcore.models.features.identity import SAME
+from dpcore.models.linear import LinearModel
+from dpcore.models.shapes import Shaped
+from dpcore.published.folder import Run
 from dpcore.rounding import down
 from dpcore_report import portable, portable_linear
 from dpcore_report.page import read_published

@@ -8,9 +8,9 @@ from markupsafe import Markup
 
 from dpcore.errors import LedgerError, need
 from dpcore.guarantee import rounded_up
-from dpcore.learning.models.description import Lines
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.entries import ChargeShare, latest, taken
+from dpcore.models.description import Lines
 from dpcore_report.pictures import Additions, drawn
 from dpcore_report.results import readable
 from dpcore_report.templates import filled

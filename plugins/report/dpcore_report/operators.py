@@ -9,11 +9,11 @@ import numpy as np
 from markupsafe import Markup
 
 from dpcore.errors import ReplayError
-from dpcore.learning.metrics.base import Curve
-from dpcore.learning.models.description import Lines
-from dpcore.publish.bounded_reading import folder_inside, read_json
-from dpcore.publish.evaluation import CONSTANT, PRIVATE, WITHOUT_NOISE
-from dpcore.publish.folder import UNCOVERED
+from dpcore.metrics.base import Curve
+from dpcore.models.description import Lines
+from dpcore.private.evaluation import CONSTANT, PRIVATE, WITHOUT_NOISE
+from dpcore.published.bounded_reading import folder_inside, read_json
+from dpcore.published.folder import UNCOVERED
 from dpcore_report.pictures import Additions, drawn
 
 FILE = Path("operator") / "run.json"

@@ -18,7 +18,7 @@ import numpy as np
 from markupsafe import Markup, escape
 from numpy.typing import NDArray
 
-from dpcore.learning.models.description import Bars, Lines, Matrix, Picture, Points
+from dpcore.models.description import Bars, Lines, Matrix, Picture, Points
 
 MOST_SERIES, MOST_PLACES, MOST_NAMES = 8, 1000, 40
 _WIDTH, _HEIGHT, _ROW = 420.0, 260.0, 18.0  # units of the picture, and of one line in it

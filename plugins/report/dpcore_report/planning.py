@@ -12,8 +12,8 @@ from collections.abc import Mapping
 import attrs
 
 from dpcore.checks import is_integer, positive_integer
+from dpcore.claims.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.errors import need
-from dpcore.events.gaussian import gaussian_epsilon, gaussian_mu
 from dpcore.ledger.remaining_budget import RemainingBudget
 
 _SAFE = 1 - 1e-9  # of a share: rounding of the others

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from dpcore.publish.folder import Run
-from dpcore.publish.phrases import describe_mechanism, describe_sensitivity
+from dpcore.published.folder import Run
+from dpcore.published.phrases import describe_mechanism, describe_sensitivity
 from dpcore_report.page import read_published
 
 MARK = "OPERATOR: "

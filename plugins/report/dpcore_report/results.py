@@ -9,8 +9,8 @@ import attrs
 import numpy as np
 from markupsafe import Markup
 
-from dpcore.learning.models.description import Bars, Lines, Matrix, Picture
-from dpcore.learning.models.figures import DISPLAY, ESTIMATE, Figures
+from dpcore.models.description import Bars, Lines, Matrix, Picture
+from dpcore.models.figures import DISPLAY, ESTIMATE, Figures
 from dpcore_report.pictures import drawn, is_cut
 
 _MOST_PICTURES = 12  # of one table or release

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from dpcore.learner import Published
-from dpcore.learning.models.description import Bars, Lines, Matrix
-from dpcore.learning.models.shapes import Shape, Shaped
+from dpcore.models.description import Bars, Lines, Matrix
+from dpcore.models.shapes import Shape, Shaped
 from dpcore_report.pictures import MOST_NAMES, Additions, drawn, number_text
 
 _MOST = 12  # pictures of one model

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.errors import SpecError
-from dpcore.events.laplace import LaplaceEvent
 from dpcore_report.plots.bands import over_delta, over_steps
 
 

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpcore.accounting import calibrate
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import ADD_REMOVE
+from dpcore.claims.accounting import calibrate
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
 from dpcore.errors import NoClaimError, ParameterError, SpecError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
 from dpcore_report.accounting.solving import Unknown, solve
 from dpcore_report.accounting.trajectory import trajectory
 

@@ -15,10 +15,10 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.encoding.columns import encode_column
 from dpcore.errors import NoModelError, ReplayError
-from dpcore.learning.models.shapes import Shape
+from dpcore.models.shapes import Shape
 from dpcore.specs.spec import spec_of_text
 from dpcore_report import exports, portable
 from dpcore_report.exports import Form, describe, describe_shapes, export

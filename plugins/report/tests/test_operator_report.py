@@ -10,13 +10,13 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.console.app import app
 from dpcore.errors import LedgerError, ReplayError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.learning.models.shapes import Shape
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.ledger.entries import latest, taken
+from dpcore.models.shapes import Shape
 
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")

@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from dpcore.learning.models.description import Bars, Lines, Matrix, Points
-from dpcore.learning.models.figures import Figures
+from dpcore.models.description import Bars, Lines, Matrix, Points
+from dpcore.models.figures import Figures
 
 pytest.importorskip("jinja2")
 

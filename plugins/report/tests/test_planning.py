@@ -3,7 +3,7 @@
 import pytest
 
 from dpcore import ADD_REMOVE, Charge
-from dpcore.events.gaussian import GaussianEvent, gaussian_mu
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 from dpcore_report.planning import allowances

@@ -8,7 +8,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 SPEC = {
     "dpcore": 1,

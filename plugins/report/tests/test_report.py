@@ -14,10 +14,10 @@ from click.testing import CliRunner
 from scipy.stats import norm
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.claims.plan.planned_query import failure_over_coins
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReplayError
 from dpcore.guarantee import Assumption, Status
-from dpcore.plan.ask import failure_over_coins
 from dpcore.sensitivity import OverCoins
 from dpcore_models.learners.even_noise import EvenNoise
 
@@ -210,7 +210,7 @@ def test_a_long_table_names_the_file_that_holds_all(run, monkeypatch):
 
 
 def test_without_its_distribution_the_command_says_what_to_install(run, monkeypatch):
-    monkeypatch.setattr("dpcore.cli.offers.find_spec", lambda name: None)
+    monkeypatch.setattr("dpcore.console.offers.find_spec", lambda name: None)
     done = CliRunner().invoke(app, ["report", str(run.folder)])
     assert done.exit_code == 2
     told = (

@@ -9,7 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore_report import command as command
 
 pytest.importorskip("matplotlib")

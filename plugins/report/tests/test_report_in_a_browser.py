@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 import dpcore
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 

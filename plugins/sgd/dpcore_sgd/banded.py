@@ -32,8 +32,8 @@ from dpcore import (
 )
 from dpcore.checks import positive, positive_integer, probability
 from dpcore.errors import UnknownCountError, need
-from dpcore.learning.features.base import Features, row_by_row
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.base import Features, row_by_row
+from dpcore.models.features.identity import Identity
 from dpcore_models.solvers.banded import Solved, square_root_bands
 
 _RADIUS = 1000.0  # weights stay in this ball, in units of the label's half-range over kappa

@@ -6,8 +6,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.events.gaussian import least_epsilon
 from dpcore.errors import ParameterError
-from dpcore.events.gaussian import least_epsilon
 from dpcore_sgd.printed import noise_multiplier, printed_sensitivity
 
 

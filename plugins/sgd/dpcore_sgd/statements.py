@@ -4,7 +4,7 @@ import math
 
 import scipy.stats
 
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore_sgd import utility
 from dpcore_sgd.printed import corrected_sensitivity, noise_multiplier, printed_sensitivity, uses
 

@@ -27,14 +27,14 @@ from dpcore import (
     Status,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma
 from dpcore.encoding.tables import parse_table
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.base import Direction
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.metrics.means import MeanSquaredError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.l2_gamma import L2Gamma
-from dpcore.publish.evaluation import evaluate
+from dpcore.event import Direction
+from dpcore.metrics.means import MeanSquaredError
+from dpcore.models.features.identity import Identity
+from dpcore.private.evaluation import evaluate
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

@@ -22,13 +22,13 @@ from dpcore import (
     Session,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.sampling import amplify_sum
 from dpcore.errors import ContractError, NoClaimError
 from dpcore.learner import Public
 from dpcore.ledger.book import Ledger
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.release_context import PastSums
-from dpcore.running.replay_process import HERE
+from dpcore.private.release_context import PastSums
+from dpcore.transcript.replay_process import HERE
 from dpcore_sgd.banded import Banded
 
 from doubles import domain, table
@@ -214,8 +214,8 @@ def test_what_is_charged_covers_every_enumerated_law_of_persons_and_of_replaceme
     records, chance
 ):
     """T = 3 and b = b' = 2: exact laws of the transcript against the events of the plan's kind."""
-    from dpcore.accounting.methods.auto import AutoAccountant
-    from dpcore.events.gaussian import GaussianEvent
+    from dpcore.claims.accounting.methods.auto import AutoAccountant
+    from dpcore.claims.events.gaussian import GaussianEvent
 
     bands, square, groups = (2, 1), 30 * records**2, 2
     sampling = dpcore.Cyclic(groups=groups, probability=chance)

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpcore import Distance, Event, Mechanism, ProcessQuery, Query, StepSensitivity, Stream
 from dpcore.checks import positive
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.errors import ContractError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Arithmetic, free
 from dpcore_shifted_interpolation.taut_string import least_mu
 

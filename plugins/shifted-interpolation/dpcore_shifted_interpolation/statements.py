@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore_shifted_interpolation import printed
 from dpcore_shifted_interpolation.clipping import softmax_contraction, softmax_expansion
 from dpcore_shifted_interpolation.taut_string import least_mu

@@ -12,9 +12,9 @@ from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError, UnfitTargetError, UnknownCountError
 from dpcore.learner import Public
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.randomness import PublicCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

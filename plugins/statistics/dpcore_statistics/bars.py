@@ -24,7 +24,7 @@ import numpy as np
 
 from dpcore import Domain
 from dpcore.interval import NoiseLaw, NormalSpread, apart
-from dpcore.learning.models.figures import Figures
+from dpcore.models.figures import Figures
 
 Ends = tuple[float, float]
 

@@ -42,10 +42,10 @@ from dpcore import (
 from dpcore.checks import confidence, fraction
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.clipping import clipped_integers
+from dpcore.learners.conversation import Transcript
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, combined, cut_count, ratio
 from dpcore_statistics.by_group import group_weight, groups_moved, groups_of, stacked

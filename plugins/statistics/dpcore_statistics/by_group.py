@@ -27,8 +27,8 @@ from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Su
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.summing import Tally
 from dpcore_statistics.columns import (

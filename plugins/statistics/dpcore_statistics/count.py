@@ -10,8 +10,8 @@ from dpcore import Answer, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.summing import Tally
 from dpcore_statistics.bars import around, cut, cut_count, share
 from dpcore_statistics.by_group import ByRanges, inside

@@ -34,8 +34,8 @@ from dpcore import (
 from dpcore.checks import confidence
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.conversation import Transcript
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import around, cut
 from dpcore_statistics.by_group import groups_moved, groups_of

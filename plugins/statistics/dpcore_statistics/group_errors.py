@@ -25,8 +25,8 @@ from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, PopulationBars, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import Estimated, around, cut, gaps, ratio

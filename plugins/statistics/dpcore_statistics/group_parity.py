@@ -28,8 +28,8 @@ from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQu
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import MOST_PAIRED
 from dpcore_statistics.columns import MOST_CELLS, Cells

@@ -21,8 +21,8 @@ from dpcore import Answer, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, PopulationBars, Statistics
 from dpcore_statistics.bars import Estimated, gaps, share
 from dpcore_statistics.columns import (
     MOST_CELLS,

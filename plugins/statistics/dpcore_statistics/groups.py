@@ -22,9 +22,9 @@ from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQu
 from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.clipping import clipped_integers
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore.summing import Tally

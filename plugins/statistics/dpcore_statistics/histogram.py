@@ -12,8 +12,8 @@ from dpcore import Answer, Distance, Domain, Exact, Public, Records, Refused, Su
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.summing import Tally
 from dpcore_models.measurements.plan import joint_width, of_unit_width, plan

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Domain, Public, Refused, Sum, SumQuery
 from dpcore.checks import positive
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, PopulationBars, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import around, cut, cut_count, ratio

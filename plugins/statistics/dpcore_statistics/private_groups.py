@@ -37,10 +37,10 @@ from dpcore import (
 from dpcore.checks import fraction
 from dpcore.errors import ContractError, need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.clipping import clipped_integers
+from dpcore.learners.conversation import Transcript
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count, ratio

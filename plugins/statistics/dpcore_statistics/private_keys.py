@@ -25,9 +25,9 @@ from dpcore.checks import confidence
 from dpcore.encoding.columns import decode_text
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models.figures import Figures, Statistics
 from dpcore.sensitivity import Distance
 from dpcore_statistics.bars import around, cut_count
 from dpcore_statistics.columns import MOST_CELLS, Cutting, require_conditions, selected

@@ -66,12 +66,12 @@ from dpcore import (
     SumQuery,
 )
 from dpcore.checks import confidence, one_of
+from dpcore.claims.mechanisms.exponential import MOST
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.mechanisms.exponential import MOST
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.conversation import Transcript
+from dpcore.models.figures import Figures, Statistics
 from dpcore_statistics.columns import NumberColumn, number_column, require_conditions, selected
 from dpcore_statistics.population.sampling import check_guess
 from dpcore_statistics.ranks.prefixes import COVERS, MOST_POINTS, RankPrefixes

@@ -24,8 +24,8 @@ from dpcore import Answer, Dates, Distance, Exact, Public, Records, Refused, Sum
 from dpcore.checks import positive_integer
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_models.solvers.banded import solved, square_root_bands
 from dpcore_statistics.bars import cut_count

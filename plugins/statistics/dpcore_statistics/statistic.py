@@ -28,9 +28,9 @@ from dpcore import (
 from dpcore.checks import confidence, one_of, positive
 from dpcore.errors import ParameterError, need, need_value
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.models.figures import NOISE, POPULATION, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models.figures import NOISE, POPULATION, Statistics
 from dpcore.rounding import up
 from dpcore.summing import Tally, sums_exactly
 from dpcore_statistics.bars import Ends, cut
@@ -276,7 +276,7 @@ class Statistic(SummingLearner, Conversation, Cutting):
 
     def _of_persons(self, query: SumQuery, public: Public) -> SumQuery:
         """The same, with persons clipped; several integers become reals, since they are scaled."""
-        from dpcore.learning.learners.by_person import of_whole_persons
+        from dpcore.learners.by_person import of_whole_persons
 
         # What a person's records add has another length in each norm: it is clipped in one.
         query = attrs.evolve(query, norms=(query.distance,))

@@ -22,8 +22,8 @@ from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQu
 from dpcore.checks import one_of
 from dpcore.errors import ParameterError, need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Statistics
 from dpcore.rounding import down, up
 from dpcore.summing import Tally
 from dpcore_models.measurements.plan import Objective

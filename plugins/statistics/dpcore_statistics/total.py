@@ -7,8 +7,8 @@ import numpy as np
 
 from dpcore import Answer, Public, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import around
 from dpcore_statistics.by_group import OfValues

@@ -27,8 +27,8 @@ import numpy as np
 
 from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, PopulationBars, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, PopulationBars, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients, ratio
 from dpcore_statistics.columns import number_column

@@ -11,8 +11,8 @@ from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQu
 from dpcore.checks import one_of
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore_statistics.bars import cut_count
 from dpcore_statistics.by_group import ByFirstCell
 from dpcore_statistics.columns import Cells, one_hot

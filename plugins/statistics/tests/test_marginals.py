@@ -16,10 +16,10 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_models.measurements.residuals import PLACES
 from dpcore_statistics.marginals.learner import Marginals
 from dpcore_statistics.statistic import StatisticBound

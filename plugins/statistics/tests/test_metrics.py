@@ -8,9 +8,9 @@ import pytest
 from scipy import integrate, stats
 
 from dpcore import Categories, Classes, Domain, Range
-from dpcore.learning.metrics.base import WHOLE, Held, ScoreLaw
-from dpcore.learning.metrics.groups import Groups
-from dpcore.learning.metrics.means import Accuracy, MeanSquaredError
+from dpcore.metrics.base import WHOLE, Held, ScoreLaw
+from dpcore.metrics.groups import Groups
+from dpcore.metrics.means import Accuracy, MeanSquaredError
 from dpcore_statistics.metrics.calibration import CalibrationError
 from dpcore_statistics.metrics.parity import FLOOR, Parity, distance, floor
 from dpcore_statistics.metrics.rates import FalsePositiveRate, PositiveRate, TruePositiveRate

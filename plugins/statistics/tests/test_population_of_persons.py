@@ -23,13 +23,13 @@ from dpcore import (
     Sum,
     SumQuery,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.pricing.unit_claims import PERSON_WISE, of_clipped_persons
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.learning.learners.by_person import clipped_sums
-from dpcore.learning.learners.sums import turn_persons
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.pricing.unit_claims import PERSON_WISE, of_clipped_persons
+from dpcore.learners.by_person import clipped_sums
+from dpcore.learners.sums import turn_persons
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

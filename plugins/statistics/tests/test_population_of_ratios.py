@@ -21,11 +21,11 @@ from dpcore import (
     Range,
     Session,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.columns import number_column
 from dpcore_statistics.pairs.covariance import Covariance
 from dpcore_statistics.pairs.ratio import Ratio

@@ -20,11 +20,11 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, UnfitTargetError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.specs.spec import spec_of_text
 from dpcore_statistics.ranks.prediction_interval import PredictionInterval, rank_margin
 from dpcore_statistics.statistic import StatisticBound

@@ -10,9 +10,9 @@ from scipy import integrate
 
 from dpcore import Categories, Classes, Range
 from dpcore.errors import ParameterError
-from dpcore.learning.metrics.base import WHOLE, Held
-from dpcore.learning.metrics.groups import Groups
-from dpcore.learning.metrics.means import Accuracy
+from dpcore.metrics.base import WHOLE, Held
+from dpcore.metrics.groups import Groups
+from dpcore.metrics.means import Accuracy
 from dpcore_statistics.metrics.balanced import BalancedAccuracy
 from dpcore_statistics.metrics.calibration import CalibrationError
 from dpcore_statistics.metrics.losses import BrierScore, LogLoss

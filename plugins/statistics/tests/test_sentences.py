@@ -1,9 +1,9 @@
 """What `check --explain` says of a statistic's sums."""
 
 from dpcore import REPLACE_ONE, Categories, Domain, PrivacyBudget, Release, price
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.people import People
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.publish.phrases import describe_proofs
+from dpcore.published.phrases import describe_proofs
 from dpcore_statistics.histogram import Histogram
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import SourceError, SpecError
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_statistics.start import command

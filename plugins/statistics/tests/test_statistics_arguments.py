@@ -21,7 +21,7 @@ from dpcore import (
 )
 from dpcore.errors import DpcoreError, SpecError
 from dpcore.registry.kinds import LEARNER
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_statistics.quantiles import Quantiles
 
 SIZE = 30

@@ -18,9 +18,9 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.query import Query
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
 from dpcore_statistics.mechanisms.sparse_vector import SparseVector

@@ -18,10 +18,10 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.setting import Case
 from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics.by_group import inside

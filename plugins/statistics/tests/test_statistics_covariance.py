@@ -22,7 +22,7 @@ from dpcore import (
 from dpcore.domain.people import People
 from dpcore.encoding.tables import parse_table, project_table
 from dpcore.errors import ParameterError
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_statistics.pairs.covariance import Covariance
 from dpcore_statistics.statistic import StatisticBound
@@ -186,7 +186,7 @@ def test_intervals_hold_their_level_on_tied_and_skewed_data(n, law):
 
 def example(query):
     from dpcore import Answer
-    from dpcore.mechanisms.gaussian import Gaussian
+    from dpcore.claims.mechanisms.gaussian import Gaussian
 
     return Answer(query=query, number=1, value=np.zeros(6), mechanism=Gaussian(), spread=None)
 

@@ -6,11 +6,11 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, Categories, Domain, PrivacyBudget, PublicCoins, Range, SecretCoins
-from dpcore.engines.local import LocalEngine
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.private.engines.local import LocalEngine
 from dpcore.query import Reads
-from dpcore.records.source import Part, Source
+from dpcore.source import Part, Source
 from dpcore_statistics.bounds import BoundedMean
 from dpcore_statistics.count import Count
 from dpcore_statistics.distinct import Distinct

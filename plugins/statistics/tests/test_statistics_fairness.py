@@ -23,16 +23,16 @@ from dpcore import (
     SecretCoins,
 )
 from dpcore.adjacency import REPLACE_LABEL, replace_features
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.plan.parts import evaluated_adjacency
+from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import LaplaceSpread, NormalSpread
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.plan.parts import evaluated_adjacency
-from dpcore.pricing.unit_claims import of_persons
 from dpcore_statistics.bars import share
 from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.group_parity import GroupParity

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.distinct import Distinct, DistinctBound
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.statistic import StatisticBound

@@ -7,11 +7,11 @@ import pytest
 from scipy import stats
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.interval import LaplaceSpread, NormalSpread, apart
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_statistics.bars import EVERYTHING, cut, fieller, quotients
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram

@@ -19,11 +19,11 @@ from dpcore import (
     SecretCoins,
     Sensitivity,
 )
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.domain.columns import Texts
 from dpcore.encoding.columns import decode_text, encode_column, find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
 from dpcore_statistics.private_keys import KeysBound, PrivateKeys
 

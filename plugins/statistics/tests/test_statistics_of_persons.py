@@ -18,11 +18,11 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

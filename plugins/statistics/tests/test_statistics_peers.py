@@ -7,11 +7,11 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Direction, Domain, PrivacyBudget, Range
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_statistics.count import Count
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.mean import Mean

@@ -23,12 +23,12 @@ from dpcore import (
     Range,
     Session,
 )
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_statistics.bounds import BoundedMean
 from dpcore_statistics.count import Count
 from dpcore_statistics.group_rates import GroupRates

@@ -27,9 +27,9 @@ from dpcore import (
     Range,
     Session,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.group_errors import GroupErrors
 from dpcore_statistics.population.comparisons import (
     mean_difference,

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, Dates, Domain, PrivacyBudget, Range, Session
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import ParameterError
-from dpcore.events.gaussian import gaussian_epsilon
-from dpcore.running.replay_process import HERE
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.transcript.replay_process import HERE
 
 SIZE = 25
 TWO = {"a": Range(0, 22), "b": Range(0, 22), "c": Range(-22, 0), "e": Range(-3, 22)}

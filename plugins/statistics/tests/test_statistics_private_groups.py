@@ -17,10 +17,10 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Texts
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.mechanisms.thresholded import Thresholded
 from dpcore_statistics.private_groups import KEYS, MEANS, PrivateGroups, PrivateGroupsBound
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore_statistics.quantiles import Quantiles, RankBound
 
 from statistics_checks import band, domain, plan

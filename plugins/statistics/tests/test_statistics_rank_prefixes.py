@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError, SpecError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.pricing.unit_claims import of_persons
 from dpcore_statistics.quantiles import Quantiles, RankBound
 from dpcore_statistics.ranks.prefixes import _crossings
 from dpcore_statistics.strategies import rank_strategy

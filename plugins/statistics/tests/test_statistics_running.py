@@ -20,15 +20,15 @@ from dpcore import (
     Session,
     price,
 )
-from dpcore.accounting.budget import PrivacyBudget
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.domain.columns import Dates, day
 from dpcore.domain.people import People
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.running.opening import open_table
+from dpcore.private.opening import open_table
 from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics.running import Running
 from dpcore_statistics.statistic import StatisticBound

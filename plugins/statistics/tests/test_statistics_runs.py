@@ -9,14 +9,14 @@ from click.testing import CliRunner
 
 import dpcore
 from dpcore import ADD_REMOVE, Categories, Domain, Range, load_run
-from dpcore.cli.app import app
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore.domain.columns import Dates
 from dpcore.encoding.columns import encode_column, find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, NoModelError, RequestError, SpecError
 from dpcore.guarantee import ReleaseKind
-from dpcore.learning.models.figures import NOISE_ONLY
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.figures import NOISE_ONLY
 from dpcore_linear.clipped_gradient import ClippedGradient
 
 CSV = "day,age,sex,cost\n" + "".join(
@@ -123,7 +123,7 @@ def test_a_learner_that_predicts_needs_a_target():
 
 
 def _identity():
-    from dpcore.learning.features.identity import Identity
+    from dpcore.models.features.identity import Identity
 
     return Identity()
 

@@ -27,19 +27,19 @@ from dpcore import (
     Source,
     Texts,
 )
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.plan.plan import Plan
 from dpcore.encoding.columns import encode_column
+from dpcore.encoding.pieces import KeptColumn
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, NoClaimError, SourceError
-from dpcore.learning.features.identity import Identity
 from dpcore.ledger.book import Ledger
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.records.pieces import KeptColumn
-from dpcore.records.source import TableSource
-from dpcore.running.plan import Plan
-from dpcore.running.replay_process import HERE
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.models.features.identity import Identity
+from dpcore.source import TableSource
+from dpcore.transcript.replay_process import HERE
 from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import optimum, prefixes, ranges, strategy
 from dpcore_statistics.tables import Table

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Public, PublicCoins, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.encoding.tables import project_table
 from dpcore.interval import LaplaceSpread, NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.pricing.unit_claims import of_persons
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.strategies import (
     best_strategy,

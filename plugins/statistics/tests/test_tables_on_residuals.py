@@ -9,11 +9,11 @@ from hypothesis import given, settings, strategies as st
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Public, PublicCoins, Range
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.interval import LaplaceSpread, NormalSpread, apart
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
 from dpcore_statistics.groups import GroupBy
 from dpcore_statistics.histogram import Histogram
 from dpcore_statistics.statistic import StatisticBound

@@ -36,8 +36,8 @@ from dpcore import (
 from dpcore.checks import confidence, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.learners.conversation import Conversation, Transcript
-from dpcore.learning.models.figures import Statistics
+from dpcore.learners.conversation import Conversation, Transcript
+from dpcore.models.figures import Statistics
 from dpcore.summing import sums_exactly
 from dpcore_statistics.columns import NumberColumn
 from dpcore_statistics.marginals.display import Display

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.models.description import Bars, Described, Description, Matrix, Picture
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.models.description import Bars, Described, Description, Matrix, Picture
+from dpcore.models.figures import Figures, Statistics
 from dpcore.sources.arrow_columns import needs_arrow
 
 PURPOSE = (

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_synthetic.learner import Rows
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)

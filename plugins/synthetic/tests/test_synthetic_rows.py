@@ -26,13 +26,13 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Dates
 from dpcore.domain.people import People
 from dpcore.encoding.columns import find_misfits
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.columns import Cells
 from dpcore_statistics.marginals.display import Display
 from dpcore_statistics.marginals.learner import CHOICE

@@ -18,11 +18,11 @@ from dpcore import (
     Range,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
 from dpcore.interval import NormalSpread
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_statistics.marginals.learner import CHOICE
 from dpcore_statistics.marginals.one_way_weight import CHOICES
 from dpcore_synthetic.descent import Descent, descend

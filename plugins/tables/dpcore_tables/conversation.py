@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Answer, Domain, Public, Query
-from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.candidates import profile_released, with_candidates, with_curves
 from dpcore_tables.answers.last_look import clip_of, curvature_released, reach_of, sums_released

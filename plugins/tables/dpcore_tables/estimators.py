@@ -1,6 +1,6 @@
 """The scikit-learn estimators that `dpcore.sklearn` makes of this plugin's learner."""
 
-from dpcore.learning.estimator import Estimator
+from dpcore.learners.estimator import Estimator
 from dpcore_tables.shape_functions import ShapeFunctions
 
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from dpcore import Classes, Domain, Range
 from dpcore.domain.domain import Table
+from dpcore.encoding.cells import named
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import UnfitTargetError
-from dpcore.learning.models.linear import in_blocks
-from dpcore.learning.models.shapes import Shape
-from dpcore.learning.models.shown_model import ShownModel
-from dpcore.records.cells import named
+from dpcore.models.linear import in_blocks
+from dpcore.models.shapes import Shape
+from dpcore.models.shown_model import ShownModel
 from dpcore.views.markup import Listing, Sheet
 from dpcore_tables import portable
 from dpcore_tables.classes import probabilities, softmax, unclipped

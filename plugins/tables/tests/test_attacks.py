@@ -4,7 +4,7 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.audits.run_audit import audit_run
 from dpcore_attacks.effort import Effort

@@ -8,10 +8,10 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError, UndeclaredError, UnfitTargetError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables import portable
 from dpcore_tables.layout import NONE
 from dpcore_tables.shape_functions import ShapeFunctions

@@ -7,8 +7,8 @@ import pytest
 import dpcore
 import dpcore_tables.plan
 from dpcore import Classes, Domain, Public, PublicCoins, Range, SecretCoins
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables.class_steps import curved
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary

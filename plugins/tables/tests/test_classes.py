@@ -5,8 +5,8 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Range
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.classes import (
     BELOW,
     CLIP,

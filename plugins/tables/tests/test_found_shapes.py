@@ -7,8 +7,8 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, Categories, Domain, Range, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.metric import released_levels

@@ -6,9 +6,9 @@ from scipy import optimize
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Categories, Classes, Domain, Public, Range
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.randomness import PublicCoins
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts
 from dpcore_attacks.laws.law import Outcome

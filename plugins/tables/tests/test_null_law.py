@@ -6,7 +6,7 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, Categories, Classes, Domain, Range, SecretCoins
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import Layout, Term

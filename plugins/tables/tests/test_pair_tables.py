@@ -25,9 +25,9 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.columns import centre_labels
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.candidate_pairs import likely_pairs
 from dpcore_tables.dictionary import Dictionary

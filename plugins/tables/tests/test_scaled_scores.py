@@ -8,9 +8,9 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables import portable
 from dpcore_tables.classes import BELOW, CLIP, probabilities, softmax, unclipped, unclipped_several
 from dpcore_tables.descent import Descent, Step

@@ -21,13 +21,13 @@ from dpcore import (
     SecretCoins,
     Status,
 )
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Texts
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, UnknownCountError
-from dpcore.events.gaussian import gaussian_mu
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.sum import SumBound
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import LAWS, sum_verdicts

@@ -6,7 +6,7 @@ import pytest
 
 from dpcore import Answer, Categories, Classes, Domain, Public, PublicCoins, Range
 from dpcore.encoding.tables import project_table
-from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import small
 from dpcore_tables.classes import scatter
 from dpcore_tables.layout import Layout

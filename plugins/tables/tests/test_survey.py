@@ -7,7 +7,7 @@ import pytest
 
 import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.answers.queries import queries_of
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import HIGHEST, PARTS, Layout, Term

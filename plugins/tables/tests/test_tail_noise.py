@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from dpcore import Answer, Categories, Domain, Public, PublicCoins, Range
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.learning.bounds.sum import moved_by_sum
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.records import Records
+from dpcore.learners.bounds.sum import moved_by_sum
+from dpcore.records import Records
 from dpcore_tables.dictionary import INTERCEPT, Dictionary
 from dpcore_tables.layout import Layout, Term
 from dpcore_tables.ranks import BINS, Ranks

@@ -8,9 +8,9 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Classes, Domain, Range, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_tables import portable
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.layout import RAMP, Layout, Term

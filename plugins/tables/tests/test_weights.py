@@ -5,9 +5,9 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, Categories, Domain, Range, Records
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_tables import portable, shape_functions
 from dpcore_tables.objective.weights import factors_of
 from dpcore_tables.shape_functions import ShapeFunctions

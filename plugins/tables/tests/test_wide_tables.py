@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Domain, Public, PublicCoins, Range, Records
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.encoding.columns import centre_labels
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.sum import SumBound
 from dpcore_attacks.attacks.given_pair import misfit
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case

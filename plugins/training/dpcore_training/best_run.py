@@ -41,12 +41,12 @@ from dpcore import (
 )
 from dpcore.bound import Claims
 from dpcore.checks import fraction, positive_integer
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.domain import Table
 from dpcore.errors import ContractError, ParameterError, UnknownCountError, need
 from dpcore.learner import State, promises
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.sum import SumBound
 from dpcore.randomness import LearnerCoins
 from dpcore.rounding import up
 from dpcore.summing import sums_exactly

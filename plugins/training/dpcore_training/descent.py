@@ -39,7 +39,7 @@ from dpcore import (
 from dpcore.checks import fraction, positive, positive_integer
 from dpcore.errors import UnknownCountError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.learners.clipping import IntegerRows
+from dpcore.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
 from dpcore_models.solvers.banded import Solved
 from dpcore_training.bands import best_bands, certificate

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.lib import format as npy_format
 
 from dpcore.errors import SourceError, need, unpassed
-from dpcore.records.source import Columns, Location, Part, Reading, Source
+from dpcore.source import Columns, Location, Part, Reading, Source
 from dpcore.sources.arrow_columns import BATCH, columns_of, needs_arrow, require_types
 
 # On which a run from images rests: whoever scales by the largest pixel moves all records.

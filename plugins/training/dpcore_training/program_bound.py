@@ -9,7 +9,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused
 from dpcore.errors import ContractError
 from dpcore.learner import AnyLearner
-from dpcore.learning.bounds.sum import SumBound
+from dpcore.learners.bounds.sum import SumBound
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
 from dpcore.summing import sums_exactly

@@ -3,7 +3,7 @@ r"""Rows of integers for gradients of any size, so that the core accepts every o
 A gradient g of length n is rounded in units of 2^e, after it was scaled to at most
 :math:`L-\sqrt d/2` units: nearest integers are at most :math:`\sqrt d/2` away, so that the row is
 at most L long. Nothing private rests on this: what comes out longer, for whatever reason, the core
-counts as zeros (`dpcore.learning.learners.clipping`).
+counts as zeros (`dpcore.learners.clipping`).
 
 Where the clip follows a quantile q of lengths, one more number of the same row says whether the
 gradient was short (Andrew et al. 2021, arXiv:1905.03871, who ask for the count apart): with h what
@@ -22,7 +22,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.learners.clipping import IntegerRows
+from dpcore.learners.clipping import IntegerRows
 from dpcore.query import Sum
 from dpcore.rounding import down, up
 

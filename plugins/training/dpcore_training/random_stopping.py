@@ -16,7 +16,7 @@ that is a draw among those that tie.
 How long a run takes tells how many runs there were, as every other clock does.
 
 Source: Papernot & Steinke (2022), arXiv:2110.03620; Koskela, Redberg & Wang (2024),
-arXiv:2402.06137; see `dpcore.events.random_stopping`.
+arXiv:2402.06137; see `dpcore.claims.events.random_stopping`.
 """
 
 import math
@@ -28,12 +28,12 @@ from numpy.typing import NDArray
 
 from dpcore import Distance, Event, Mechanism, Process, ProcessQuery, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.noise.exponential import uniform_below
 from dpcore.errors import ContractError, need
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
 from dpcore.mechanism import Arithmetic, Prepared, free
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.noise.exponential import uniform_below
 from dpcore.rounding import up
 
 CANDIDATE, SCORE, ANSWERS = 0, 1, 2

@@ -22,17 +22,17 @@ from dpcore import (
     Sensitivity,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError
-from dpcore.events.base import Direction
+from dpcore.event import Direction
 from dpcore.guarantee import Status
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
 from dpcore.summing import ROW_WISE
 from dpcore.transcript.rebuild import isolate
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 from numpy.lib import format as npy_format
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain

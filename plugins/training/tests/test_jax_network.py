@@ -20,7 +20,7 @@ from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, NoClaimError
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, NoClaimError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.program_bound import ProgramBound

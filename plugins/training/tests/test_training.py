@@ -23,17 +23,17 @@ from dpcore import (
     SecretCoins,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.guarantee import Status
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.clipping import LONGEST_PROPOSAL, IntegerRows
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.learners.clipping import LONGEST_PROPOSAL, IntegerRows
 from dpcore.summing import ROW_WISE
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.bounds.sums import sum_verdicts

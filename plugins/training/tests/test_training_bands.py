@@ -24,17 +24,17 @@ from dpcore import (
     SecretCoins,
     price,
 )
-from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.sampling import amplify_sum
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.running.replay_process import HERE
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.bands import best_bands, certificate

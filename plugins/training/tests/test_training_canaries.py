@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, Domain, PrivacyBudget, SecretCoins, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
-from dpcore.learning.learners.clipping import IntegerRows
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.learners.clipping import IntegerRows
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks import ApproximateDP, GaussianDP, attack_one_run
 from dpcore_training.dense import DenseNetwork
 

@@ -18,13 +18,13 @@ from dpcore import (
     SecretCoins,
     price,
 )
+from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.clipping import IntegerRows
-from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.learners.clipping import IntegerRows
 from dpcore.randomness import Stream
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_models.solvers.banded import solved

@@ -17,13 +17,13 @@ from dpcore import (
     SecretCoins,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ParameterError
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.clipping import IntegerRows
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.learners.clipping import IntegerRows
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.dense import DenseNetwork

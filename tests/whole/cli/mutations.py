@@ -11,7 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from dpcore.strict_yaml.located import parse
+from dpcore.yaml.located import parse
 
 from whole.cli.hostile_specs import FULL
 
@@ -219,7 +219,7 @@ def resident():
 
 def command(*arguments):
     """A command line, in this process."""
-    from dpcore.cli.app import app
+    from dpcore.console.app import app
 
     def work():
         try:

@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.check import check
+from dpcore.console.check import check
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.audits.run_audit import audit_run
 from dpcore_attacks.commands.falsify import falsify_spec

@@ -5,7 +5,7 @@ import os
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 from doubles import arrays, table
 

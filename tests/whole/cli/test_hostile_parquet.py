@@ -10,7 +10,7 @@ from itertools import islice
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 from whole.cli.mutations import command, tried, yardstick
 from whole.cli.test_mutations import SPEC, faults

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 from whole.cli.hostile_specs import FULL, corpus, dump
 

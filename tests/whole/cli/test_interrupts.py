@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from dpcore.publish.files import telling
+from dpcore.published.files import telling
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no timers of signals")
 
@@ -34,7 +34,7 @@ del referred
 }
 MAIN = """
 import signal
-from dpcore.cli import interrupt
+from dpcore.console import interrupt
 for which in (signal.SIGINT, signal.SIGALRM):
     signal.signal(which, interrupt)
 try:
@@ -96,7 +96,7 @@ sys.meta_path.insert(0, Looked())
 import datetime
 import dpcore
 from dpcore.domain.columns import Dates
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 
 day = Dates.between(datetime.date(2020, 1, 1), datetime.date(2021, 1, 1))
 domain = dpcore.Domain(columns={

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Charge, Ledger
-from dpcore.cli.app import app
-from dpcore.cli.console import columns, out
-from dpcore.cli.layout import lines
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.console.app import app
+from dpcore.console.console import columns, out
+from dpcore.console.layout import lines
 
 ROOT = Path(__file__).parents[3]
 STYLE = re.compile(r"\x1b\[[0-9;]*m")

@@ -9,12 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import ADD_REMOVE, Charge, Ledger
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.cli.app import app
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.console.app import app
 from dpcore.errors import LedgerError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore.ledger.gaussian_cover import settled
 from dpcore.ledger.total import Total
 

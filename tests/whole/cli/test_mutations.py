@@ -10,7 +10,7 @@ from itertools import chain, islice
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import LONGEST_MESSAGE
 
 from whole.cli.mutations import SHIPPED, command, specs, tables, tried, yardstick
@@ -137,7 +137,7 @@ def test_a_sample_of_mutants_through_the_command_itself(tmp_path, seed):
         path.write_bytes(raw)
 
         def shell(path=path):
-            code = "from dpcore.cli import main; main()"
+            code = "from dpcore.console import main; main()"
             os.execv(sys.executable, [sys.executable, "-c", code, "check", str(path)])
 
         done = tried(shell, tmp_path, scale)

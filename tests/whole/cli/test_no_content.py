@@ -3,7 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 
 SECRET = "31.4159"
 FILES = {

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dpcore.publish import whole_run
+from dpcore.runs import run_spec
 
 from doubles import table
 from whole.cli.hostile_specs import FULL, dump
@@ -15,7 +15,7 @@ pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices of POSIX"),
 ]
-MAIN = [sys.executable, "-c", "from dpcore.cli import main; main()"]
+MAIN = [sys.executable, "-c", "from dpcore.console import main; main()"]
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_what_is_published_is_said_to_be_though_nothing_can_be_shown(place):
     (folder,) = place.glob("runs/*")
     assert f"published in runs/{folder.name}/public; standard output" in done.stderr
     assert len(done.stderr.splitlines()) == 1
-    whole_run.replay(folder)
+    run_spec.replay(folder)
 
 
 def test_the_locale_is_nobodys_business(place):

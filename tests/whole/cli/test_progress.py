@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import load_spec
-from dpcore.cli import progress
-from dpcore.cli.app import app
-from dpcore.cli.progress_bar import bar
+from dpcore.console import progress
+from dpcore.console.app import app
+from dpcore.console.progress_bar import bar
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.audits.run_audit import audit_run

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
-from dpcore.events.gaussian import gaussian_mu
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore_random_features.ridge import Ridge
 
 from doubles import arrays

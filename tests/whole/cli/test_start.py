@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 import dpcore
-from dpcore.cli.app import app, command
-from dpcore.cli.offers import offers
-from dpcore.cli.parameters import Argument
+from dpcore.console.app import app, command
+from dpcore.console.offers import offers
+from dpcore.console.parameters import Argument
 from dpcore.registry.commands import COMMANDS, ORDER
 
 SPEC = """\
@@ -29,7 +29,7 @@ release:
 """
 SCRIPT = """
 import sys
-from dpcore.cli import main
+from dpcore.console import main
 sys.argv[0] = "dpcore"
 try:
     main()

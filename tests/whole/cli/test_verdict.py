@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from rich.cells import cell_len
 
 from dpcore import REPLACE_ONE, Ledger
-from dpcore.cli.app import app
-from dpcore.cli.verdict import (
+from dpcore.console.app import app
+from dpcore.console.verdict import (
     PublicFacts,
     accepted_assumption,
     bars_around_zero,
@@ -24,8 +24,8 @@ from dpcore.cli.verdict import (
     worthless_noise,
 )
 from dpcore.guarantee import Assumption, Guarantee, ReleaseKind, Status
-from dpcore.learning.models.description import Bars, Lines
-from dpcore.learning.models.figures import Figures
+from dpcore.models.description import Bars, Lines
+from dpcore.models.figures import Figures
 from dpcore.registry.plugin_files import beside, shipped
 from dpcore.registry.registry import Registry
 from dpcore.shown import in_digits

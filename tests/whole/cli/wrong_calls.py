@@ -12,8 +12,8 @@ from dpcore import (
     ADD_REMOVE, REPLACE_ONE, Categories, Domain, Ledger, PrivacyBudget, Range, Session,
     load_run, load_spec, price, read_csv, read_parquet, replay, run,
 )
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_statistics.count import Count
 from dpcore.sklearn import PrivateClassifier, PrivateRegressor

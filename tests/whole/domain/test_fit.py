@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import Categories, Domain, Range
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.domain.columns import Dates
 from dpcore.encoding.misfits import Misfit, fit, require_fit
 from dpcore.errors import SourceError

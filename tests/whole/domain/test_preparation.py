@@ -19,9 +19,9 @@ from dpcore.domain.derived import DIFFERENCE, MISSING, Derived
 from dpcore.domain.domain import Domain
 from dpcore.encoding.columns import centre_labels, read_codes
 from dpcore.encoding.tables import project_table
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ParameterError, SourceError, SpecError
-from dpcore.running.opening import open_source, open_table
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.opening import open_source, open_table
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.opening import reading
 from dpcore.specs.grammar import Csv

@@ -16,6 +16,13 @@ import pytest
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, SecretCoins, Session
 from dpcore.adjacency import REPLACE_ROW, Adjacency
+from dpcore.claims.events.relation_text import (
+    lock_adjacency,
+    parse_adjacency,
+    read_adjacency,
+    unlock_adjacency,
+    write_adjacency,
+)
 from dpcore.domain.bins import Binned
 from dpcore.domain.cell import day
 from dpcore.domain.classes import Classes
@@ -23,22 +30,15 @@ from dpcore.domain.columns import Categories, Dates, Range
 from dpcore.domain.conditions import Condition
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import rows_that_meet
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import DpcoreError, NoClaimError, ParameterError, SourceError, SpecError
-from dpcore.events.relation_text import (
-    lock_adjacency,
-    parse_adjacency,
-    read_adjacency,
-    unlock_adjacency,
-    write_adjacency,
-)
 from dpcore.learner import Public
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records, release
-from dpcore.records.source import Part, Source, TableSource
-from dpcore.running.release_context import wide_open
-from dpcore.running.replay_process import HERE
+from dpcore.source import Part, Source, TableSource
 from dpcore.specs.spec import spec_of_text
 from dpcore.transcript.rebuild import isolate
+from dpcore.transcript.replay_process import HERE
 from dpcore_statistics.count import Count
 
 SPEC = """\

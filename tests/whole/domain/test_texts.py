@@ -11,6 +11,7 @@ import pytest
 import dpcore
 from dpcore import Categories, Classes, Domain, PrivacyBudget, Session, Texts
 from dpcore.domain.conditions import Condition
+from dpcore.encoding.cells import persons
 from dpcore.encoding.columns import (
     centre_labels,
     decode_text,
@@ -20,7 +21,6 @@ from dpcore.encoding.columns import (
 )
 from dpcore.encoding.tables import rows_that_meet
 from dpcore.errors import ParameterError, SourceError, SpecError
-from dpcore.records.cells import persons
 from dpcore.specs.spec import spec_of_text
 
 TYPED = [

@@ -10,20 +10,20 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, BestOf, Exact, Part, Source
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.encoding.blocks import in_memory
+from dpcore.encoding.cells import cells
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Task
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.selection import Coins, Complement
-from dpcore.engines.spool import Spool
 from dpcore.errors import ContractError, ReleaseError, SourceError, SpoolError
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.metrics.means import MeanAbsoluteError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.publish.evaluation import evaluate
-from dpcore.records.cells import cells
-from dpcore.records.source import TablePart
+from dpcore.metrics.means import MeanAbsoluteError
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.selection import Coins, Complement
+from dpcore.private.engines.spool import Spool
+from dpcore.private.evaluation import evaluate
+from dpcore.source import TablePart
 from dpcore_linear import ChosenRidge, ClippedGradient, StagedGradient, SufficientStatistics
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_models.features.cos_sin import CosSin

@@ -16,10 +16,10 @@ from dpcore import (
     Sum,
     SumQuery,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import RequestError, ResourceError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.models.features.identity import Identity
 from dpcore.runs.price import price
 from dpcore.sampling import Order
 from dpcore_linear import ClippedGradient, StagedGradient

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given, strategies as st
 
 from dpcore import REPLACE_ONE, Query, Sensitivity
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.events.gaussian import (
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import (
     gaussian_curve,
     gaussian_delta,
     gaussian_delta_lower,
     gaussian_epsilon,
     gaussian_mu,
 )
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.ask import Ask
-from dpcore.pricing.calibration import calibrate
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.pricing.calibration import calibrate
 
 from oracles.definitions import hockey_stick_of_gaussians
 

@@ -9,15 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, PrivacyBudget, Release, SecretCoins, Status, price
-from dpcore.cli.app import app
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore.errors import SpecError
 from dpcore.guarantee import ReleaseKind
-from dpcore.learning.metrics.means import MeanAbsoluteError, MeanSquaredError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.paid_evaluation import PrivateLook
-from dpcore.publish.evaluation import evaluate
-from dpcore.publish.folder import load_run
-from dpcore.records.source import HANDED_OVER
+from dpcore.metrics.means import MeanAbsoluteError, MeanSquaredError
+from dpcore.metrics.paid import PrivateLook
+from dpcore.private.evaluation import evaluate
+from dpcore.published.folder import load_run
+from dpcore.source import HANDED_OVER
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.per_query import PerQuery

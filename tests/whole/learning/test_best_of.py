@@ -19,14 +19,14 @@ from dpcore import (
     Records,
     SecretCoins,
 )
+from dpcore.claims.events.gaussian import gaussian_mu
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import NoClaimError, ParameterError, SpecError
-from dpcore.events.gaussian import gaussian_mu
 from dpcore.guarantee import Noise
-from dpcore.learning.bounds.twice_add_remove import TwiceAddRemove
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.models.linear import LinearModel
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.learners.bounds.twice_add_remove import TwiceAddRemove
+from dpcore.models.features.identity import Identity
+from dpcore.models.linear import LinearModel
 from dpcore.specs.spec import spec_of_text
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_attacks.attacks.setting import Case

@@ -9,11 +9,11 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins, Records, Sum, SumQuery
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import Public
-from dpcore.learning.learners.by_person import total_of_persons
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.learners.by_person import total_of_persons
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -9,14 +9,14 @@ import scipy.stats
 
 import dpcore
 from dpcore import PublicCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma
 from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import ContractError
 from dpcore.interval import LaplaceSpread, NormalSpread
 from dpcore.learner import Answer, Public
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.models.error_bars import NoBars
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.l2_gamma import L2Gamma
+from dpcore.models.error_bars import NoBars
+from dpcore.models.features.identity import Identity
 from dpcore_linear import OutputPerturbation, SufficientStatistics
 from dpcore_linear.linearised_noise import LinearisedNoise
 from dpcore_models.learners.even_noise import EvenNoise, even_noise

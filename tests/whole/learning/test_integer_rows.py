@@ -11,8 +11,8 @@ from hypothesis import example, given, strategies as st
 from dpcore import ADD_REMOVE, Distance, OneShot, Public, PublicCoins, Sum, SummingLearner, SumQuery
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.learners.clipping import LONGEST_PROPOSAL, IntegerRows
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.learners.clipping import LONGEST_PROPOSAL, IntegerRows
 from dpcore.summing import ROW_WISE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts

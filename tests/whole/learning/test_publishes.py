@@ -18,7 +18,7 @@ from dpcore import (
 )
 from dpcore.errors import ContractError, ParameterError
 from dpcore.learner import promises
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER
 from dpcore_random_features.min_norm import MinNorm
 from dpcore_random_features.ridge import Ridge

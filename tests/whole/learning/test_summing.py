@@ -26,13 +26,13 @@ from dpcore import (
     SummingLearner,
     SumQuery,
 )
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.errors import ContractError, ParameterError, SpecError
 from dpcore.guarantee import Noise
-from dpcore.learning.bounds.sum import SumBound, moved_by_sum
-from dpcore.learning.learners.clipping import clipped_integers
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
+from dpcore.learners.bounds.sum import SumBound, moved_by_sum
+from dpcore.learners.clipping import clipped_integers
 from dpcore.summing import ROW_WISE
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts

@@ -14,15 +14,15 @@ from turns import Steps, delta, law, sampled
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, PrivacyBudget, SensitivityBound
-from dpcore.accounting.crossing import event_epsilon
-from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.crossing import event_epsilon
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.planned_query import Ask, compose
 from dpcore.domain.people import People
 from dpcore.errors import NoClaimError, ParameterError
-from dpcore.events.gaussian import GaussianEvent
 from dpcore.mechanism import Mechanism
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.ask import Ask, compose
 from dpcore.query import Sum, SumQuery
 from dpcore.sampling import Cyclic, Poisson
 from dpcore.sensitivity import Sensitivity

@@ -6,11 +6,11 @@ import attrs
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
+from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.claims.events.gaussian_sampling import GaussianSamplingEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.errors import ResourceError
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.gaussian_sampling import GaussianSamplingEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.pricing.effort import require_quick
+from dpcore.resources.effort import require_quick
 from dpcore.runs import price as pricing
 from dpcore.specs.spec import spec_of_text
 
@@ -52,7 +52,7 @@ def blind(monkeypatch):
         raise LookedAtError
 
     monkeypatch.setattr(DiscreteGaussianEvent, "ends", looked)
-    monkeypatch.setattr("dpcore.pricing.price.calibrate", looked)
+    monkeypatch.setattr("dpcore.claims.pricing.price.calibrate", looked)
 
 
 def test_many_different_curves_are_refused_before_any_is_looked_at(blind):

@@ -18,10 +18,10 @@ from dpcore import (
     hookimpl,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.models.linear import LinearModel
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
+from dpcore.models.linear import LinearModel
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine

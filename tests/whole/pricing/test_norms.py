@@ -27,16 +27,16 @@ from dpcore import (
     SumQuery,
     price,
 )
+from dpcore.claims.events.randomized_response import PureEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.exponential import Exponential
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.plan.planned_query import Ask, cost
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, DpcoreError, SpecError
-from dpcore.events.randomized_response import PureEvent
 from dpcore.learner import Public, Published
-from dpcore.learning.learners.conversation import OneShot
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.exponential import Exponential
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.plan.ask import Ask, cost
+from dpcore.learners.conversation import OneShot
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import LEARNER
 from dpcore.sampling import Poisson

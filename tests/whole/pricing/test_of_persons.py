@@ -7,12 +7,12 @@ import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
 from dpcore.bound import Refused
+from dpcore.claims.pricing.unit_claims import of_persons
 from dpcore.domain.people import People
 from dpcore.errors import UndeclaredError
 from dpcore.learner import Public
-from dpcore.learning.bounds.sum import SumBound
-from dpcore.learning.features.identity import Identity
-from dpcore.pricing.unit_claims import of_persons
+from dpcore.learners.bounds.sum import SumBound
+from dpcore.models.features.identity import Identity
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.registry.kinds import BOUND
 from dpcore.registry.registry import Registry
@@ -197,7 +197,7 @@ def test_a_bound_of_one_record_is_broken_by_a_person(monkeypatch):
     def once(query, adjacency, claim):
         return attrs.evolve(claim(ADD_REMOVE), adjacency=adjacency)
 
-    monkeypatch.setattr("dpcore.pricing.unit_claims.of_persons", once)
+    monkeypatch.setattr("dpcore.claims.pricing.unit_claims.of_persons", once)
     for learner in LEARNERS[:3]:
         (finding,) = falsify(case(learner, ADD_REMOVE, 3), Effort(pairs=60), seed=1)
         assert finding.broken

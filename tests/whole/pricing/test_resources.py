@@ -4,9 +4,9 @@ import time
 
 import pytest
 
+from dpcore.claims.plan.cost_statement import Resources
 from dpcore.errors import ParameterError, ResourceError
-from dpcore.plan.cost_statement import Resources
-from dpcore.pricing.cost_estimate import read_memory, read_work
+from dpcore.resources.cost_estimate import read_memory, read_work
 from dpcore.resources.room import machine_memory
 from dpcore.specs.spec import spec_of_text
 

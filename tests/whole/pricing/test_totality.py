@@ -17,14 +17,14 @@ from dpcore import (
     SensitivityBound,
     price,
 )
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore.errors import NoClaimError, ParameterError, ReleaseError, SpecError
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.running.release_context import wide_open
+from dpcore.models.features.identity import Identity
+from dpcore.private.release_context import wide_open
 from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.affine import Affine
@@ -125,7 +125,7 @@ def test_best_of_nests():
 
 
 def test_a_score_that_raises_is_the_largest_loss(monkeypatch):
-    from dpcore.learning.models.linear import LinearModel
+    from dpcore.models.linear import LinearModel
 
     monkeypatch.setattr(LinearModel, "score", lambda *a: [][1])
     outcome = plan(BestOf(candidates=(GOOD, OTHER)), CHOICES).run(table())

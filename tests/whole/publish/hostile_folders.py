@@ -10,7 +10,7 @@ import zipfile
 import msgspec
 import numpy as np
 
-from dpcore.publish.lock import Lock
+from dpcore.published.lock import Lock
 
 OUTSIDE = "/etc/passwd"
 MANY = 1_000_000

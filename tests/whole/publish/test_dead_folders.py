@@ -7,14 +7,14 @@ import sys
 
 import pytest
 
-from dpcore.publish.files import locked_folder
+from dpcore.published.files import locked_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it kills")
 
 LIVES = """
 import sys, time
 from pathlib import Path
-from dpcore.publish.files import locked_folder
+from dpcore.published.files import locked_folder
 with locked_folder(Path(sys.argv[1]), "s") as folder:
     for entry in sys.argv[2:]:
         (folder / entry).mkdir()

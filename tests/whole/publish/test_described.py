@@ -30,11 +30,11 @@ from dpcore import (
     Transformer,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, NoModelError, ReleaseError
 from dpcore.learner import promises
-from dpcore.learning.models.description import describe
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE, CleanProcess
+from dpcore.models.description import describe
+from dpcore.transcript.replay_process import HERE, CleanProcess
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 

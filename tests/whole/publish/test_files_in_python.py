@@ -13,9 +13,9 @@ from dpcore import (
     read_parquet,
     read_sql,
 )
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.errors import ParameterError, SourceError
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.records.source import HANDED_OVER, TableSource
+from dpcore.source import HANDED_OVER, TableSource
 from dpcore_statistics.count import Count
 
 

@@ -11,8 +11,8 @@ import yaml
 
 import dpcore
 from dpcore.errors import ReplayError, ResourceError
-from dpcore.publish import folder as run_folder
-from dpcore.publish.lock import Lock, relock, relocked
+from dpcore.published import folder as run_folder
+from dpcore.published.lock import Lock, relock, relocked
 from dpcore.randomness import PublicCoins
 from dpcore.specs.spec import spec_of_plain
 from dpcore.transcript.rebuild import isolate, rebuild
@@ -179,6 +179,6 @@ def test_a_promise_that_sampling_needs_cannot_be_left_out(tmp_path):
 
 
 def test_the_work_of_composing_a_strangers_lock_is_limited(runs, monkeypatch):
-    monkeypatch.setattr("dpcore.pricing.effort.MOST_PRICING", 1)
+    monkeypatch.setattr("dpcore.resources.effort.MOST_PRICING", 1)
     with pytest.raises(ResourceError, match="pricing needs more than"):
         dpcore.load_run(runs["mixed"])

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 import dpcore
+from dpcore.claims.pricing import statement
 from dpcore.errors import DpcoreError, ReplayError
-from dpcore.pricing import statement
-from dpcore.publish.lock import FORMAT, Lock, decoded
+from dpcore.published.lock import FORMAT, Lock, decoded
 from dpcore_linear import SufficientStatisticsBound
 
 SPEC = {

@@ -9,7 +9,7 @@ import yaml
 
 import dpcore
 from dpcore.guarantee import AskGuarantee, Noise, Statistic
-from dpcore.publish.formats import format_of
+from dpcore.published.formats import format_of
 
 from published.make import ARCHIVE
 

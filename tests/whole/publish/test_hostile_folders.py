@@ -22,7 +22,7 @@ LARGEST = 300_000  # kB of a process that reads a folder
 
 CHILD = """
 import json, os, sys
-import dpcore.publish.whole_run, dpcore_report.page, dpcore.cli.ledger
+import dpcore.runs.run_spec, dpcore_report.page, dpcore.console.ledger
 from pathlib import Path
 from dpcore.errors import DpcoreError
 from dpcore.ledger.book import Ledger
@@ -34,10 +34,10 @@ def watch(event, arguments):
 
 folder, book = Path(sys.argv[1]), Ledger.open(Path(sys.argv[2]))
 doors = {
-    "load_run": lambda: dpcore.publish.folder.load_run(folder),
-    "replay": lambda: dpcore.publish.whole_run.replay(folder),
+    "load_run": lambda: dpcore.published.folder.load_run(folder),
+    "replay": lambda: dpcore.runs.run_spec.replay(folder),
     "report": lambda: dpcore_report.page.report(folder, operator=True),
-    "verify": lambda: dpcore.cli.ledger._verify_run(book, folder),
+    "verify": lambda: dpcore.console.ledger._verify_run(book, folder),
 }
 sys.addaudithook(watch)
 answers = {}
@@ -134,7 +134,7 @@ def test_a_locked_spec_names_no_file(tmp_path, place):
 def redigest(path):
     import msgspec
 
-    from dpcore.publish.lock import Lock
+    from dpcore.published.lock import Lock
 
     lock = msgspec.json.decode(path.read_bytes(), type=Lock)
     path.write_bytes(lock.digested().encode())
@@ -147,7 +147,7 @@ def test_the_kernel_sees_no_file_opened_outside(tmp_path):
     HOSTILE["categories of a column"](run / "public")
     trace = tmp_path / "trace"
     command = ["strace", "-f", "-qq", "-e", "trace=open,openat,openat2", "-o", str(trace)]
-    command += [sys.executable, "-c", "from dpcore.cli import main; main()", "replay", str(run)]
+    command += [sys.executable, "-c", "from dpcore.console import main; main()", "replay", str(run)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if not trace.exists() or not trace.read_text().strip():
         pytest.skip("this machine lets nobody trace")

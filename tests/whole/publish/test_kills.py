@@ -19,13 +19,13 @@ import pytest
 import yaml
 
 from dpcore import Ledger
-from dpcore.engines.choice import EngineChoice
-from dpcore.engines.local import LocalEngine
+from dpcore.claims.plan.plan import Plan
 from dpcore.ledger.book import RESERVED, Reservation
 from dpcore.ledger.recomputing import COMMITTED
-from dpcore.publish import whole_run
-from dpcore.publish.folder import GUARANTEE_JSON
-from dpcore.running.plan import Plan
+from dpcore.private.engines.choice import EngineChoice
+from dpcore.private.engines.local import LocalEngine
+from dpcore.published.folder import GUARANTEE_JSON
+from dpcore.runs import run_spec
 from dpcore.specs.spec import load_spec
 
 from doubles import table
@@ -119,7 +119,7 @@ class Home:
 
     def run(self):
         """What `dpcore run` does there."""
-        return whole_run.run(self.folder / "s.yaml", runs=self.folder / "runs", engine=self.engine)
+        return run_spec.run(self.folder / "s.yaml", runs=self.folder / "runs", engine=self.engine)
 
 
 def settle(folder, monkeypatch, spec, engine=None):
@@ -145,13 +145,13 @@ def home(tmp_path, monkeypatch):
 
 
 PHASES = {
-    "pricing": (whole_run, "locked"),
+    "pricing": (run_spec, "locked"),
     "reserving": (Plan, "reserve"),
-    "reading and answering": (whole_run, "open_source"),
+    "reading and answering": (run_spec, "open_source"),
     "committing": (Reservation, "commit"),
-    "replayed, not written": (whole_run, "public_files"),
-    "publishing": (whole_run, "write_files"),
-    "published, the operator's file": (whole_run, "_operator"),
+    "replayed, not written": (run_spec, "public_files"),
+    "publishing": (run_spec, "write_files"),
+    "published, the operator's file": (run_spec, "_operator"),
 }
 """What a run calls first in each, in order."""
 OPENED = "reading and answering"
@@ -193,7 +193,7 @@ def started(home):
         marking(home)
         home.run()
         code = 0
-    except whole_run.DpcoreError as error:
+    except run_spec.DpcoreError as error:
         code = error.exit_code
     finally:
         os._exit(code)
@@ -279,7 +279,7 @@ def require_nothing_lost(home, kills):
     assert reserved >= committed >= published >= finished + unhurt
     folders = sorted(p.parent for p in home.folder.glob("runs/*/public"))
     for folder in folders[:: max(1, len(folders) // 10)]:
-        whole_run.replay(folder)
+        run_spec.replay(folder)
     home.run()  # and the next run goes on, and removes what killed ones left
     assert all((folder / "public").exists() for folder in home.folder.glob("runs/*"))
 

@@ -11,15 +11,15 @@ import yaml
 
 import dpcore
 from dpcore import Registry, hookimpl
-from dpcore.engines.choice import EngineChoice
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import SourceError
-from dpcore.records.source import Location, Source, TableSource
+from dpcore.private.engines.choice import EngineChoice
+from dpcore.private.engines.local import LocalEngine
 from dpcore.registry.distributions import UNKNOWN
 from dpcore.registry.index import Provides
-from dpcore.running.replay_process import HERE as HERE_ALONE
+from dpcore.source import Location, Source, TableSource
 from dpcore.sources.csv_file import CsvFile
 from dpcore.specs.spec import load_spec
+from dpcore.transcript.replay_process import HERE as HERE_ALONE
 
 HERE = __name__.partition(".")[0].replace("_", "-")
 RELEASE = {

@@ -5,8 +5,8 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, PrivacyBudget, Release, price, read_csv
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge
 from dpcore_linear import SufficientStatistics

@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from dpcore import REPLACE_ONE, Ledger
-from dpcore.engines import spool
 from dpcore.errors import NotPublishedError, OperatorFileError, SpoolError
-from dpcore.publish import files, whole_run
+from dpcore.private.engines import spool
+from dpcore.published import files
+from dpcore.runs import run_spec
 from dpcore.specs.spec import load_spec
 
 from doubles import table
@@ -65,8 +66,8 @@ def left_over(home):
 def test_operator_files_are_for_their_owner_whatever_the_umask(home, umask):
     before = os.umask(umask)
     try:
-        made = whole_run.run(home / "s.yaml", runs=home / "runs")
-        rehearsed = whole_run.run(home / "s.yaml", runs=home / "runs", rehearsal=1)
+        made = run_spec.run(home / "s.yaml", runs=home / "runs")
+        rehearsed = run_spec.run(home / "s.yaml", runs=home / "runs", rehearsal=1)
     finally:
         os.umask(before)
     for operator in (made.folder / "operator", rehearsed.folder / "operator"):
@@ -94,10 +95,10 @@ def failing(monkeypatch, when):
 @pytest.mark.parametrize("at", [1, 3, 6])
 def test_a_full_disk_before_the_folder_is_spent_and_not_published(home, monkeypatch, at):
     spec = load_spec(home / "s.yaml")
-    whole_run.locked(spec)
+    run_spec.locked(spec)
     failing(monkeypatch, lambda call: call >= at)
     with pytest.raises(NotPublishedError, match=r"^spent, not published: .*No space left") as told:
-        whole_run.run(spec, runs=home / "runs")
+        run_spec.run(spec, runs=home / "runs")
     assert told.value.exit_code == 6
     assert left_over(home) == []
     assert Ledger.open("people").left() != Ledger.open("people").total.start().left()
@@ -109,13 +110,13 @@ def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):
     def full(*given, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(whole_run, "replace_file", full)
+    monkeypatch.setattr(run_spec, "replace_file", full)
     with pytest.raises(OperatorFileError, match=r"operator's file is missing: .*No space") as told:
-        whole_run.run(spec, runs=home / "runs")
+        run_spec.run(spec, runs=home / "runs")
     assert told.value.exit_code == 7
     (folder,) = home.glob("runs/*")
     assert [path.name for path in folder.iterdir()] == ["public"]
-    assert "ledger" in whole_run.replay(folder).guarantee.to_dict()
+    assert "ledger" in run_spec.replay(folder).guarantee.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -137,7 +138,7 @@ def test_a_full_disk_under_the_records_is_told_as_what_was_spent(
 
     monkeypatch.setattr(spool.os, "pwrite", full)
     with pytest.raises(raised, match=told) as found:
-        whole_run.run(home / "s.yaml", runs=home / "runs")
+        run_spec.run(home / "s.yaml", runs=home / "runs")
     assert found.value.exit_code == code
     assert left_over(home) == []
     assert (Ledger.open("people").left() == before) != charged
@@ -154,7 +155,7 @@ def test_a_guarantee_that_cannot_be_committed_is_spent_and_not_published(home, m
     with pytest.raises(
         NotPublishedError, match=r"^spent, not published: the ledger cannot be used"
     ):
-        whole_run.run(home / "s.yaml", runs=home / "runs")
+        run_spec.run(home / "s.yaml", runs=home / "runs")
     assert left_over(home) == []
 
 
@@ -176,7 +177,7 @@ def test_a_real_full_disk(home):
             assert len(done.stderr.strip().splitlines()) <= 1, (used, done)
             found = [*disk.glob("runs/*")]
             if done.returncode in (0, 7):
-                whole_run.replay(found[0])
+                run_spec.replay(found[0])
             else:
                 assert found == []
             subprocess.run(["rm", "-rf", str(disk / "runs")], check=True)
@@ -188,7 +189,7 @@ def test_a_real_full_disk(home):
 
 
 def process(home, *arguments, first="pass"):
-    code = f"from dpcore.cli import main\n{first}\nmain()"
+    code = f"from dpcore.console import main\n{first}\nmain()"
     return subprocess.Popen(
         [sys.executable, "-c", code, *map(str, arguments)],
         cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -203,7 +204,7 @@ def command(home, *arguments):
 
 # Until here the interpreter starts, at whatever pace; no command answers for its signals.
 BEGIN = """
-import dpcore.cli as cli
+import dpcore.console as cli
 command = cli._code_of_command
 def begin():
     open('begun', 'w').close()
@@ -234,6 +235,6 @@ def test_a_signal_at_any_moment_is_one_line(home, which):
         assert len(lines) == (child.returncode > 0), (part, err)
         assert all("interrupted" in line for line in lines), (part, err)
         for folder in home.glob("runs/*"):
-            whole_run.replay(folder)
+            run_spec.replay(folder)
         assert [*home.glob("**/*partial*")] == []
     assert 1 in codes

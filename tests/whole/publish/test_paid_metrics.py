@@ -10,10 +10,10 @@ import dpcore
 from dpcore import Classes, Domain, Range
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import SpecError
-from dpcore.publish.evaluation import evaluation
-from dpcore.publish.paid_metrics import paid, plan_of
+from dpcore.private.evaluation import evaluation
+from dpcore.private.paid_evaluation import _stated
+from dpcore.published.paid_metrics import paid, plan_of
 from dpcore.randomness import SecretCoins
-from dpcore.running.paid_evaluation import _stated
 from dpcore.specs.spec import spec_of_text
 
 scored = pytest.importorskip("sklearn.metrics")

@@ -13,10 +13,10 @@ import pytest
 
 import dpcore
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Session, price
-from dpcore.engines.local import LocalEngine
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.local import LocalEngine
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess

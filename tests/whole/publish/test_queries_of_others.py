@@ -4,11 +4,11 @@
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import DpcoreError, SourceError, SpecError
-from dpcore.isolate.sealed_output import SEALED_FAILURE
 from dpcore.ledger.book import Ledger
-from dpcore.publish.whole_run import run
+from dpcore.private.sealed_output import SEALED_FAILURE
+from dpcore.runs.run_spec import run
 from dpcore.specs.spec import load_spec
 
 from sources.people import configure

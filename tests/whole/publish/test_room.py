@@ -13,12 +13,12 @@ import pytest
 import yaml
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Ledger, SecretCoins, price
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ReleaseError, ResourceError
-from dpcore.isolate.sealed_output import SEALED_FAILURE
-from dpcore.publish import whole_run
-from dpcore.records.source import TableSource
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.sealed_output import SEALED_FAILURE
 from dpcore.resources import room
+from dpcore.runs import run_spec
+from dpcore.source import TableSource
 from dpcore.specs.spec import load_spec, spec_of_text
 
 ROOT = Path(__file__).parents[3]
@@ -102,7 +102,7 @@ def test_a_disk_that_is_too_small_costs_no_budget_whatever_the_source_holds(
     path = write(rows, sealed=sealed)
     with small_disk(home / "disk", "2m") as disk:
         with pytest.raises(ResourceError, match="of disk") as error:
-            whole_run.run(path, runs=disk / "runs")
+            run_spec.run(path, runs=disk / "runs")
         assert [*disk.rglob("*")] in ([], [disk / "runs"])
     assert "no record was opened" in str(error.value)
     assert error.value.exit_code == 2
@@ -117,9 +117,9 @@ def test_a_private_number_counts_by_what_its_operator_expects(home, write, monke
     others = Ledger.open("others")
     fake_free(monkeypatch, 2_000_000)
     with pytest.raises(ResourceError, match=r"needs about .* MB of disk"):
-        whole_run.run(path, runs=home / "runs", ledger=others, expected=10**7)
+        run_spec.run(path, runs=home / "runs", ledger=others, expected=10**7)
     assert others.spent().charges == 0
-    assert whole_run.run(path, runs=home / "runs", ledger=others).files
+    assert run_spec.run(path, runs=home / "runs", ledger=others).files
     assert others.spent().charges == 1
 
 
@@ -127,10 +127,10 @@ def test_a_table_in_memory_needs_no_spool(home, write, monkeypatch):
     rng = np.random.default_rng(0)
     table = {name: rng.uniform(-1, 1, RECORDS) for name in "aby"}
     fake_free(monkeypatch, 100_000)
-    assert whole_run.run(write(0), table=table, runs=home / "runs").files
+    assert run_spec.run(write(0), table=table, runs=home / "runs").files
     fake_free(monkeypatch, 10_000)
     with pytest.raises(ResourceError, match="are free; no record was opened"):
-        whole_run.run(write(0), table=table, runs=home / "runs")
+        run_spec.run(write(0), table=table, runs=home / "runs")
     assert charges() == 1
 
 
@@ -152,30 +152,30 @@ def test_a_sealed_run_that_cannot_be_written_says_its_one_sentence(home, write, 
     def full(*arguments, **options):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(whole_run, "write_files", full)
+    monkeypatch.setattr(run_spec, "write_files", full)
     with pytest.raises(ReleaseError) as error:
-        whole_run.run(write(100, records=100, sealed=True), runs=home / "runs")
+        run_spec.run(write(100, records=100, sealed=True), runs=home / "runs")
     assert (str(error.value), error.value.exit_code) == (SEALED_FAILURE, 1)
     assert [*(home / "runs").iterdir()] == []
 
 
 def test_a_run_folder_takes_about_what_its_plan_says(home, write):
-    run = whole_run.run(write(1000, records=1000), runs=home / "runs")
+    run = run_spec.run(write(1000, records=1000), runs=home / "runs")
     size = sum(-(-len(content) // 4096) * 4096 for content in run.files.values())
     stated = load_spec(home / "s.yaml").price().resources.published
     assert size <= stated <= 4 * size
 
 
 def test_a_run_that_a_ledger_paid_for_replays(home, write):
-    run = whole_run.run(write(100, records=100), runs=home / "runs")
-    assert whole_run.replay(run.folder).guarantee.paragraph() == run.guarantee.paragraph()
+    run = run_spec.run(write(100, records=100), runs=home / "runs")
+    assert run_spec.replay(run.folder).guarantee.paragraph() == run.guarantee.paragraph()
 
 
 # What the system says of a child's peak includes its parent, from which it was forked.
 RUN = """
 import sys
 from pathlib import Path
-from dpcore.cli import main
+from dpcore.console import main
 try:
     main()
 finally:
@@ -208,8 +208,8 @@ def test_check_states_the_memory_of_the_process_within_a_factor_of_1_5(home, wri
 LIMITED = """
 import resource
 import numpy as np
-from dpcore.cli.limit_options import limit_process
-from dpcore.plan.cost_statement import Resources
+from dpcore.console.limit_options import limit_process
+from dpcore.claims.plan.cost_statement import Resources
 limit_process(Resources(memory=10**9), 2 * 10**9 - 1)
 assert resource.getrlimit(resource.RLIMIT_DATA)[0] == resource.RLIM_INFINITY
 limit_process(Resources(memory=10**6), 10**12)
@@ -269,7 +269,7 @@ def test_a_real_disk_at_16_levels_is_refused_before_the_charge_or_leaves_no_half
                 assert (code, charges()) == (2, before)
             left_over = [*disk.glob("runs/*")]
             if code in (0, 7):
-                assert whole_run.replay(left_over[0]).files
+                assert run_spec.replay(left_over[0]).files
             else:
                 assert left_over == []
     assert {*codes} <= ({0, 1, 2} if sealed else {0, 2, 6, 7})
@@ -288,15 +288,15 @@ def test_a_spool_in_memory_counts_as_memory(home, write, monkeypatch):
     octal = str(home / "my runs").replace(" ", r"\040")
     mounts.write_text(f"/dev/sda / ext4 rw 0 0\ntmpfs {octal} tmpfs rw,size=9g 0 0\n")
     with pytest.raises(ResourceError, match=r"in memory and takes 2\.\d+ MB of it") as error:
-        whole_run.run(sized, runs=home / "my runs")
+        run_spec.run(sized, runs=home / "my runs")
     assert "no record was opened" in str(error.value)
     assert charges() == 0
     assert not [*(home / "my runs").rglob("*")]
     # A disk that is mounted inside, or beside, is none.
     mounts.write_text(f"{mounts.read_text()}/dev/sdb {octal} ext4 rw 0 0\n")
-    assert whole_run.run(sized, runs=home / "my runs").files
+    assert run_spec.run(sized, runs=home / "my runs").files
     mounts.unlink()  # another system
-    assert whole_run.run(sized, runs=home / "runs").files
+    assert run_spec.run(sized, runs=home / "runs").files
 
 
 def test_a_plan_counts_the_spool_of_its_engine(home, write, monkeypatch):

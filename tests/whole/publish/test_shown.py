@@ -30,15 +30,15 @@ from dpcore import (
     load_run,
     price,
 )
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.models.figures import Figures, Statistics
-from dpcore.learning.models.linear import LinearModel
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.session import PaidRelease
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.models.features.identity import Identity
+from dpcore.models.figures import Figures, Statistics
+from dpcore.models.linear import LinearModel
+from dpcore.private.outcome import Outcome
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
-from dpcore.running.outcome import Outcome
+from dpcore.runs.session import PaidRelease
 from dpcore.shown import Drawn, Shown
 from dpcore.views.markup import Listing, Sheet
 from dpcore.views.notebook import plot, show

@@ -9,8 +9,8 @@ import yaml
 from hypothesis import given, strategies as st
 
 from dpcore.errors import ReplayError
-from dpcore.publish import whole_run
-from dpcore.publish.stacking import Transcript, stacked, unstacked
+from dpcore.published.stacking import Transcript, stacked, unstacked
+from dpcore.runs import run_spec
 
 from doubles import table
 
@@ -102,12 +102,12 @@ SPEC = {
 
 def test_an_archive_is_about_as_large_as_its_numbers_and_the_earlier_form_replays(tmp_path):
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SPEC))
-    made = whole_run.run(tmp_path / "s.yaml", table=table(), runs=tmp_path / "runs")
+    made = run_spec.run(tmp_path / "s.yaml", table=table(), runs=tmp_path / "runs")
     answers = made.kept / "answers.npz"
     numbers = sum(value.nbytes for value in made.answers["release"])
     assert numbers == 500 * 2 * 8
     assert answers.stat().st_size < 1.2 * numbers
-    again = whole_run.replay(made.folder)
+    again = run_spec.replay(made.folder)
     assert np.array_equal(again.answers["release"], made.answers["release"])
 
     buffer = io.BytesIO()
@@ -116,6 +116,6 @@ def test_an_archive_is_about_as_large_as_its_numbers_and_the_earlier_form_replay
     )
     assert len(buffer.getvalue()) > 10 * numbers
     answers.write_bytes(buffer.getvalue())
-    assert whole_run.replay(made.folder).model.arrays().keys() == made.model.arrays().keys()
+    assert run_spec.replay(made.folder).model.arrays().keys() == made.model.arrays().keys()
     with zipfile.ZipFile(answers) as archive:
         assert len(archive.namelist()) == 500

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from dpcore.errors import DpcoreError, ReplayError
-from dpcore.publish import whole_run
+from dpcore.runs import run_spec
 
 from doubles import table
 
@@ -41,7 +41,7 @@ SPEC = {
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     (folder / "s.yaml").write_text(yaml.safe_dump(SPEC))
-    return whole_run.run(folder / "s.yaml", table=table(), runs=folder / "runs").folder
+    return run_spec.run(folder / "s.yaml", table=table(), runs=folder / "runs").folder
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_a_strangers_folder_is_refused_at_little_cost(stranger, name, spoil):
     before = resource.getrusage(resource.RUSAGE_SELF)
     spoil(stranger / "public" / name)
     with pytest.raises(DpcoreError):
-        whole_run.replay(stranger)
+        run_spec.replay(stranger)
     after = resource.getrusage(resource.RUSAGE_SELF)
     assert after.ru_utime - before.ru_utime < 10  # the 50,000 members are written here, too
     assert after.ru_maxrss - before.ru_maxrss < 400_000  # kB; the bomb is made here, too
@@ -126,17 +126,17 @@ def test_many_files_are_refused(stranger):
     for number in range(10_001):
         (stranger / "public" / f"{number}.txt").touch()
     with pytest.raises(ReplayError, match="more than 10000 files"):
-        whole_run.replay(stranger)
+        run_spec.replay(stranger)
 
 
 def test_the_folder_as_it_was_made_replays(stranger):
-    assert whole_run.replay(stranger).files
+    assert run_spec.replay(stranger).files
 
 
 @pytest.mark.parametrize("spoil", [fifo, link, long, folder, deep])
 def test_a_lock_beside_a_spec_that_is_no_lock_is_not_waited_for(tmp_path, spoil):
     """A folder stays; anything else is replaced by a lock."""
-    from dpcore.publish.lock import Lock, lock_of, locked
+    from dpcore.published.lock import Lock, lock_of, locked
     from dpcore.specs.spec import load_spec
 
     (tmp_path / "s.yaml").write_text(yaml.safe_dump(SPEC))

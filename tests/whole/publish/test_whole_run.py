@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore.accounting.filters import BudgetExceededError
 from dpcore.errors import (
     NoClaimError,
     ReleaseError,
@@ -14,6 +13,7 @@ from dpcore.errors import (
     SourceError,
     SpecError,
 )
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore_random_features.ridge import Ridge
 
 from doubles import table

@@ -13,10 +13,10 @@ from hypothesis import given, strategies as st
 from dpcore import Categories, Domain, Range
 from dpcore.domain.cell import day, key, number
 from dpcore.domain.columns import Dates
+from dpcore.encoding.cells import cells, days, numbers
 from dpcore.encoding.columns import encode_column, find_misfits, read_codes
 from dpcore.encoding.tables import encode_table, project_table
 from dpcore.errors import ParameterError, SourceError
-from dpcore.records.cells import cells, days, numbers
 from dpcore_attacks.laws.learners.cells import cell_verdicts
 
 COLUMNS = (

@@ -18,11 +18,11 @@ from dpcore.domain.bins import Binned
 from dpcore.domain.columns import Dates
 from dpcore.domain.derived import MONTH, WEEKDAY, Derived
 from dpcore.domain.moments import zone_rules
+from dpcore.encoding.cells import cells, days, empty
 from dpcore.encoding.columns import encode_column, find_misfits, read_codes, read_numbers
 from dpcore.encoding.tables import derive_columns
 from dpcore.errors import ParameterError
-from dpcore.publish.lock import locked
-from dpcore.records.cells import cells, days, empty
+from dpcore.published.lock import locked
 from dpcore.specs.spec import spec_of_text
 
 UTC, EPOCH = dt.UTC, dt.datetime(1970, 1, 1)

@@ -14,9 +14,9 @@ import yaml
 from click.testing import CliRunner
 
 from dpcore import Mechanism, Registry, hookimpl
-from dpcore.cli.app import app
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore.errors import RegistryError, SpecError
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.consent import admit, candidate, inspect, withdraw
 from dpcore.registry.index import Index
 from dpcore.registry.installations import find, installed
@@ -71,7 +71,7 @@ def write_record(site, info, *files):
 GOOD = """
     import sys
     from dpcore import hookimpl
-    from dpcore.mechanisms.gaussian import Gaussian
+    from dpcore.claims.mechanisms.gaussian import Gaussian
     sys.stranger_was_imported = True
 
     @hookimpl
@@ -126,7 +126,10 @@ def test_modules_passed_in_python_need_no_gate():
 def test_a_table_and_hooks_provide_the_same():
     module = types.ModuleType("mine")
     module.provides = {
-        "mechanisms": {"mine.noise": "dpcore.mechanisms.gaussian:Gaussian", "mine.own": Gaussian},
+        "mechanisms": {
+            "mine.noise": "dpcore.claims.mechanisms.gaussian:Gaussian",
+            "mine.own": Gaussian,
+        },
         "theory": "dpcore_models.theorems.statements:STATEMENTS",
     }
     registry = Registry.of(module)
@@ -499,7 +502,7 @@ def test_a_name_of_the_core_is_checked_without_importing_what_it_names():
     code = (
         "import sys; from dpcore import Registry; from dpcore.registry.kinds import MECHANISM; "
         "assert 'l2_gamma' in Registry.default().names(MECHANISM); "
-        "assert 'dpcore.mechanisms.l2_gamma' not in sys.modules"
+        "assert 'dpcore.claims.mechanisms.l2_gamma' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -15,11 +15,11 @@ from click.testing import CliRunner
 import dpcore_attacks
 import dpcore_report
 from dpcore import REPLACE_ONE, Charge, Learner, Ledger, Query, Registry, hookimpl
-from dpcore.accounting.filters import BudgetExceededError
-from dpcore.cli.app import app
+from dpcore.claims.events.randomized_response import PureEvent
+from dpcore.console.app import app
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import ParameterError, SpecError
-from dpcore.events.randomized_response import PureEvent
-from dpcore.registry.scaffold import PluginKind, write_plugin
+from dpcore.ledger.filters import BudgetExceededError
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 
@@ -218,7 +218,7 @@ def test_a_new_plugin_installs_and_is_admitted(kind, tmp_path):
 
     quiet = ["-q", "--no-index", "--no-deps", "--no-build-isolation"]
     run("-m", "pip", "install", *quiet, "--target", str(site), str(folder))
-    dpcore = "from dpcore.cli import main; main()"
+    dpcore = "from dpcore.console import main; main()"
     run("-c", dpcore, "plugins", "enable", folder.name, "--yes")
     run("-c", dpcore, "test", folder.name, "--effort", "0.1")
     run("-m", "pytest", "-q", "-p", "no:cacheprovider")

@@ -25,12 +25,12 @@ resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
 print(limits() == (hard, hard))
 """
 DOORS = {
-    "command": "from dpcore.cli.app import app; app.callback(False, False)",
+    "command": "from dpcore.console.app import app; app.callback(False, False)",
     "session": 'dpcore.Session(budget, people, {"x": [0.5]})',
     "plan": (
         "from dpcore_statistics.count import Count\n"
-        "from dpcore.mechanisms.gaussian import Gaussian\n"
-        "from dpcore.running.replay_process import HERE\n"
+        "from dpcore.claims.mechanisms.gaussian import Gaussian\n"
+        "from dpcore.transcript.replay_process import HERE\n"
         "plan = dpcore.price(domain=people, adjacency=dpcore.ADD_REMOVE, budget=budget,\n"
         "    learner=Count(), mechanism=Gaussian())\n"
         'plan.run({"x": [0.5]}, replaying=HERE)'

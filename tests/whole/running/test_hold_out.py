@@ -9,16 +9,16 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.records import EngineRecords
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.metrics.means import MeanSquaredError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.paid_evaluation import PrivateLook
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.metrics.means import MeanSquaredError
+from dpcore.metrics.paid import PrivateLook
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.records import EngineRecords
+from dpcore.private.evaluation import evaluate
+from dpcore.private.hold_out import SpooledHoldOut
 from dpcore.private.runtime import open_records
-from dpcore.publish.evaluation import evaluate
-from dpcore.records.source import Part, Source
-from dpcore.running.hold_out import SpooledHoldOut
+from dpcore.source import Part, Source
 from dpcore_linear import SufficientStatistics
 
 from doubles import domain, table

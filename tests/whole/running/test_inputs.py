@@ -8,12 +8,12 @@ from trespassers import MeanBound
 
 import dpcore
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import SpecError
-from dpcore.isolate.isolated_copies import Before
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.release_context import wide_open
-from dpcore.running.replay_process import HERE, CleanProcess
+from dpcore.private.release_context import wide_open
+from dpcore.transcript.isolated_copies import Before
 from dpcore.transcript.rebuild import isolate, rebuild
+from dpcore.transcript.replay_process import HERE, CleanProcess
 
 from doubles import domain, table
 

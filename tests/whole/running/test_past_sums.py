@@ -10,22 +10,22 @@ from turns import Remembers, Spies, Steps
 
 import dpcore
 from dpcore import ADD_REMOVE, PrivacyBudget, SecretCoins
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.domain.people import People
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.exact import Exact
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.noise.grid import Grid
+from dpcore.private.engines.local import LocalEngine
 from dpcore.private.learner_answers import collect_answers
-from dpcore.publish.formats import FORMAT, format_of
-from dpcore.publish.lock import describe
+from dpcore.private.opening import open_table
+from dpcore.private.release_context import Conversation, PastSums, wide_open
+from dpcore.private.sampling import draw, scheme_of_ask, select
+from dpcore.published.formats import FORMAT, format_of
+from dpcore.published.lock import describe
 from dpcore.query import Sum, SumQuery
-from dpcore.running.opening import open_table
-from dpcore.running.release_context import Conversation, PastSums, wide_open
-from dpcore.running.replay_process import HERE, CleanProcess
-from dpcore.running.sampling import draw, scheme_of_ask, select
 from dpcore.sampling import Cyclic
 from dpcore.transcript.rebuild import isolate
+from dpcore.transcript.replay_process import HERE, CleanProcess
 from dpcore_models.solvers.banded import solved, square_root_bands
 
 from doubles import domain, table

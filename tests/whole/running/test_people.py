@@ -9,19 +9,19 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE, Part, Source
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.people import People
-from dpcore.engines.base import Task
-from dpcore.engines.local import LocalEngine
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SourceError
 from dpcore.exact import Exact
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.metrics.means import MeanAbsoluteError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.paid_evaluation import PrivateLook
-from dpcore.running.opening import open_source, open_table
-from dpcore.running.release_context import Conversation
-from dpcore.running.sampling import draw, select_persons
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.metrics.means import MeanAbsoluteError
+from dpcore.metrics.paid import PrivateLook
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.base import Task
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.opening import open_source, open_table
+from dpcore.private.release_context import Conversation
+from dpcore.private.sampling import draw, select_persons
 from dpcore.sampling import Order, Poisson, WithoutReplacement
 from dpcore_linear import ClippedGradient
 from dpcore_statistics.count import Count

@@ -24,13 +24,13 @@ from trespassers import (
 
 import dpcore
 from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NotPublishedError, ReleaseError
-from dpcore.isolate.isolated_copies import Before, frozen
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish import whole_run
-from dpcore.running.release_context import wide_open
-from dpcore.running.replay_process import CleanProcess, Here
+from dpcore.private.release_context import wide_open
+from dpcore.runs import run_spec
+from dpcore.transcript.isolated_copies import Before, frozen
 from dpcore.transcript.rebuild import isolate, rebuild
+from dpcore.transcript.replay_process import CleanProcess, Here
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
@@ -182,7 +182,7 @@ def test_files_hold_what_was_compared_not_what_a_model_tells_later(tmp_path, mon
     with pytest.raises(ReleaseError, match="saw no record"):
         dpcore.run(spec, table=table())
     assert not list((tmp_path / "runs").iterdir())
-    monkeypatch.setattr(whole_run, "CleanProcess", Here)
+    monkeypatch.setattr(run_spec, "CleanProcess", Here)
     done = dpcore.run(spec, table=table())
     (written,) = tmp_path.glob("runs/*/public/model.npz")
     assert STORE  # the private function did keep labels, and the model tells them when asked again

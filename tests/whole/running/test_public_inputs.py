@@ -24,10 +24,10 @@ from dpcore import (
     Session,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import DpcoreError, ReplayError, SourceError, SpecError
 from dpcore.ledger.book import Ledger
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running.replay_process import HERE
+from dpcore.transcript.replay_process import HERE
 
 from commands import forked
 from doubles import domain, table

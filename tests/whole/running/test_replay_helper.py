@@ -11,11 +11,11 @@ import pytest
 from trespassers import STORE, ByBox, ByGlobal, ByUnsendable, Mean, MeanBound, Talking
 
 from dpcore import REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range, Release, Session, price
-from dpcore.accounting.filters import BudgetExceededError
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, ReleaseError
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.running import replay_process
-from dpcore.running.replay_process import HERE, CleanProcess
+from dpcore.ledger.filters import BudgetExceededError
+from dpcore.transcript import replay_process
+from dpcore.transcript.replay_process import HERE, CleanProcess
 
 from doubles import domain, table
 

@@ -19,12 +19,12 @@ from dpcore import (
     price,
 )
 from dpcore.checks import fingerprint
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.metrics.means import MeanSquaredError
-from dpcore.learning.models.linear import LinearModel
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.publish.evaluation import evaluate
-from dpcore.running.release_context import wide_open
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.metrics.means import MeanSquaredError
+from dpcore.models.features.identity import Identity
+from dpcore.models.linear import LinearModel
+from dpcore.private.evaluation import evaluate
+from dpcore.private.release_context import wide_open
 from dpcore_kernel_ridge.per_query import PerQuery
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient

@@ -18,13 +18,13 @@ from dpcore import (
     Session,
     price,
 )
-from dpcore.engines.local import LocalEngine
+from dpcore.encoding.pieces import KeptColumn, read_once
 from dpcore.errors import EngineError, NotPublishedError, ReleaseError, SourceError, SpoolError
-from dpcore.learning.features.identity import Identity
-from dpcore.publish import whole_run
-from dpcore.records.pieces import KeptColumn, read_once
-from dpcore.records.source import Part, Source, TableSource
-from dpcore.running.replay_process import HERE
+from dpcore.models.features.identity import Identity
+from dpcore.private.engines.local import LocalEngine
+from dpcore.runs import run_spec
+from dpcore.source import Part, Source, TableSource
+from dpcore.transcript.replay_process import HERE
 from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_statistics.mean import Mean
 
@@ -190,7 +190,7 @@ def write(folder, columns, **more):
 
 def run(folder):
     try:
-        whole_run.run(folder / "s.yaml", runs=folder / "runs")
+        run_spec.run(folder / "s.yaml", runs=folder / "runs")
     finally:
         assert not [*folder.glob("runs/*/*")]
 
@@ -251,7 +251,7 @@ def test_a_foreign_error_after_the_charge_is_told_by_its_type_alone(ledger, tmp_
     def fails(*given):
         raise RuntimeError(f"cell {SECRET}")
 
-    monkeypatch.setattr(whole_run, "public_files", fails)
+    monkeypatch.setattr(run_spec, "public_files", fails)
     with pytest.raises(NotPublishedError, match=r"^spent, not published: .*RuntimeError") as error:
         run(tmp_path)
     assert SECRET not in str(error.value)

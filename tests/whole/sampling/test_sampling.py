@@ -26,13 +26,13 @@ from dpcore import (
     WithoutReplacement,
     price,
 )
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.plan.planned_query import Ask
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
-from dpcore.events.base import Direction
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.plan.ask import Ask
-from dpcore.running.release_context import wide_open
-from dpcore.running.sampling import draw, draw_rows
+from dpcore.event import Direction
+from dpcore.private.release_context import wide_open
+from dpcore.private.sampling import draw, draw_rows
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case

@@ -6,10 +6,10 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.domain.columns import Range
 from dpcore.errors import ParameterError
-from dpcore.strict_yaml.located import parse
+from dpcore.yaml.located import parse
 
 from whole.cli.hostile_specs import FULL
 from whole.cli.mutations import SHIPPED, paths, reached

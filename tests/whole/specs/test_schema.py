@@ -11,7 +11,7 @@ import yaml
 from dpcore.registry.registry import Registry
 from dpcore.specs.hover import arguments
 from dpcore.specs.schema import json_schema
-from dpcore.strict_yaml.located import read
+from dpcore.yaml.located import read
 
 from whole.cli.hostile_specs import FULL
 

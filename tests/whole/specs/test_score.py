@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore.cli.verdict import run_lines
+from dpcore.console.verdict import run_lines
 from dpcore.errors import SpecError
+from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
 from dpcore.randomness import SecretCoins
-from dpcore.records.source import TableSource
-from dpcore.running.release_context import wide_open
-from dpcore.running.replay_process import HERE
+from dpcore.source import TableSource
 from dpcore.specs.spec import spec_of_text
+from dpcore.transcript.replay_process import HERE
 from dpcore_report.page import report
 
 SPEC = """\

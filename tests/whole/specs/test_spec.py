@@ -6,10 +6,10 @@ import pytest
 import yaml
 
 from dpcore import REPLACE_ONE, Categories, PrivacyBudget, PublicCoins, Range
+from dpcore.claims.events.gaussian import gaussian_delta
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Dates
 from dpcore.errors import NoClaimError, SpecError
-from dpcore.events.gaussian import gaussian_delta
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.registry import Registry
 from dpcore.specs.schema import json_schema
 from dpcore.specs.spec import load_spec, spec_of_text

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from dpcore import hookimpl
-from dpcore.learning.estimator import Estimator
+from dpcore.learners.estimator import Estimator
 from private_pca.pca import PrivatePCA
 
 

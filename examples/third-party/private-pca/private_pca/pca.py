@@ -14,7 +14,7 @@ import dpcore
 from dpcore.checks import positive_integer
 from dpcore.domain.domain import encoded_names
 from dpcore.encoding.tables import encode_table
-from dpcore.learning.learners.conversation import Conversation
+from dpcore.learners.conversation import Conversation
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -8,8 +8,8 @@ import pytest
 from private_pca.pca import PrivatePCA
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, Range, price
+from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_attacks.pytest_checks import checks
 
 test_conformance = checks(private_pca)

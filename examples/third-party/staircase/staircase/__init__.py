@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 
 from dpcore import AdditiveNoise, IntegerLaw, hookimpl
-from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.exponential import ExpCoins, uniform_below
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.exponential import ExpCoins, uniform_below
 
 
 class Staircase(AdditiveNoise):

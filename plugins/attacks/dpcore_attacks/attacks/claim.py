@@ -6,11 +6,11 @@ import attrs
 
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.process import Process
+from dpcore.private.sampling import draw_with
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.rounding import up
-from dpcore.running.sampling import draw_with
 from dpcore.sensitivity import AnySensitivity, Conditional, Sensitivity, SensitivityLaw
 from dpcore_attacks.attacks.movement import length, movement, span
 from dpcore_attacks.attacks.neighbours import Pair

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.bound import Refused
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.shown import Shown
 from dpcore.views.markup import Sheet, facts
 from dpcore_attacks.attacks.branches import lines_apart

@@ -18,7 +18,7 @@ from dpcore.bound import Refused
 from dpcore.functions.learner import FunctionLearner
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import AnySensitivity, Conditional, Refuted, SensitivityLaw, WorstCase
 from dpcore_attacks.attacks.all_pairs import Candidates, attackable
 from dpcore_attacks.attacks.ascent import SearchOverError, climb

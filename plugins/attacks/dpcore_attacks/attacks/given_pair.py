@@ -7,7 +7,7 @@ from dpcore.bound import Refused
 from dpcore.domain.columns import Categories
 from dpcore.domain.domain import Domain
 from dpcore.encoding.columns import centre_labels
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Conditional
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.setting import Case, Checkable

@@ -14,8 +14,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.events.base import Direction
-from dpcore.events.composition import repeated
+from dpcore.claims.events.composition import repeated
+from dpcore.event import Direction
 from dpcore.functions.interactive import Interactive, Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.learner import FunctionQuery

@@ -17,7 +17,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_attacks.attacks.branches import Taken
 from dpcore_attacks.attacks.kernel_norm import kernel_distance
 from dpcore_attacks.attacks.neighbours import Configuration, pair_of

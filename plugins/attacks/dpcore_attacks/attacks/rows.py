@@ -15,7 +15,7 @@ from dpcore.domain.columns import Categories, Range, Texts
 from dpcore.domain.domain import Column, Domain
 from dpcore.encoding.columns import write_cells
 from dpcore.encoding.tables import project_table
-from dpcore.records.records import Records
+from dpcore.records import Records
 
 _UNKNOWN = "\x00unknown"
 

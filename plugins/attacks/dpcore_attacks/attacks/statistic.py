@@ -10,7 +10,7 @@ from dpcore.functions.process import Process
 from dpcore.learner import AnyLearner, Public
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 
 Statistic = NDArray[Any] | Expansion | Process
 

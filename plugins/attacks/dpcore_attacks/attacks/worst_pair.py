@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from dpcore.functions.kernels.base import Expansion
 from dpcore.functions.process import Process
 from dpcore.mechanism import to_real
+from dpcore.private.sampling import draw_with
 from dpcore.randomness import SecretCoins
-from dpcore.records.records import Records
-from dpcore.running.sampling import draw_with
+from dpcore.records import Records
 from dpcore_attacks.attacks.claim import Shot, Target
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Configuration, Pair, pair_of

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from dpcore.errors import DpcoreError
-from dpcore.publish.lock import Lock
+from dpcore.published.lock import Lock
 
 if TYPE_CHECKING:
     from dpcore_attacks.audits.run_audit import RunAudit

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from dpcore.functions.process import ProcessQuery
 from dpcore.learner import AnyLearner, Public
+from dpcore.private.release_context import Private
 from dpcore.query import Query
 from dpcore.randomness import LearnerCoins, SecretCoins, Stream
-from dpcore.records.records import Records
-from dpcore.running.release_context import Private
+from dpcore.records import Records
 
 _SAME = 1e-9  # relative difference of two statistics that counts as rounding
 

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 
 from dpcore.accountant import Accountant
 from dpcore.checks import fraction, non_negative, positive, probability
+from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Direction, Event
-from dpcore.events.gaussian import gaussian_epsilon
+from dpcore.event import Direction, Event
 from dpcore.rounding import up
 
 _DELTAS = np.geomspace(1e-9, 0.5, 40)

@@ -20,8 +20,8 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.plan.planned_query import Ask
 from dpcore.errors import DpcoreError
-from dpcore.plan.ask import Ask
 
 NAMES = (
     "the likelihood of Gaussian noise",

@@ -13,8 +13,8 @@ from typing import Any
 import attrs
 
 from dpcore.adjacency import Adjacency
+from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.errors import ParameterError, need
-from dpcore.events.concentrated import ZcdpEvent
 from dpcore_attacks.audits.claims import ApproximateDP, Claim, Curve, GaussianDP
 from dpcore_attacks.black_box.attack import ERROR, Release, attack
 from dpcore_attacks.black_box.child import stated_claim

@@ -10,8 +10,8 @@ import click
 from click.exceptions import Exit
 
 from dpcore.adjacency import ADD_REMOVE, RELATIONS, REPLACE_ONE
-from dpcore.cli.console import fail, guarded, show_json
-from dpcore.cli.parameters import PATH, argument, command
+from dpcore.console.console import fail, guarded, show_json
+from dpcore.console.parameters import PATH, argument, command
 from dpcore.errors import SpecError, need
 from dpcore_attacks.black_box.attack import ERROR, attack
 from dpcore_attacks.black_box.claims import claim_of, read_claim

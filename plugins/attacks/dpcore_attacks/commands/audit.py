@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
-from dpcore.cli.console import guarded
-from dpcore.cli.parameters import PATH, command, spec_argument
+from dpcore.console.console import guarded
+from dpcore.console.parameters import PATH, command, spec_argument
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.commands.effort_option import effort_option
 from dpcore_attacks.effort import FEWEST

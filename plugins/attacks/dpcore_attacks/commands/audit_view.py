@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import attrs
 import msgspec
 
-from dpcore.cli.console import columns, note, out
-from dpcore.cli.progress import SlowProgress
+from dpcore.console.console import columns, note, out
+from dpcore.console.progress import SlowProgress
 from dpcore.specs.spec import Spec
 from dpcore_attacks.audits.audit_file import AuditFileError, add, audit_path, audited
 from dpcore_attacks.audits.run_audit import RunAudit, affordable_runs, audit_run
@@ -19,7 +19,7 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.plan_attack import Attackable, attackable, counterexample, queries
 
 if TYPE_CHECKING:
-    from dpcore.cli.layout import Page
+    from dpcore.console.layout import Page
 
 
 def audited_spec(

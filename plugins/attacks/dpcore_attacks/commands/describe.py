@@ -2,9 +2,9 @@
 
 import click
 
-from dpcore.cli.console import guarded, out, show_json
-from dpcore.cli.parameters import argument, command, json_option
-from dpcore.cli.progress import SlowProgress
+from dpcore.console.console import guarded, out, show_json
+from dpcore.console.parameters import argument, command, json_option
+from dpcore.console.progress import SlowProgress
 from dpcore.registry.registry import Registry
 from dpcore_attacks.component_sheet import ComponentSheet, sheets
 

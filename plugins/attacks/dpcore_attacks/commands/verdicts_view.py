@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dpcore.cli.console import columns, note
+from dpcore.console.console import columns, note
 from dpcore.registry.registry import Registry
 from dpcore.registry.user_folder import data_folder
 from dpcore_attacks.attack_record import AttackRecordError, record
@@ -16,7 +16,7 @@ from dpcore_attacks.attacks.result import Finding
 from dpcore_attacks.laws.law import Outcome, Verdict
 
 if TYPE_CHECKING:
-    from dpcore.cli.layout import Page
+    from dpcore.console.layout import Page
 
 SYNTHETIC = "Only made-up records inside the declared domain were used."
 COUNTEREXAMPLES = "counterexamples"  # in the user's data folder

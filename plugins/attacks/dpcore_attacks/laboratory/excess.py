@@ -18,7 +18,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.events.base import Direction, Event
+from dpcore.event import Direction, Event
 from dpcore_attacks.laboratory.betting_bounds import certified_by_bets
 from dpcore_attacks.laboratory.certify import binomial_ends, shares
 

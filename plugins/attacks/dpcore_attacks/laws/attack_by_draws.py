@@ -12,7 +12,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore_attacks.laboratory.excess import Excess, Sample, excess, visible
 from dpcore_attacks.laws.law import fail_if
 

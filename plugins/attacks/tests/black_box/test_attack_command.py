@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import ADD_REMOVE
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import ParameterError
 from dpcore_attacks import claims
 from dpcore_attacks.black_box.elsewhere import (

@@ -7,8 +7,8 @@ import pytest
 import scipy
 
 from dpcore import ADD_REMOVE
+from dpcore.claims.events.gaussian import gaussian_epsilon
 from dpcore.errors import ContractError, ParameterError
-from dpcore.events.gaussian import gaussian_epsilon
 from dpcore_attacks import ApproximateDP, GaussianDP, attack_one_run
 from dpcore_attacks.audits.claims import Curve
 from dpcore_attacks.black_box.one_run import refutes

@@ -9,10 +9,10 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import ADD_REMOVE, REPLACE_ONE
-from dpcore.cli.app import app
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.console.app import app
 from dpcore.errors import ParameterError
-from dpcore.events.base import Direction
-from dpcore.events.concentrated import ZcdpEvent
+from dpcore.event import Direction
 from dpcore_attacks import ApproximateDP, read_claim
 from dpcore_attacks.black_box.elsewhere import Elsewhere
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_LABEL, REPLACE_ONE
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.sensitivity import Distance
 from dpcore_attacks.attacks.all_pairs import Candidates, attackable, farthest_pairs
 from dpcore_attacks.attacks.claim import Target

@@ -22,12 +22,12 @@ from dpcore import (
     Registry,
     replace_features,
 )
-from dpcore.accounting.budget import PrivacyBudget
-from dpcore.cli.app import app
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.registry.kinds import BOUND
 from dpcore.runs.price import price
 from dpcore.specs.spec import load_spec, spec_of_text

@@ -9,7 +9,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore_attacks.commands import child_process as child
 from dpcore_attacks.commands.child_process import Ended, apart
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 import dpcore
 from dpcore import REPLACE_ONE
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.errors import ParameterError
 from dpcore.registry.registry import Registry
 from dpcore_attacks.attacks.falsifier import falsify

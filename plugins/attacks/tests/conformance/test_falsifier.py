@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, Range, replace_features
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore.sensitivity import Distance
 from dpcore_attacks.attacks import falsifier
 from dpcore_attacks.attacks.constructions import FAMILIES

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from dpcore import REPLACE_ONE, Distance, Expansion, Registry, hookimpl
-from dpcore.cli.app import app
+from dpcore.console.app import app
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore_attacks.attacks.counterexample import load

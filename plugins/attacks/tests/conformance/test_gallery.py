@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 
 from dpcore import ADD_REMOVE, REPLACE_ONE, PublicCoins
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.methods.basic import BasicAccountant
-from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.l2_gamma import L2Gamma
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.models.features.identity import Identity
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

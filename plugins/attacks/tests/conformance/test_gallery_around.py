@@ -10,7 +10,7 @@ from dpcore import Registry
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 from dpcore_attacks.laws.engines.choices import choice_verdicts

@@ -7,8 +7,8 @@ import attrs
 import pytest
 
 from dpcore import PublicCoins, Registry
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.sampling import WithoutReplacement
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.attacks.setting import Case

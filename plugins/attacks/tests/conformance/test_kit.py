@@ -23,10 +23,10 @@ from dpcore import (
     SensitivityBound,
     hookimpl,
 )
-from dpcore.cli.app import app
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.console.app import app
 from dpcore.errors import ParameterError
 from dpcore.functions.interactive import Interactive
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore.registry.events import Catalogue
 from dpcore.registry.kinds import EVENT, MECHANISM
 from dpcore.registry.user_folder import data_folder

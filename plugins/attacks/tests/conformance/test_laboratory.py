@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 
 from dpcore import REPLACE_ONE
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.randomized_response import RandomizedResponse
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
 from dpcore_attacks.laboratory.excess import Sample, excess
 from dpcore_attacks.laws.law import BrokenLawError
 from dpcore_attacks.laws.mechanisms.choices import CHOICES

@@ -13,7 +13,7 @@ ALLOWED = 1800  # seconds, after which the machine is too slow for this test
 
 
 def verdicts(folder):
-    command = [sys.executable, "-c", "from dpcore.cli import main; main()"]
+    command = [sys.executable, "-c", "from dpcore.console import main; main()"]
     command += ["test", "random-features", "--effort", "0.01", "--seed", "5", "--json"]
     command += ["--save", str(folder / "pairs")]
     env = {**os.environ, "XDG_DATA_HOME": str(folder / "data")}

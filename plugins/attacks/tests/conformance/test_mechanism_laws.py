@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore.accounting.methods.basic import BasicAccountant
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.events.base import Direction
+from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.pricing.calibration import calibrate, compose
+from dpcore.event import Direction
 from dpcore.functions.interactive import Interactive
 from dpcore.mechanism import Mechanism, free_field
-from dpcore.plan.ask import Ask
-from dpcore.pricing.calibration import calibrate, compose
 from dpcore.query import Query
 from dpcore.registry.kinds import MECHANISM
 from dpcore.registry.registry import Registry

@@ -114,7 +114,7 @@ class ClippedInOneNorm(Pairs):
 
 @pytest.mark.parametrize("learner", [Pairs, ClippedInOneNorm])
 def test_an_author_who_clips_in_one_of_two_norms_is_caught_and_the_core_is_not(learner):
-    from dpcore.learning.bounds.sum import SumBound
+    from dpcore.learners.bounds.sum import SumBound
 
     tested = Case(learner=learner(), bound=SumBound(), domain=domain(20, 2), adjacency=REPLACE_ONE)
     outcomes = {verdict.law: verdict.outcome for verdict in sum_verdicts(tested)}

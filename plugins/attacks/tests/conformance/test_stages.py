@@ -8,12 +8,12 @@ import pytest
 
 from dpcore import Distance, Mechanism, Query, Registry, hookimpl
 from dpcore.checks import positive
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+from dpcore.console.scaffold import PluginKind, write_plugin
 from dpcore.errors import RegistryError, ReleaseError
 from dpcore.mechanism import free, to_real
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.registry.scaffold import PluginKind, write_plugin
 from dpcore_attacks.commands.child_process import apart
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import LAWS, examine

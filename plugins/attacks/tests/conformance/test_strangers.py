@@ -8,11 +8,11 @@ import pytest
 
 import dpcore_models
 from dpcore import REPLACE_ONE, Refused, Registry
-from dpcore.events.base import Claims
-from dpcore.events.exponential import ExponentialMechanismEvent
-from dpcore.learning.features.identity import Identity
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.laplace import Laplace
+from dpcore.claims.events.exponential import ExponentialMechanismEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.event import Claims
+from dpcore.models.features.identity import Identity
 from dpcore.registry.kinds import LEARNER, MECHANISM
 from dpcore_attacks.attacks.oracle_attack import attack
 from dpcore_attacks.budget import BUDGET, share

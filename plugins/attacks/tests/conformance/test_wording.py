@@ -9,7 +9,7 @@ import pytest
 from scipy.spatial import distance
 
 from dpcore import REPLACE_ONE
-from dpcore.events.randomized_response import PureEvent
+from dpcore.claims.events.randomized_response import PureEvent
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort

@@ -8,32 +8,32 @@ import dpcore_models
 import dpcore_ntk
 from dpcore import Registry
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accounting.methods.basic import BasicAccountant
-from dpcore.accounting.methods.gdp import GdpAccountant
-from dpcore.accounting.methods.homogeneous import HomogeneousAccountant
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant
-from dpcore.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.checks import positive
+from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.accounting.methods.homogeneous import HomogeneousAccountant
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant
+from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplace
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.mechanisms.l2_gamma import L2Gamma
+from dpcore.claims.mechanisms.laplace import Laplace
+from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
+from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.claims.sampling import amplify
 from dpcore.errors import NoClaimError
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
-from dpcore.learning.features.identity import Identity
 from dpcore.mechanism import coordinates, free, from_real
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussian
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplace
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.mechanisms.l2_gamma import L2Gamma
-from dpcore.mechanisms.laplace import Laplace
-from dpcore.mechanisms.permute_and_flip import PermuteAndFlip
-from dpcore.mechanisms.randomized_response import RandomizedResponse
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplace
+from dpcore.models.features.identity import Identity
+from dpcore.private.sampling import draw, draw_with
 from dpcore.registry.kinds import BOUND, LEARNER
-from dpcore.running.sampling import draw, draw_with
 from dpcore.sampling import Sampling
 from dpcore.specs.spec import load_spec
 from dpcore_attacks.effort import Effort

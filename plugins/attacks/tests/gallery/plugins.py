@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from dpcore import REPLACE_ONE, hookimpl
-from dpcore.learning.features.base import FeatureMap
+from dpcore.models.features.base import FeatureMap
 
 from gallery import wrong_bounds, wrong_parts
 from gallery.right import Vector

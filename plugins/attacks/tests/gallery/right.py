@@ -17,7 +17,7 @@ from dpcore import (
     SensitivityBound,
     WorstCase,
 )
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_models.theorems.ridge import ridge_add_remove
 
 from doubles import Numbers

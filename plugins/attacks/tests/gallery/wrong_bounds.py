@@ -17,7 +17,7 @@ from dpcore import (
     SensitivityBound,
     replace_features,
 )
-from dpcore.learning.features.identity import Identity
+from dpcore.models.features.identity import Identity
 from dpcore_attacks.attacks.setting import Case
 from dpcore_random_features.ridge import Ridge
 

@@ -10,7 +10,7 @@ import pytest
 from dpcore import Distance, Interactive, Learner, Oracle, Sensitivity, SensitivityBound
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.checks import positive
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.functions.kernels.gaussian import GaussianKernel
 from dpcore.functions.kernels.linear import LinearKernel
 from dpcore.mechanism import free

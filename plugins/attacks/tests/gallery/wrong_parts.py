@@ -4,13 +4,13 @@ import attrs
 import numpy as np
 
 from dpcore import REPLACE_LABEL, REPLACE_ONE, FeatureMap, Features
-from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.checks import positive
-from dpcore.events.base import Claims
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.event import Claims
 from dpcore.mechanism import Mechanism, free, from_real, to_real
-from dpcore.mechanisms.gaussian import Gaussian
 from dpcore_models.features.cosines import Cosines
 
 MATCHES = "mechanism.event-matches-noise"

@@ -6,7 +6,7 @@ from typing import Any
 from dp_accounting import DpEvent, NeighboringRelation, PrivacyAccountant
 
 from dpcore.accountant import Accountant
-from dpcore.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.errors import NoClaimError, need
 from dpcore_bridges.dp_accounting.reading import (
     RefusedDpEventError,

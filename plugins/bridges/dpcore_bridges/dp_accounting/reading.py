@@ -9,28 +9,28 @@ import attrs
 from dp_accounting import DpEvent, NeighboringRelation, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.accounting.methods.renyi import default_orders
 from dpcore.adjacency import ADD_REMOVE, BLANK_ONE, Adjacency
-from dpcore.errors import ParameterError, need
-from dpcore.events.base import Event, label_of
-from dpcore.events.composition import ComposedEvent
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.forms import with_replacement
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.randomized_response import (
+from dpcore.claims.accounting.methods.renyi import default_orders
+from dpcore.claims.events.composition import ComposedEvent
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.forms import with_replacement
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.events.randomized_response import (
     ApproximateEvent,
     PureEvent,
     RandomizedResponseEvent,
 )
-from dpcore.events.renyi_curve import RenyiEvent
-from dpcore.events.truncated_batch import TruncatedBatchEvent, too_large
-from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.events.renyi_curve import RenyiEvent
+from dpcore.claims.events.truncated_batch import TruncatedBatchEvent, too_large
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.errors import ParameterError, need
+from dpcore.event import Event, label_of
 from dpcore.rounding import down, up
 from dpcore_bridges.dp_accounting.relations import adjacency_of, reach
 

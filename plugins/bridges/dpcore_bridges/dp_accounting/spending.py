@@ -6,7 +6,7 @@ from dp_accounting.pld import PLDAccountant
 from dp_accounting.rdp import RdpAccountant
 
 from dpcore.errors import AdjacencyError, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.rounding import up
 from dpcore_bridges.dp_accounting.relations import reach, relation_of
 from dpcore_bridges.dp_accounting.writing import write

@@ -7,15 +7,15 @@ from functools import singledispatch
 from dp_accounting import DpEvent, dp_event as dp
 
 from dpcore.accountant import UnsupportedEventError
-from dpcore.events.base import Event
-from dpcore.events.composition import ComposedEvent
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import PureEvent, RandomizedResponseEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.events.composition import ComposedEvent
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import PureEvent, RandomizedResponseEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.event import Event
 from dpcore.registry.events import CORE
 from dpcore.rounding import down, up
 from dpcore_bridges.dp_accounting.relations import reach, relation_of

@@ -12,8 +12,9 @@ from opendp.metrics import l1_distance, l2_distance, linf_distance
 from opendp.mod import Domain as OpenDPDomain, Measurement
 
 from dpcore.checks import positive
+from dpcore.claims.mechanisms.noise.release import Executed
 from dpcore.errors import ContractError, ParameterError, ReleaseError, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.mechanism import (
     Arithmetic,
     Prepared,
@@ -22,7 +23,6 @@ from dpcore.mechanism import (
     free,
     from_real,
 )
-from dpcore.mechanisms.noise.release import Executed
 from dpcore.query import Query
 from dpcore.randomness import Stream
 from dpcore.sensitivity import Distance, Sensitivity

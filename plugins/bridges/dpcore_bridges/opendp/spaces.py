@@ -12,10 +12,10 @@ from opendp.metrics import change_one_distance, symmetric_distance
 from opendp.mod import Domain as OpenDPDomain, Metric
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.claims.plan.plan import Plan
+from dpcore.encoding.cells import named
 from dpcore.encoding.misfits import fit
 from dpcore.errors import AdjacencyError
-from dpcore.records.cells import named
-from dpcore.running.plan import Plan
 
 
 def metric_of(adjacency: Adjacency) -> Metric:

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from dpcore.domain.classes import Classes
 from dpcore.encoding.tables import encode_table
 from dpcore.errors import ParameterError, need
-from dpcore.learning.probabilities import decision, of_scores, probabilities, scored
+from dpcore.models.probabilities import decision, of_scores, probabilities, scored
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
 from dpcore_bridges.sklearn.base import Predictor
 from dpcore_bridges.sklearn.domain import classes_of

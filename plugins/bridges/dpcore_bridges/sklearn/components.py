@@ -6,19 +6,19 @@ from typing import Any, cast
 
 import msgspec
 
-from dpcore.accounting.budget import PrivacyBudget
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.mechanisms.usual import usual_mechanism
 from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, DpcoreError, SpecError, below, need
 from dpcore.functions.learner import FunctionLearner
 from dpcore.learner import AnyLearner, Model, Public, Transformer, describe_kinds, promises
 from dpcore.mechanism import AnyMechanism
-from dpcore.mechanisms.usual import usual_mechanism
 from dpcore.randomness import PublicCoins
 from dpcore.registry.kinds import MECHANISM, Kind
 from dpcore.registry.registry import Registry
 from dpcore.sensitivity import Distance
 from dpcore.specs.components import NAME, bind, struct_of
-from dpcore.strict_yaml.located import of_plain
+from dpcore.yaml.located import of_plain
 
 Mechanisms = AnyMechanism | Mapping[str, AnyMechanism]
 

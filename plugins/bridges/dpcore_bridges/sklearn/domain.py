@@ -9,8 +9,8 @@ from dpcore.adjacency import Adjacency
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Column, Domain
+from dpcore.encoding.cells import cells
 from dpcore.errors import ParameterError, need
-from dpcore.records.cells import cells
 
 
 def names_of(columns: object, given: Sequence[str] | None, width: int) -> tuple[str, ...]:

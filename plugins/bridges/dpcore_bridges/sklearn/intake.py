@@ -14,9 +14,9 @@ import numpy as np
 from sklearn.exceptions import DataConversionWarning
 
 from dpcore.domain.columns import Holds
+from dpcore.encoding.cells import cells
+from dpcore.encoding.intake import require_type
 from dpcore.errors import ParameterError, need
-from dpcore.records.cells import cells
-from dpcore.records.intake import require_type
 from dpcore.sources.opening import Unopened
 
 _CONVERSIONS = ("could not convert", "invalid literal", "not compatible with arrays of bytes")

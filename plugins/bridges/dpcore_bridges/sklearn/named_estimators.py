@@ -11,7 +11,7 @@ from typing import Any, cast
 import attrs
 
 from dpcore.learner import Learner, Transformer as Transforming, promises
-from dpcore.learning.estimator import Estimator
+from dpcore.learners.estimator import Estimator
 from dpcore.mechanism import AnyMechanism
 from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry

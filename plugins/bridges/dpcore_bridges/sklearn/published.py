@@ -8,8 +8,8 @@ import numpy as np
 from dpcore.domain.classes import Classes
 from dpcore.errors import RequestError
 from dpcore.learner import Model
-from dpcore.learning.models.predictions import Predictions
-from dpcore.publish.folder import Run, load_run
+from dpcore.models.predictions import Predictions
+from dpcore.published.folder import Run, load_run
 from dpcore_bridges.sklearn.classifiers import PrivateClassifier
 from dpcore_bridges.sklearn.regressors import PrivateRegressor
 

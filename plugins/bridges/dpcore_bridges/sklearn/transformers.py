@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import TransformerMixin
 
 from dpcore.learner import AnyLearner, Transformer as Transforming
-from dpcore.running.outcome import Outcome
+from dpcore.private.outcome import Outcome
 from dpcore_bridges.sklearn.any_learner import OfAnyLearner
 from dpcore_bridges.sklearn.base import PrivateEstimator
 from dpcore_bridges.sklearn.components import transforming

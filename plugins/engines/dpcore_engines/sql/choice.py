@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import final
 
-from dpcore.engines.base import Engine, Workload
-from dpcore.engines.choice import EngineChoice, require_modules
 from dpcore.errors import RequestError, need
+from dpcore.private.engines.base import Engine, Workload
+from dpcore.private.engines.choice import EngineChoice, require_modules
 
 
 @final

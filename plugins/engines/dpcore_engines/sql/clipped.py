@@ -1,4 +1,4 @@
-"""Clipped integers of a record's terms, by the operations of `dpcore.learning.learners.clipping`.
+"""Clipped integers of a record's terms, by the operations of `dpcore.learners.clipping`.
 
 The same comparisons, products and roundings in the same order, one row at a time: so the same
 integers on any machine whose doubles are IEEE's. What is smaller than 2^-60 units counts as 0:

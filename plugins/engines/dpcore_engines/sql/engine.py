@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.columns import Texts
-from dpcore.engines.base import Encode, Engine, Task, Workload
-from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, EngineError, RequestError, SourceError, need, need_value
 from dpcore.exact import Exact
-from dpcore.learning.learners.sums import SumPart
-from dpcore.records.records import Folded
-from dpcore.records.source import Part
+from dpcore.learners.sums import SumPart
+from dpcore.private.engines.base import Encode, Engine, Task, Workload
+from dpcore.private.engines.selection import EVERYTHING
+from dpcore.records import Folded
+from dpcore.source import Part
 from dpcore.sources.csv_file import CsvSource
 from dpcore.sources.parquet import ParquetSource
 from dpcore.sources.sql import PostgresqlPart, SqlSource

@@ -15,7 +15,7 @@ import attrs
 import pyarrow
 
 from dpcore.errors import DpcoreError, error_kind
-from dpcore.records.source import Columns
+from dpcore.source import Columns
 from dpcore_engines.sql.columns import Kind
 from dpcore_engines.sql.statement import RECORDS, Dialect
 

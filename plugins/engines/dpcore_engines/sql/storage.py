@@ -13,7 +13,7 @@ from pyarrow import parquet
 from sqlglot import exp
 
 from dpcore.errors import RequestError, SourceError, need
-from dpcore.records.source import Columns
+from dpcore.source import Columns
 from dpcore.sources.csv.dialect import read_header
 from dpcore.sources.csv.line import LONGEST
 from dpcore.sources.csv_file import CsvSource

@@ -5,9 +5,9 @@ from pathlib import Path
 import attrs
 import click
 
-from dpcore.cli.console import columns, guarded, out, show_json, show_list
-from dpcore.cli.parameters import PATH, argument, command, json_option
-from dpcore.cli.progress import slow_progress
+from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.parameters import PATH, argument, command, json_option
+from dpcore.console.progress import slow_progress
 from dpcore.errors import SpecError
 from dpcore.siblings import INSTALL
 
@@ -89,8 +89,8 @@ def _spec(path: Path, source: str | None, runs: Path, *, json: bool) -> None:
 
     loaded = load_spec(path)
 
-    from dpcore.cli.plan_view import show_plan  # imported for a spec that is right
-    from dpcore.publish.whole_run import reproduce as as_printed
+    from dpcore.console.plan_view import show_plan  # imported for a spec that is right
+    from dpcore.runs.run_spec import reproduce as as_printed
 
     # A refuted spec runs as printed: the lock says so, and nothing is published.
     with slow_progress() as progress:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from dpcore.cli.console import columns
+from dpcore.console.console import columns
 from dpcore_experiments.compare import FAMILY, Cell
 from dpcore_experiments.experiment import Experiment
 
 if TYPE_CHECKING:
-    from dpcore.cli.layout import Page
+    from dpcore.console.layout import Page
 
 
 def show(console: Page, experiment: Experiment, cells: Sequence[Cell], audit: int) -> None:

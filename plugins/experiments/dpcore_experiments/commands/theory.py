@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from dpcore.cli.console import columns, guarded, out, show_json, show_list
-from dpcore.cli.parameters import argument, command
+from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.parameters import argument, command
 from dpcore.errors import SpecError, need, shown
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore.registry.plugin_files import one, shipped
 from dpcore.registry.registry import Registry
 from dpcore.siblings import INSTALL

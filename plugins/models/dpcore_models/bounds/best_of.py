@@ -8,7 +8,7 @@ import attrs
 from dpcore.adjacency import Adjacency
 from dpcore.bound import Claims, Refused, SensitivityBound
 from dpcore.learner import AnyLearner, Learner, Public
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.sensitivity import AnySensitivity, Distance, Sensitivity
 from dpcore_models.learners.best_of import CHOICE, FITS, BestOf

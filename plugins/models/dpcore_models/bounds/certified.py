@@ -9,7 +9,7 @@ from dpcore.adjacency import Adjacency
 from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain
 from dpcore.learner import Public
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.query import Query
 from dpcore.sensitivity import Sensitivity
 

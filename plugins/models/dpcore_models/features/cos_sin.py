@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
-from dpcore.learning.features.base import FeatureMap, Features
+from dpcore.models.features.base import FeatureMap, Features
 from dpcore.randomness import PublicCoins
 from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies
 from dpcore_models.features.turns import Turns, cosines, sines

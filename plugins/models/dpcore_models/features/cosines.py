@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from dpcore.checks import positive, positive_integer
 from dpcore.domain.domain import Domain
-from dpcore.learning.features.base import FeatureMap, Features
+from dpcore.encoding.lengths import row_lengths
+from dpcore.models.features.base import FeatureMap, Features
 from dpcore.randomness import PublicCoins
-from dpcore.records.lengths import row_lengths
 from dpcore_models.features.frequencies import ROUNDING, gaussian_frequencies, shared
 from dpcore_models.features.turns import Turns, cosines
 

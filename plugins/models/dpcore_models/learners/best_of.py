@@ -29,10 +29,10 @@ from dpcore.domain.domain import Domain
 from dpcore.errors import ContractError, ParameterError
 from dpcore.exact import Exact
 from dpcore.learner import Answer, Learner, Public, Published, ScoringModel, State, promises
-from dpcore.learning.models.shown_model import ShownModel
+from dpcore.models.shown_model import ShownModel
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Distance
 from dpcore_models.learners.losses import LOSS_UNIT, require_clip, total_loss
 

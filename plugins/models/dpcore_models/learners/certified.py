@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.learner import Public
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.query import Query, Reads
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore_models.learners.regression import FeatureRegression
 from dpcore_models.solvers.certified import Certified
 from dpcore_models.solvers.huber_ridge import HuberRidge

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.error_bars import ErrorBars, NoBars
+from dpcore.models.error_bars import ErrorBars, NoBars
 from dpcore.shown import in_digits
 
 

@@ -16,7 +16,7 @@ from dpcore.checks import positive
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.learner import ScoringModel
-from dpcore.records.records import Records
+from dpcore.records import Records
 
 LOSS_UNIT = -30
 """log2 of what losses are rounded to multiples of, so that their sums are exact."""

@@ -11,11 +11,11 @@ from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.interval import NoiseLaw
 from dpcore.learner import Answer, LinearScoreModel, Public
-from dpcore.learning.features.base import FeatureMap
-from dpcore.learning.learners.conversation import OneShot
-from dpcore.learning.models.linear import LinearModel
+from dpcore.learners.conversation import OneShot
+from dpcore.models.features.base import FeatureMap
+from dpcore.models.linear import LinearModel
 from dpcore.query import Query, Reads
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Distance
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 from dpcore_models.solvers.short_rows import FoldedRows, ShortRows

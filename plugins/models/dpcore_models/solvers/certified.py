@@ -6,7 +6,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore_models.solvers.short_rows import FoldedRows
 
 

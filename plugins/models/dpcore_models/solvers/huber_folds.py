@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
 from dpcore.exact import Exact
-from dpcore.records.records import Folded
+from dpcore.records import Folded
 from dpcore.rounding import UNIT, gamma, up
 from dpcore_models.solvers.short_rows import FoldedRows, WholeRows, above
 from dpcore_models.solvers.sums import norm

@@ -23,7 +23,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpcore.errors import CertificateError
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.rounding import UNIT, gamma, up
 from dpcore_models.solvers.certified import Certified
 from dpcore_models.solvers.huber_folds import FoldedHuber

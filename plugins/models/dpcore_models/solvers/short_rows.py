@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.exact import Exact
-from dpcore.learning.features.base import Features, row_by_row
-from dpcore.records.records import Folded, Records
+from dpcore.models.features.base import Features, row_by_row
+from dpcore.records import Folded, Records
 from dpcore.rounding import down
 
 BLOCK = 4096

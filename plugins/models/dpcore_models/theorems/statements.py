@@ -1,6 +1,6 @@
 """The core's own theorems as statements."""
 
-from dpcore.learning.statement import Statement
+from dpcore.learners.statement import Statement
 from dpcore_models.theorems.ridge import ridge_add_remove, ridge_norm, ridge_replace_one
 from dpcore_models.theorems.supremum import ridge_add_remove_exact
 

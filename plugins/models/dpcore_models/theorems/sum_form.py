@@ -18,7 +18,7 @@ Source: T6 in docs/theorems.md; after Chaudhuri, Monteleoni & Sarwate (2011), Le
 import math
 
 from dpcore.checks import need_positive
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.rounding import up
 from dpcore_models.theorems.projection import ball_diameter
 

@@ -15,7 +15,7 @@ there is none.
 
 import attrs
 
-from dpcore.learning.bounds.by_relation import ByRelation
+from dpcore.learners.bounds.by_relation import ByRelation
 from dpcore.rounding import gamma, up
 
 UNLIMITED_FULL = 2**20

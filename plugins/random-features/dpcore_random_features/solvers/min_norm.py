@@ -21,7 +21,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpcore.learning.features.base import Features
+from dpcore.models.features.base import Features
 from dpcore_random_features.solvers.gram import Triangle, summed
 
 _WELL = 1e-10  # reciprocal condition number down to which Cholesky is trusted

@@ -18,11 +18,11 @@ from typing import Any
 
 import attrs
 
-from dpcore.accounting.methods.auto import AutoAccountant, intersection
 from dpcore.adjacency import Adjacency
 from dpcore.checks import require_keys
+from dpcore.claims.accounting.methods.auto import AutoAccountant, intersection
+from dpcore.claims.events.relation_text import parse_adjacency
 from dpcore.errors import SpecError, below, need
-from dpcore.events.relation_text import parse_adjacency
 from dpcore.interval import Interval
 from dpcore.registry.events import Catalogue
 

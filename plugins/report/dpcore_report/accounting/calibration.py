@@ -15,12 +15,12 @@ from collections.abc import Callable, Sequence
 import attrs
 
 from dpcore.accountant import Accountant
-from dpcore.accounting.methods.auto import AutoAccountant
-from dpcore.accounting.methods.pld import PldAccountant
-from dpcore.accounting.methods.renyi import RenyiAccountant
 from dpcore.adjacency import Adjacency
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.accounting.methods.renyi import RenyiAccountant
 from dpcore.errors import NoClaimError, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.interval import Interval
 from dpcore.shown import in_digits
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dpcore.errors import SpecError, below, need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.registry.events import Catalogue
 from dpcore_report.accounting.account import relation_and_events
 from dpcore_report.accounting.calibration import Calibrated, calibrate

@@ -11,10 +11,10 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.accounting.methods.auto import AutoAccountant
 from dpcore.adjacency import Adjacency
+from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.errors import need
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.interval import Interval
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import attrs
 import numpy as np
 
-from dpcore.accounting.certainty import Curve
+from dpcore.claims.accounting.certainty import Curve
 
 
 @attrs.frozen(kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.learning.models.shapes import Shape
+from dpcore.models.shapes import Shape
 from dpcore_report.plots.curves import PEN, Pen
 
 _LONGEST = 24  # characters of a category beside a picture

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.models.figures import Statistics
+from dpcore.models.figures import Statistics
 from dpcore_models.measurements.cells import CellTables, joint_half_widths
 from dpcore_statistics.columns import Marginal
 from dpcore_statistics.histogram import least_squares, shown_counts

@@ -20,9 +20,9 @@ from dpcore import Answer, Distance, Exact, Public, Query, Records, Refused, Sum
 from dpcore.checks import one_of, positive_integer
 from dpcore.errors import ContractError, ParameterError, need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.learners.conversation import Transcript
-from dpcore.learning.models.figures import Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.learners.conversation import Transcript
+from dpcore.models.figures import Statistics
 from dpcore.summing import Tally
 from dpcore_models.measurements.plan import Objective
 from dpcore_models.measurements.workload import Workload

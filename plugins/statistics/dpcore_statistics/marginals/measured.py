@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpcore import Answer, Domain, Exact, Public, Records, Sum
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Statistics
 from dpcore.summing import Cut, Tally
 from dpcore_models.measurements.plan import Objective, Plan, plan
 from dpcore_models.measurements.residuals import PLACES

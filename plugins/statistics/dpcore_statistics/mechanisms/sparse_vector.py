@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from dpcore import Query, Sensitivity, Stream
 from dpcore.checks import fraction
+from dpcore.claims.events.randomized_response import PureEvent
+from dpcore.claims.mechanisms.choice import Choice
+from dpcore.claims.mechanisms.noise.discrete_laplace import laplace_law
+from dpcore.claims.mechanisms.noise.release import drawable, whole_numbers_only
 from dpcore.errors import need
-from dpcore.events.randomized_response import PureEvent
 from dpcore.mechanism import integers
-from dpcore.mechanisms.choice import Choice
-from dpcore.mechanisms.noise.discrete_laplace import laplace_law
-from dpcore.mechanisms.noise.release import drawable, whole_numbers_only
 
 
 @attrs.frozen(kw_only=True)

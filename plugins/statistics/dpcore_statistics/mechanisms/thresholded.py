@@ -25,13 +25,13 @@ from numpy.typing import NDArray
 
 from dpcore import Adjacency, Direction, Mechanism, Query, Sensitivity, Stream
 from dpcore.checks import fraction, positive, positive_integer
+from dpcore.claims.events.gaussian import gaussian_curve
+from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
+from dpcore.claims.mechanisms.noise.release import drawable
 from dpcore.errors import ContractError, need
-from dpcore.events.base import VectorEvent
-from dpcore.events.gaussian import gaussian_curve
+from dpcore.event import VectorEvent
 from dpcore.interval import NormalSpread
 from dpcore.mechanism import Arithmetic, free
-from dpcore.mechanisms.noise.discrete_gaussian import gaussian_law
-from dpcore.mechanisms.noise.release import drawable
 from dpcore.rounding import up
 from dpcore.sensitivity import Distance
 

@@ -19,8 +19,8 @@ from dpcore.checks import positive_integer
 from dpcore.domain.bins import cells_between, equal_edges
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.base import Curve, Held
-from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.metrics.base import Curve, Held
+from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import up
 
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, Held, Metric
 
 FLOOR = math.sqrt(math.pi / 2) * math.log(2)
 """The mean of Kolmogorov's law: .8687."""

@@ -45,8 +45,8 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.base import Curve, Held
-from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.metrics.base import Curve, Held
+from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import up
 from dpcore_statistics.metrics.shares import rare, small_share
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
-from dpcore.learning.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, Held, Metric
 
 GAP = "gap"
 

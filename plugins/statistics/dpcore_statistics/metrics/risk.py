@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.errors import ContractError
-from dpcore.learning.metrics.base import WHOLE, Held, Metric
+from dpcore.metrics.base import WHOLE, Held, Metric
 
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 _FAR = 40.0  # standard deviations beyond which a normal law has no mass in floats

@@ -36,8 +36,8 @@ import numpy as np
 from dpcore import Answer, Distance, Public, Refused, Sum, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import Ends, around, cut, cut_count, normal_quantile, quotients

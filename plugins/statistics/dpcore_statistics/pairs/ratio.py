@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import cut, ratio

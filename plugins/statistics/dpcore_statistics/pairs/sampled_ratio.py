@@ -19,7 +19,7 @@ import numpy as np
 from dpcore import Answer, Distance, Public, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.models.figures import Figures, Statistics
 from dpcore.shown import in_digits
 from dpcore_statistics.bars import EVERYTHING, normal_quantile
 from dpcore_statistics.columns import NumberColumn, number_column

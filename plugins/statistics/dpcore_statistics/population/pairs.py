@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Public
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.models.figures import Figures
+from dpcore.models.figures import Figures
 from dpcore_statistics.bars import MOST_PAIRED, Estimated, gaps, ratio
 from dpcore_statistics.columns import Marginal, NumberColumn, number_column
 from dpcore_statistics.population.comparisons import (

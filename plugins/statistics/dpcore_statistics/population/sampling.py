@@ -26,7 +26,7 @@ from dpcore import Distance, Domain
 from dpcore.checks import is_finite
 from dpcore.errors import need
 from dpcore.interval import LaplaceSpread, NoiseLaw, NormalSpread
-from dpcore.learning.models.figures import PopulationBars
+from dpcore.models.figures import PopulationBars
 from dpcore.shown import in_digits
 
 Numbers = NDArray[np.float64]

@@ -45,7 +45,7 @@ from dpcore import Answer, Distance, Public, Records, SumQuery
 from dpcore.checks import positive
 from dpcore.errors import NoClaimError, UnfitTargetError, need
 from dpcore.interval import NoiseLaw, NormalSpread
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.models.figures import Figures, Statistics
 from dpcore_statistics.columns import NumberColumn, declared
 from dpcore_statistics.ranks.prefixes import RankPrefixes, _slopes
 from dpcore_statistics.strategies import Lengths

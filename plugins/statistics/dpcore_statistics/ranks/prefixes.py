@@ -32,8 +32,8 @@ from numpy.typing import NDArray
 from dpcore import Answer, Distance, Exact, Public, Records, Refused, Sum, SumQuery
 from dpcore.errors import need
 from dpcore.interval import NoiseLaw, apart
-from dpcore.learning.bounds.by_relation import ByRelation
-from dpcore.learning.models.figures import Figures, Statistics
+from dpcore.learners.bounds.by_relation import ByRelation
+from dpcore.models.figures import Figures, Statistics
 from dpcore.rounding import up
 from dpcore_statistics.columns import MOST_CELLS, number_column
 from dpcore_statistics.groups import Grouped

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from dpcore.cli.console import guarded, out
-from dpcore.cli.parameters import PATH, argument, command
+from dpcore.console.console import guarded, out
+from dpcore.console.parameters import PATH, argument, command
 from dpcore.errors import SourceError, need
 from dpcore_statistics.start.interview import interview
 from dpcore_statistics.start.names import names_of
@@ -40,7 +40,7 @@ def init(data: Path, question: str | None, spec: Path | None, yes: bool) -> None
             out().print(f"Fill in what {GAP} marks in lines {listed}.")
             out().print(f"Next: `dpcore check {path}`.")
             return
-    from dpcore.cli.app import app
+    from dpcore.console.app import app
 
     if code := app(["check", str(path)], standalone_mode=False):
         raise click.exceptions.Exit(code)

@@ -5,9 +5,9 @@ from typing import cast
 
 import click
 
-from dpcore.cli.console import columns, guarded, out, show_json, show_list
-from dpcore.cli.named_commands import NamedCommands
-from dpcore.cli.parameters import PATH, argument, json_option
+from dpcore.console.console import columns, guarded, out, show_json, show_list
+from dpcore.console.named_commands import NamedCommands
+from dpcore.console.parameters import PATH, argument, json_option
 from dpcore.errors import SpecError, need
 from dpcore.registry.plugin_files import beside, one, shipped
 from dpcore.registry.registry import Registry

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from dpcore import Answer, SumQuery
-from dpcore.learning.bounds.sum import moved_by_sum
+from dpcore.learners.bounds.sum import moved_by_sum
 from dpcore_tables import classes, small
 from dpcore_tables.answers.shares import likely_shares
 from dpcore_tables.plan import FEWEST, Plan

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpcore import Domain, Range
 from dpcore.errors import UndeclaredError, need
-from dpcore.learning.models.shapes import Shape
+from dpcore.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.ranks import BINS, CELLS, FARTHEST, cells
 from dpcore_tables.shapes.effects import encode_points, frequencies_at

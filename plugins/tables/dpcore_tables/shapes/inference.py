@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore import Domain
-from dpcore.learning.models.shapes import Shape
+from dpcore.models.shapes import Shape
 from dpcore_tables.dictionary import Dictionary
 from dpcore_tables.normal import gaussian_below
 from dpcore_tables.pairs.tables import Tables

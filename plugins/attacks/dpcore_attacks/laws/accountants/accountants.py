@@ -8,13 +8,13 @@ from functools import cache, cached_property
 from itertools import chain, pairwise
 
 from dpcore.accountant import Accountant, UnsupportedEventError
-from dpcore.accounting.crossing import event_epsilon
-from dpcore.accounting.methods.basic import BasicAccountant
-from dpcore.accounting.methods.gdp import GdpAccountant
 from dpcore.adjacency import REPLACE_LABEL, REPLACE_ONE
+from dpcore.claims.accounting.crossing import event_epsilon
+from dpcore.claims.accounting.methods.basic import BasicAccountant
+from dpcore.claims.accounting.methods.gdp import GdpAccountant
+from dpcore.claims.events.gaussian import GaussianEvent, gaussian_epsilon
 from dpcore.errors import AdjacencyError, NoClaimError
-from dpcore.events.base import Event
-from dpcore.events.gaussian import GaussianEvent, gaussian_epsilon
+from dpcore.event import Event
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,

@@ -5,19 +5,23 @@ from contextlib import suppress
 from functools import partial
 
 from dpcore.accountant import Accountant, UnsupportedEventError
-from dpcore.accounting.methods.pld import PldAccountant
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE, Adjacency
+from dpcore.claims.accounting.methods.pld import PldAccountant
+from dpcore.claims.events.concentrated import ZcdpEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.randomized_response import (
+    ApproximateEvent,
+    PureEvent,
+    RandomizedResponseEvent,
+)
+from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
+from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
+from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError
-from dpcore.events.base import Event
-from dpcore.events.concentrated import ZcdpEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.randomized_response import ApproximateEvent, PureEvent, RandomizedResponseEvent
+from dpcore.event import Event
 from dpcore.interval import Interval
-from dpcore.mechanisms.discrete_gaussian import DiscreteGaussianEvent
-from dpcore.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge, skip_if
 
 CERTIFIED = Law(

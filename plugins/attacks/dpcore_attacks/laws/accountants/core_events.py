@@ -1,18 +1,18 @@
 """Events of the core that neither a mechanism's query nor plain numbers make: one of each kind."""
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_ONE
-from dpcore.events.base import Event
-from dpcore.events.composition import ComposedEvent
-from dpcore.events.gaussian import GaussianEvent
-from dpcore.events.gaussian_mixture import GaussianMixtureEvent
-from dpcore.events.hit_mixture import HitMixtureEvent
-from dpcore.events.laplace import LaplaceEvent
-from dpcore.events.poisson import PoissonSampledEvent
-from dpcore.events.poisson_replaced import PoissonReplacedEvent
-from dpcore.events.random_stopping import RandomStoppingEvent
-from dpcore.events.renyi_curve import CurveEvent, RenyiEvent
-from dpcore.events.truncated_batch import TruncatedBatchEvent
-from dpcore.events.without_replacement import WithoutReplacementEvent
+from dpcore.claims.events.composition import ComposedEvent
+from dpcore.claims.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian_mixture import GaussianMixtureEvent
+from dpcore.claims.events.hit_mixture import HitMixtureEvent
+from dpcore.claims.events.laplace import LaplaceEvent
+from dpcore.claims.events.poisson import PoissonSampledEvent
+from dpcore.claims.events.poisson_replaced import PoissonReplacedEvent
+from dpcore.claims.events.random_stopping import RandomStoppingEvent
+from dpcore.claims.events.renyi_curve import CurveEvent, RenyiEvent
+from dpcore.claims.events.truncated_batch import TruncatedBatchEvent
+from dpcore.claims.events.without_replacement import WithoutReplacementEvent
+from dpcore.event import Event
 
 
 def core_events() -> tuple[Event, ...]:

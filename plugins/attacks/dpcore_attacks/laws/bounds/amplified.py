@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.bound import Refused
+from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore.claims.plan.planned_query import cost
 from dpcore.errors import DpcoreError
 from dpcore.functions.interactive import Interactive
 from dpcore.functions.kernels.base import Expansion
 from dpcore.mechanism import Mechanism, from_real, to_real
-from dpcore.mechanisms.gaussian import Gaussian
-from dpcore.plan.ask import cost
+from dpcore.private.sampling import draw, draw_with, scheme_of_ask
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.records.records import Records
-from dpcore.running.sampling import draw, draw_with, scheme_of_ask
+from dpcore.records import Records
 from dpcore.sampling import Order, Sampling
 from dpcore.sensitivity import Distance, Sensitivity
 from dpcore_attacks.attacks.constructions import FAMILIES, starts

@@ -17,8 +17,8 @@ from dpcore.adjacency import (
     replace_features,
 )
 from dpcore.bound import Refused
+from dpcore.private.sampling import draw_rows
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.running.sampling import draw_rows
 from dpcore.sampling import Order
 from dpcore.sensitivity import AnySensitivity, HitLaw, OverCoins, SensitivityLaw
 from dpcore_attacks.attacks.counterexample import Counterexample

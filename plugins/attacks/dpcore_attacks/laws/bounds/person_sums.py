@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.bound import Refused
+from dpcore.claims.pricing.unit_claims import clips_persons
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
 from dpcore.learner import Public
-from dpcore.pricing.unit_claims import clips_persons
 from dpcore.query import Query, SumQuery
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, sums_exactly
 from dpcore_attacks.attacks.rows import Rows

@@ -21,7 +21,7 @@ from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.exact import Exact
 from dpcore.query import SumQuery
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Distance
 from dpcore.summing import SummingLearner, require_sum, sums_exactly
 from dpcore_attacks.attacks.movement import ALLOWANCE

@@ -15,13 +15,13 @@ import numpy as np
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Engine, Task
-from dpcore.engines.selection import EVERYTHING, Coins, Complement, Selection, Smallest
 from dpcore.errors import DpcoreError
 from dpcore.exact import Exact
+from dpcore.private.engines.base import Engine, Task
+from dpcore.private.engines.selection import EVERYTHING, Coins, Complement, Selection, Smallest
 from dpcore.randomness import SecretCoins
-from dpcore.records.records import Folded, Records
-from dpcore.records.source import Columns, Part
+from dpcore.records import Folded, Records
+from dpcore.source import Columns, Part
 from dpcore_attacks.laws.law import (
     BrokenLawError,
     Law,

@@ -23,18 +23,18 @@ from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.blocks import Encoding
 from dpcore.encoding.tables import project_table
-from dpcore.engines.base import Engine, Workload
-from dpcore.engines.records import EngineRecords
-from dpcore.engines.selection import Complement, Smallest
 from dpcore.errors import DpcoreError, RequestError, SourceError
 from dpcore.exact import Exact
 from dpcore.learner import Public
-from dpcore.learning.learners.sums import SumPart
+from dpcore.learners.sums import SumPart
+from dpcore.private.engines.base import Engine, Workload
+from dpcore.private.engines.records import EngineRecords
+from dpcore.private.engines.selection import Complement, Smallest
 from dpcore.query import Sum, SumQuery
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.records import Records
-from dpcore.records.source import Location, Reading, Source
+from dpcore.records import Records
 from dpcore.sensitivity import Distance
+from dpcore.source import Location, Reading, Source
 from dpcore.summing import Cut, Tally
 from dpcore_attacks.laws.engines.engines import (
     CLOSED,

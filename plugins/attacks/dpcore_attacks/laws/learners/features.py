@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.domain.domain import Domain
-from dpcore.learning.features.base import FeatureMap
+from dpcore.models.features.base import FeatureMap
 from dpcore.randomness import PublicCoins
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.source_constants import written, written_rows

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dpcore.encoding.tables import project_table
 from dpcore.functions.learner import FunctionLearner
-from dpcore.isolate.isolated_copies import published, settled, transcript
 from dpcore.learner import (
     Answer,
     AnyLearner,
@@ -25,10 +24,11 @@ from dpcore.learner import (
     Transformer,
     promises,
 )
-from dpcore.learning.models.description import Described, describe
+from dpcore.models.description import Described, describe
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
+from dpcore.transcript.isolated_copies import published, settled, transcript
 from dpcore_attacks.attacks.neighbours import Pair
 from dpcore_attacks.attacks.rows import Rows
 from dpcore_attacks.attacks.setting import Case, conversation, seen

@@ -18,9 +18,9 @@ import numpy as np
 
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Categories, Range
-from dpcore.learning.metrics.base import Held, Metric, ScoreLaw
-from dpcore.learning.metrics.groups import Groups
-from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.metrics.base import Held, Metric, ScoreLaw
+from dpcore.metrics.groups import Groups
+from dpcore.metrics.priced import PricedMetric
 from dpcore.rounding import gamma
 from dpcore_attacks.attacks.source_constants import Written, written
 from dpcore_attacks.laws.law import (

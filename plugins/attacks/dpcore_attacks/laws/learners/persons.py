@@ -11,8 +11,8 @@ import scipy.stats
 from numpy.typing import NDArray
 
 from dpcore.domain.people import People
+from dpcore.private.bounding import Bounding
 from dpcore.randomness import SecretCoins
-from dpcore.records.bounding import Bounding
 from dpcore_attacks.laws.law import Law, Verdict, fail_if, judge
 
 AT_MOST = Law("persons.at-most", "Of each person k records are used, or all if there are fewer.")

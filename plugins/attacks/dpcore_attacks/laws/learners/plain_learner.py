@@ -13,12 +13,12 @@ from dpcore.bound import Refused, SensitivityBound
 from dpcore.domain.domain import Domain, Table
 from dpcore.encoding.tables import encode_table
 from dpcore.learner import Learner, Public, ScoringModel
-from dpcore.learning.features.identity import Identity
-from dpcore.learning.learners.conversation import OneShot
-from dpcore.learning.models.linear import LinearModel
+from dpcore.learners.conversation import OneShot
+from dpcore.models.features.identity import Identity
+from dpcore.models.linear import LinearModel
 from dpcore.query import Query, Sum, SumQuery
 from dpcore.randomness import LearnerCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
 from dpcore.sensitivity import Distance, Sensitivity
 from dpcore.summing import SummingLearner
 

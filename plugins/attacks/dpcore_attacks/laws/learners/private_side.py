@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from dpcore.encoding.tables import project_table
 from dpcore.functions.learner import FunctionLearner
-from dpcore.isolate.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore.learner import (
     Learner,
     Model,
@@ -27,10 +26,11 @@ from dpcore.learner import (
     Transformer,
     promises,
 )
-from dpcore.learning.models.description import describe
+from dpcore.models.description import describe
 from dpcore.query import Query
 from dpcore.randomness import PublicCoins, SecretCoins
-from dpcore.records.records import Records
+from dpcore.records import Records
+from dpcore.transcript.isolated_copies import collect_arrays, frozen, published, settled, transcript
 from dpcore_attacks.attacks.constructions import starts
 from dpcore_attacks.attacks.neighbours import Pair, pair_of
 from dpcore_attacks.attacks.rows import Rows

@@ -10,7 +10,7 @@ from dpcore.domain.columns import Categories, Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import ParameterError
 from dpcore.functions.kernels.base import Kernel
-from dpcore.learning.features.base import FeatureMap
+from dpcore.models.features.base import FeatureMap
 from dpcore_attacks.attacks.setting import Case
 
 Map = TypeVar("Map", FeatureMap, Kernel)

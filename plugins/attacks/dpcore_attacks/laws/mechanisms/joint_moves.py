@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.errors import DpcoreError
-from dpcore.events.base import Event
+from dpcore.event import Event
 from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.excess import Sample

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import REPLACE_ONE
 from dpcore.errors import DpcoreError
-from dpcore.events.base import Direction, Event
+from dpcore.event import Direction, Event
 from dpcore.mechanism import Mechanism, from_real, to_real
 from dpcore.query import Query
 from dpcore.randomness import SecretCoins

@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
-from dpcore.events.base import Direction
+from dpcore.event import Direction
 from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench
 from dpcore_attacks.laboratory.noise_streams import RecordedStream, Runs

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dpcore.adjacency import REPLACE_ONE
-from dpcore.events.gaussian import GaussianEvent
+from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.ledger.book import Ledger
 from dpcore.ledger.charge import Charge
 from dpcore.randomness import SecretCoins

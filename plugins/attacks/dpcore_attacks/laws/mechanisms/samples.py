@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask
 from dpcore.errors import DpcoreError, NoClaimError, ReleaseError
 from dpcore.mechanism import Mechanism, from_real, to_real
-from dpcore.plan.ask import Ask
 from dpcore.randomness import SecretCoins
-from dpcore.running.plan import Plan
 from dpcore.sensitivity import Distance
 from dpcore_attacks.audits.auditor import audit_samples
 from dpcore_attacks.audits.claims import Curve

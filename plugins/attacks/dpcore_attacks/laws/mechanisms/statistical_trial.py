@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpcore.adjacency import ADD_REMOVE, REPLACE_LABEL, Adjacency, replace_features
 from dpcore.errors import DpcoreError
-from dpcore.events.base import Direction, Event
+from dpcore.event import Direction, Event
 from dpcore.sensitivity import Distance
 from dpcore_attacks.laboratory.draws import Bench, bases
 from dpcore_attacks.laboratory.excess import EPSILONS

@@ -11,8 +11,8 @@ import attrs
 import numpy as np
 from numpy.typing import NDArray
 
+from dpcore.claims.events.composition import repeated
 from dpcore.errors import ExhaustedError
-from dpcore.events.composition import repeated
 from dpcore.functions.interactive import Oracle
 from dpcore.functions.kernels.base import Expansion
 from dpcore_attacks.attacks.oracle_attack import Duel

@@ -17,8 +17,8 @@ from dpcore.domain.columns import Categories, Holds, Range
 from dpcore.domain.domain import Domain
 from dpcore.encoding.tables import project_table
 from dpcore.errors import SourceError
-from dpcore.records.records import Records
-from dpcore.records.source import Location, Part, Reading, Source
+from dpcore.records import Records
+from dpcore.source import Location, Part, Reading, Source
 from dpcore.sources.read_all import whole
 from dpcore_attacks.attacks.source_constants import written
 from dpcore_attacks.laws.law import (

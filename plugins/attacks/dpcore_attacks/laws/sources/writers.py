@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from dpcore.records.source import Location, Reading, Source
+from dpcore.source import Location, Reading, Source
 from dpcore.sources.connections import Sqlite
 from dpcore.sources.csv_file import CsvFile
 from dpcore.sources.parquet import ParquetFiles

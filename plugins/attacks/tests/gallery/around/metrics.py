@@ -6,10 +6,10 @@ import attrs
 import numpy as np
 
 from dpcore.domain.classes import Classes
-from dpcore.learning.metrics import means
-from dpcore.learning.metrics.base import WHOLE
-from dpcore.learning.metrics.means import Accuracy
-from dpcore.learning.metrics.priced import PricedMetric
+from dpcore.metrics import means
+from dpcore.metrics.base import WHOLE
+from dpcore.metrics.means import Accuracy
+from dpcore.metrics.priced import PricedMetric
 
 # Their names end like those of exceptions, which a linter would have ours do too.
 Absolute, Squared = means.MeanAbsoluteError, means.MeanSquaredError

@@ -7,11 +7,11 @@ import attrs
 import click
 import numpy as np
 
-from dpcore.engines.choice import EngineChoice
-from dpcore.engines.local import LocalEngine
-from dpcore.engines.selection import EVERYTHING
 from dpcore.errors import ContractError, RequestError, SourceError
 from dpcore.exact import Exact
+from dpcore.private.engines.choice import EngineChoice
+from dpcore.private.engines.local import LocalEngine
+from dpcore.private.engines.selection import EVERYTHING
 from dpcore.sources.parquet import ParquetSource
 
 from gallery.core import GaussianEvent

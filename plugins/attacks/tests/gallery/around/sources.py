@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from dpcore.errors import SourceError
-from dpcore.records.source import Location, Part, Source
+from dpcore.source import Location, Part, Source
 
 LEFT_OUT = []
 

@@ -1,0 +1,387 @@
+"""`bounds_in_force`: evaluate the theorem that limits each query, before records are opened."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, cast
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Components, Refused, SensitivityBound
+from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.plan.request import Release
+from dpcore.claims.plan.schedule import FunctionRelease, LearnerRelease, Scheduled
+from dpcore.claims.pricing.banded import explain_unbanded
+from dpcore.claims.pricing.unit_claims import (
+    bound_relation,
+    clips_persons,
+    explain_unpriced,
+    unit_claim,
+)
+from dpcore.domain.domain import Domain
+from dpcore.errors import NoClaimError, SpecError, UndeclaredError, below, near, need
+from dpcore.learner import AnyLearner, Learner, Model, ProbabilityModel, Public, promises
+from dpcore.mechanism import AnyMechanism
+from dpcore.query import Query, SumQuery
+from dpcore.randomness import PublicCoins
+from dpcore.sampling import Order
+from dpcore.sensitivity import (
+    CONVERTIBLE,
+    AnySensitivity,
+    Distance,
+    Refuted,
+    SensitivityLaw,
+    WorstCase,
+)
+from dpcore.summing import sums_exactly
+
+_ADDITIVE = "gaussian, laplace and other noise on every coordinate fit"
+_FITTING = {
+    Distance.L1: _ADDITIVE,
+    Distance.L2: _ADDITIVE,
+    Distance.LINF: "exponential and permute_and_flip choose among scores",
+    Distance.RKHS: "gaussian_process and per_query answer a function",
+    Distance.PSD_ROWS: "gaussian_sampling answers a Gram matrix",
+    Distance.HAMMING: "randomized_response answers categories",
+}
+"""What releases a query that moves in each distance, for messages."""
+
+
+@attrs.frozen(eq=False)
+class Bounds:
+    """Finds each release's bound and evaluates it at the learners' part."""
+
+    part: Domain
+    adjacency: Adjacency
+    components: Components
+    reproduce: bool = False
+    """Whether refuted bounds are priced, for a reproduction that is marked not private."""
+    locked: bool = False
+    """Whether bounds say what a lock says: of persons, too, where they are the unit."""
+
+    def release(self, release: Release, mu: float | None, coins: PublicCoins) -> Scheduled:
+        """Every planned query with its bound and uncalibrated mechanism; shares sum to 1.
+
+        The first of the learner's bounds that covers the adjacency for every query is taken.
+
+        Raises:
+            NoClaimError: no bound covers the adjacency.
+        """
+        learner, refusals = release.learner, []
+        location = "learner" if release.bound is None else "bound"
+        # In the learner's order of preference. If none holds, the error tells why each was refused.
+        for name, bound in self._candidates(release):
+            # A theorem about another learner says nothing of this one's statistic.
+            need(
+                bound.is_about(learner),
+                SpecError,
+                f"bound {name} is not about {type(learner).__name__}: it must name that class "
+                f"under `learner`, or stand in that class's own `bounds`",
+                location,
+            )
+            part = self.part
+            # This theorem holds only for a learner that plans without the exact number of records.
+            if bound.withholds_count:
+                part = attrs.evolve(part, exact=None, limit=part.at_most)
+            public = Public(domain=part, coins=coins, mu=mu)
+            outcome = self._in_force(bound, release, public)
+            if not isinstance(outcome, Refused):
+                definite_bound, asks = outcome
+                return scheduled(
+                    learner, release=release, bound=definite_bound, asks=asks, mu=mu, part=part
+                )
+            refusals.append(f"{name}: {outcome.reason}")
+        reasons = "; ".join(refusals) or "it names none: choose among those of its plugin"
+        raise NoClaimError(
+            f"no bound of {type(learner).__name__} gives a claim: {reasons}", location
+        )
+
+    def _in_force(
+        self, bound: SensitivityBound, release: Release, public: Public
+    ) -> tuple[SensitivityBound, dict[str, Ask]] | Refused:
+        """One bound made definite, with every query under it; or the first refusal."""
+        queries = self._queries(release, public)
+        if isinstance(queries, Refused):
+            return queries
+        if release.of is not None and (reason := _explain_unfit(queries)):
+            return Refused(reason)
+        has_delta = public.mu is not None
+        named = self.components.mechanism
+        claims = _Claims(self, _choose_mechanisms(release, queries, has_delta, named))
+        # A bound about a learner within a learner chooses the inner one's bound here, once.
+        definite_bound = bound.about(
+            release.learner, public, bound_relation(self.adjacency), claims
+        )
+        if isinstance(definite_bound, Refused):
+            return definite_bound
+        # The release's own shares are relative to each other; `price` weighs releases.
+        total = sum(release.query_shares.get(q.name, q.share) for q in queries)
+        asks = {}
+        for query in queries:
+            sensitivity = claims.claim(definite_bound, query, release.learner, public, query.name)
+            if isinstance(sensitivity, Refused):
+                return sensitivity
+            mechanism = claims.mechanism(query, query.name)
+            if reason := explain_unbanded(
+                query, release.learner, sensitivity, mechanism, alone=len(queries) == 1
+            ):
+                return Refused(reason)
+            asks[query.name] = Ask(
+                query=mechanism.planned(query),
+                sensitivity=sensitivity,
+                mechanism=mechanism,
+                share=release.query_shares.get(query.name, query.share) / total,
+            )
+        return definite_bound, asks
+
+    def _queries(self, release: Release, public: Public) -> tuple[Query, ...] | Refused:
+        owner = type(release.learner).__name__
+        # Refusals, not errors: another of the learner's bounds may still give a claim.
+        predicts = promises(release.learner, Model)
+        if predicts and not public.domain.labelled:
+            return Refused(f"{owner} predicts a target, and the domain declares none")
+        # Labels of three or more classes are codes, which a model of sizes would take for numbers.
+        is_sized = predicts and not promises(release.learner, ProbabilityModel)
+        if is_sized and public.domain.classes > 2:
+            return Refused(
+                f"{owner} fits a target range or two classes, the target has "
+                f"{public.domain.classes} classes"
+            )
+        try:
+            with below("learner"):
+                queries = release.learner.queries(public)
+        except UndeclaredError as error:
+            return Refused(error.message)
+        names = [query.name for query in queries]
+        need(
+            names and len(set(names)) == len(names),
+            SpecError,
+            f"{owner} must plan queries with different names, plans {names}",
+            "learner",
+        )
+        # A mechanism may be given for a group of queries: by what stands before their first dot.
+        mechanism_names = {*release.mechanism} if isinstance(release.mechanism, Mapping) else set()
+        groups = {name.split(".")[0] for name in names}
+        if extra_names := sorted((mechanism_names - groups | {*release.query_shares}) - {*names}):
+            hint = near(extra_names[0], {*names, *groups}) or f"; it has {', '.join(names)}"
+            raise SpecError(
+                f"{owner} has no query {extra_names[0]!r}{hint}", "mechanism", key=extra_names[0]
+            )
+        missing_names = {name for name in names if not {name, name.split(".")[0]} & mechanism_names}
+        if isinstance(release.mechanism, Mapping) and missing_names:
+            raise SpecError(
+                f"no mechanism is given for the query {min(missing_names)!r} of {owner}",
+                "mechanism",
+            )
+        return queries
+
+    def _candidates(self, release: Release) -> Iterator[tuple[str, SensitivityBound]]:
+        """The bound that a release is given, else its learner's, in order of preference."""
+        if (bound := release.bound) is not None:
+            return iter([(type(bound).__name__, bound)])
+        return self.components.of_learner(release.learner)
+
+    def evaluate(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public
+    ) -> AnySensitivity | Refused:
+        """What a bound claims of one query in the query's distance, if that serves the run."""
+        claim = partial(bound.sensitivity, query, learner, public)
+        try:
+            result = (
+                claim(self.adjacency)
+                if self.locked
+                else unit_claim(query, learner, self.adjacency, claim)
+            )
+        except UndeclaredError as error:
+            return Refused(error.message)
+        if isinstance(result, Refused):
+            return result
+        # A bound may be a third party's: relation, sampling and norm of its claim are checked here.
+        if not result.adjacency.covers(self.adjacency):
+            return Refused(f"it holds for {result.adjacency}, which does not cover the run's")
+        if reason := _explain_unsampled(query, learner, self.adjacency, result):
+            return Refused(reason)
+        owner = type(bound).__name__
+        need(
+            not isinstance(result, SensitivityLaw) or isinstance(query.sampling, Order),
+            SpecError,
+            f"{owner} states a law over orders, the query {query.name!r} draws none",
+        )
+        # A lock states the sensitivity in its mechanism's norm, which `_Claims` holds it against.
+        need(
+            self.locked or result.distance is query.distance,
+            SpecError,
+            f"{owner} bounds {result.distance}, the query {query.name!r} needs {query.distance}",
+        )
+        # A refuted bound is priced in a reproduction only, which carries no guarantee.
+        if isinstance(result.validity, Refuted) and not self.reproduce:
+            return Refused(f"refuted: {result.validity.reason}")
+        # A lock says what was taken for granted when it was written.
+        if self.locked:
+            return result
+        premises = dict.fromkeys((*result.premises, *self.components.premises()))
+        return attrs.evolve(result, premises=tuple(premises))
+
+
+def _explain_unsampled(
+    query: Query, learner: AnyLearner, adjacency: Adjacency, claim: AnySensitivity
+) -> str:
+    """Why the claim cannot be amplified by the query's sampling, or empty.
+
+    Of an exact sum it is known, too, what a record moves by not being seen: at most the clip.
+    """
+    sampling = query.sampling
+    if sampling is None:
+        return ""
+    reason = sampling.refusal(adjacency) or sampling.refusal(claim.adjacency)
+    # Amplification is proved of records that come and go. Of replaced ones it is known for exact
+    # sums only, where a record that is not seen moves the sum by its clip at most.
+    is_replacement = adjacency.replaces and claim.adjacency.replaces
+    if not (reason and is_replacement and sampling.replaces_in_sums and sums_exactly(learner)):
+        return reason
+    if not isinstance(query, SumQuery) or not query.longest(claim.distance) <= claim.smallest:
+        return f"{reason}, and for sums that a replacement moves by the clip or more"
+    return ""
+
+
+def scheduled(learner: AnyLearner, **fields: Any) -> Scheduled:
+    """A release of the learner's kind: the one place where the two are told apart."""
+    if isinstance(learner, Learner):
+        return LearnerRelease(**fields)
+    # Functions are imported where one is priced alone.
+    from dpcore.functions.learner import FunctionLearner
+
+    fault = f"{type(learner).__name__} must extend Learner or FunctionLearner"
+    need(isinstance(learner, FunctionLearner), SpecError, fault)
+    return FunctionRelease(**fields)
+
+
+@attrs.frozen(eq=False)
+class _Claims:
+    """What bounds claim, as far as the mechanisms of one release can price it."""
+
+    bounds: Bounds
+    mechanisms: Mapping[str, tuple[AnyMechanism, list[str]]]
+
+    def of_learner(self, learner: AnyLearner) -> Iterator[tuple[str, SensitivityBound]]:
+        return self.bounds.components.of_learner(learner)
+
+    def claim(
+        self, bound: SensitivityBound, query: Query, learner: AnyLearner, public: Public, name: str
+    ) -> AnySensitivity | Refused:
+        """The claim in the norm of the query's mechanism that costs the least noise."""
+        norms = dict.fromkeys((query.distance, *query.norms))
+        answers = [
+            self.bounds.evaluate(bound, query.stated_in(norm), learner, public) for norm in norms
+        ]
+        claims = [answer for answer in answers if not isinstance(answer, Refused)]
+        if not claims:
+            return answers[0]
+        mechanism = self.mechanism(query, name)
+        if reason := explain_unpriced(self.bounds.adjacency, mechanism):
+            return Refused(reason)
+        prices = [claim for claim in claims if isinstance(claim, mechanism.takes)]
+        converted = [claim.in_norm(mechanism.distance, query.real_size) for claim in prices]
+        usable = [claim for claim in converted if claim is not None]
+        if not usable:
+            return Refused(
+                f"its sensitivity is a law over the order of records, which mechanism "
+                f"{type(mechanism).__name__} cannot price (gaussian can)"
+            )
+        # What is proved for all data comes before a smaller number that is not.
+        return min(
+            usable, key=lambda claim: (not isinstance(claim.validity, WorstCase), claim.largest)
+        )
+
+    def mechanism(self, query: Query, name: str) -> AnyMechanism:
+        """The mechanism of the query that the run plans as `name`."""
+        return _complete(*self.mechanisms[name], query, name)
+
+
+def _explain_unfit(queries: tuple[Query, ...]) -> str:
+    """Why queries cannot be asked of evaluated records, or empty."""
+    if any(query.sampling is not None for query in queries):
+        return "evaluated records are not sampled: all of the hold-out is seen"
+    if any(map(clips_persons, queries)):
+        return "evaluated records do not say whose they are: take clip: record"
+    return ""
+
+
+def _choose_mechanisms(
+    release: Release,
+    queries: tuple[Query, ...],
+    has_delta: bool,
+    named: Callable[[str], type[AnyMechanism]],
+) -> dict[str, tuple[AnyMechanism, list[str]]]:
+    """Each query's mechanism, and under which keys the release names it.
+
+    One mechanism for all queries answers those that it fits. Where it fits some of them, and where
+    the release names none, a query has the usual one.
+    """
+    choice = release.mechanism
+    if isinstance(choice, Mapping):  # by the query's name, or by the group before its first dot
+        keys = {q.name: q.name if q.name in choice else q.name.split(".")[0] for q in queries}
+        return {name: (choice[key], ["mechanism", key]) for name, key in keys.items()}
+    misfits = [q for q in queries if choice is None or _explain_misfit(choice, q)]
+    if choice is not None and len(misfits) in (0, len(queries)):
+        return {query.name: (choice, ["mechanism"]) for query in queries}
+    # Imported where a mechanism is missing: these are many.
+    from dpcore.claims.mechanisms.usual import usual_mechanism
+
+    usual = {
+        q.name: (usual_mechanism(q, has_delta=has_delta, named=named), list[str]()) for q in misfits
+    }
+    fitting = {} if choice is None else {q.name: (choice, ["mechanism"]) for q in queries}
+    return {**fitting, **usual}
+
+
+def _explain_misfit(mechanism: AnyMechanism, query: Query) -> str:
+    """Why a mechanism is none for a query of this norm and kind, and what is; or empty."""
+    name = f"{query.name!r}"
+    usual = _FITTING[query.distance]
+    if query.usual is not None:
+        usual = f"{type(query.usual).__name__} fits"
+    # Noise scaled in one norm covers no move that is bounded in another: what is added to every
+    # coordinate takes a converted bound. Not of scores, which are no vector, and not of a query of
+    # its own kind, whose coordinates may be more than its shape says.
+    is_converted = (
+        mechanism.additive
+        and type(query) in (Query, SumQuery)
+        and not query.is_choice
+        and {mechanism.distance, query.distance} <= CONVERTIBLE
+    )
+    if mechanism.distance != query.distance and not is_converted:
+        return (
+            f"mechanism {type(mechanism).__name__} needs a {mechanism.distance} bound, the query "
+            f"{name} is bounded in {query.distance}; {usual}"
+        )
+    # Matched exactly, for other kinds have other values; a sum's value is as that of a plain query.
+    kinds = (Query, SumQuery) if type(query) is SumQuery else (type(query),)
+    if mechanism.answers in kinds:
+        return ""
+    return (
+        f"mechanism {type(mechanism).__name__} and the query {name} do not fit: it answers a "
+        f"{mechanism.answers.__name__}, and the query is a {type(query).__name__}; {usual}"
+    )
+
+
+def _complete(mechanism: AnyMechanism, path: list[str], query: Query, name: str) -> AnyMechanism:
+    """The mechanism of the query called `name`, with what the learner supplies filled in."""
+    reason = _explain_misfit(mechanism, attrs.evolve(query, name=name))
+    need(not reason, SpecError, reason, path)
+    if foreign_fields := sorted(name for name in query.fixed if not hasattr(mechanism, name)):
+        raise SpecError(
+            f"the query {name!r} fixes {foreign_fields[0]!r}, which mechanism "
+            f"{type(mechanism).__name__} does not have",
+            path,
+        )
+    # The query fills in what the spec leaves open, and changes nothing that the spec sets.
+    defaults = {name: v for name, v in query.fixed.items() if getattr(mechanism, name) is None}
+    complete_mechanism: AnyMechanism = attrs.evolve(cast(Any, mechanism), **defaults)
+    if reason := complete_mechanism.unable(query):
+        raise SpecError(
+            f"mechanism {type(mechanism).__name__} cannot release every value of the query "
+            f"{name!r}: {reason}",
+            path,
+        )
+    return complete_mechanism

@@ -1,0 +1,296 @@
+"""Price a request by claims alone: from bounds and noise to a plan with its guarantee."""
+
+import itertools
+import math
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+
+import attrs
+
+from dpcore.accountant import Accountant
+from dpcore.bound import Components
+from dpcore.claims.accounting.methods.auto import AutoAccountant
+from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
+from dpcore.claims.plan.parts import part_domain
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask, failure_over_coins
+from dpcore.claims.plan.request import RELEASE, PublicInput, Release, Request
+from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
+from dpcore.claims.pricing.blame import find_fault, require_drawable
+from dpcore.claims.pricing.bounds_in_force import Bounds
+from dpcore.claims.pricing.calibration import calibrate
+from dpcore.claims.pricing.release_domains import plan_look, seen
+from dpcore.claims.pricing.statement import publication, statement
+from dpcore.domain.domain import Domain
+from dpcore.errors import CoinsWithheldError, NoClaimError, SpecError, below, need
+from dpcore.guarantee import ReleaseKind
+from dpcore.randomness import PublicCoins
+
+_WITHHELD = PublicCoins(None)
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class Bounded:
+    """A request whose every query has its bound, and no noise yet.
+
+    Args:
+        components: What was looked up for it.
+        coins: The public coins if a bound had to read them.
+        groups: The releases, in groups that are calibrated each by itself.
+        kind: What a run publishes.
+        gamma: The part of delta that goes to bounds that may fail over the public coins.
+        accountant: Empty; the one that states the guarantee.
+    """
+
+    request: Request
+    components: Components
+    coins: PublicCoins | None
+    groups: list[list[Scheduled]]
+    kind: ReleaseKind
+    gamma: float
+    accountant: Accountant
+
+    @property
+    def releases(self) -> list[Scheduled]:
+        """The releases of all groups, in order."""
+        return [*itertools.chain(*self.groups)]
+
+    @property
+    def asks(self) -> list[list[tuple[int, Ask]]]:
+        """Of every group, each with its share of the group, and the number of its release.
+
+        Raises:
+            SpecError: a share is 0 in floats beside the others.
+        """
+        number = itertools.count()
+        return [
+            [
+                (n, ask)
+                for member, n in zip(group, number, strict=False)
+                for ask in _weigh_asks(member, n)
+            ]
+            for group in self.groups
+        ]
+
+
+def require_consistent(request: Request) -> Domain:
+    """Refuse a request that contradicts itself; return the domain of the learners' part.
+
+    Raises:
+        SpecError: a part does not go with another.
+        ParameterError: the number of records does not go with the relation or the hold-out.
+    """
+    need(
+        not request.sealed or request.on_invalid != "refuse",
+        SpecError,
+        "a sealed run maps every record into the domain: project",
+        "on_invalid",
+    )
+    _judge_delta(request)
+    _groups(request)
+    return part_domain(request.domain, request.adjacency, request.holdout)
+
+
+def find_bounds(request: Request, components: Components) -> Bounded:
+    """Find the bound of every query: no noise is sought for a release that no theorem covers.
+
+    Raises:
+        NoClaimError: a bound refuses or is refuted, or bounds use up delta.
+        SpecError: components do not fit together.
+    """
+    read_coins, bounded_groups = _bound_groups(request, components, _groups(request))
+    releases = [*itertools.chain(*bounded_groups)]
+    kind = publication(releases, request.look)
+    # Bounds that may fail over the coins take their part of delta; noise is priced at the rest.
+    gamma = failure_over_coins(ask for entry in releases for ask in entry.asks.values())
+    _check_over_coins(gamma, request, read_coins)
+    return Bounded(
+        request=request,
+        components=components,
+        coins=read_coins,
+        groups=bounded_groups,
+        kind=kind,
+        gamma=gamma,
+        accountant=_accountant(request),
+    )
+
+
+def calibrate_plan(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Plan:
+    """Find the least noise that meets the budget, and state the guarantee.
+
+    Args:
+        inputs: What the request declares as public, by name.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or no noise meets the budget.
+    """
+    request, gamma = bounded.request, bounded.gamma
+    schedule = _calibrate_groups(bounded, inputs)
+    return Plan(
+        schedule=schedule,
+        guarantee=statement(schedule, bounded.kind, bounded.accountant, gamma, bounded.components),
+        # Such a bound needs coins that nobody could choose: every run draws its own.
+        coins=None if gamma else bounded.coins or request.coins or PublicCoins.draw(),
+        components=bounded.components,
+    )
+
+
+def _judge_delta(request: Request) -> None:
+    """Warn of a delta at which publishing some record as it is would meet the claim.
+
+    Whoever publishes each of n records with a probability of delta is (0, delta)-differentially
+    private, and publishes n delta of them.
+
+    Raises:
+        SpecError: it is 0.5 or more, and nobody says that this is meant.
+    """
+    delta, records = request.budget.delta, request.domain.at_most
+    leak = f"delta = {delta:g} allows that a record is published as it is with that probability"
+    need(
+        delta < 0.5 or request.accept_delta,
+        SpecError,
+        f"{leak}: choose one far below 1/records, or say that it is meant by accept_delta",
+        ("budget", "delta"),
+    )
+    if records is not None and delta * records > 1 and not request.accept_delta:
+        message = f"{leak}, and {records} records are declared: choose one far below 1/{records}"
+        warnings.warn(message, UserWarning, stacklevel=4)
+
+
+def _groups(request: Request) -> list[Sequence[Release]]:
+    """The releases, in groups that are calibrated each by itself.
+
+    Raises:
+        SpecError: two have one name, or the groups cannot be equal.
+    """
+    releases, separate = request.releases, request.separate
+    names = [release.name for release in releases]
+    # The paid look's answers stand among the others under its own name.
+    if len({*names, RELEASE}) < len(names) + 1:
+        duplicate = next(i for i, name in enumerate(names) if name in (RELEASE, *names[:i]))
+        raise SpecError(
+            f"releases need different names, none of them {RELEASE!r}, got {', '.join(names)}",
+            f"releases.{duplicate}.name",
+        )
+    need(
+        separate >= 1 and not (len(releases) % separate),
+        SpecError,
+        f"{len(releases)} releases cannot form {separate} equal groups",
+    )
+    size = len(releases) // separate
+    return [releases[start : start + size] for start in range(0, len(releases), size)]
+
+
+def _bound_groups(
+    request: Request, components: Components, groups: Iterable[Sequence[Release]]
+) -> tuple[PublicCoins | None, list[list[Scheduled]]]:
+    """The coins if a bound had to read them, and uncalibrated releases by group."""
+    mu = request.budget.mu
+
+    def evaluate(coins: PublicCoins) -> list[list[Scheduled]]:
+        bounded_groups: list[list[Scheduled]] = []
+        number = itertools.count()
+        for group in groups:
+            total = math.fsum(release.share for release in group)
+            # Squares of mu add up, so that a release's part of mu is the root of its share.
+            hints = [None if mu is None else mu * math.sqrt(r.share / total) for r in group]
+            bounded_groups.append([])
+            for release, hint in zip(group, hints, strict=True):
+                with below("releases", next(number)):
+                    bounds = Bounds(*seen(request, release), components, request.reproduce)
+                    bounded_groups[-1].append(bounds.release(release, hint, coins))
+        return bounded_groups
+
+    # First without coins: a bound that has to read them says so by raising.
+    try:
+        return None, evaluate(_WITHHELD)
+    except CoinsWithheldError:
+        public_coins = request.coins or PublicCoins.draw()
+        return public_coins, evaluate(public_coins)
+
+
+def _check_over_coins(gamma: float, request: Request, read_coins: PublicCoins | None) -> None:
+    """Refuse pinned or read coins where a bound holds with a probability over them."""
+    if not gamma:
+        return
+    # The failure probability is over coins that are independent of bound and data.
+    need(
+        request.coins is None,
+        SpecError,
+        "a bound holds with a probability over the public coins: do not pin them",
+        "coins.public",
+    )
+    need(
+        read_coins is None,
+        SpecError,
+        "a bound that is a probability over the public coins may not read them",
+    )
+    need(
+        gamma < request.budget.delta,
+        NoClaimError,
+        f"the bounds' failure probability {gamma!r} uses up delta={request.budget.delta!r}",
+        "budget.delta",
+    )
+
+
+def _accountant(request: Request) -> Accountant:
+    """The accountant asked for, or the core's own.
+
+    Raises:
+        SpecError: it is about another relation.
+    """
+    accountant = request.accountant or AutoAccountant(request.adjacency)
+    need(
+        accountant.adjacency == request.adjacency,
+        SpecError,
+        f"the accountant is about {accountant.adjacency}, the run about {request.adjacency}",
+        "accountant",
+    )
+    return accountant
+
+
+def _calibrate_groups(bounded: Bounded, inputs: Mapping[str, PublicInput]) -> Schedule:
+    """Every group with noise that meets the budget together with its private look."""
+    request, accountant = bounded.request, bounded.accountant
+    delta = request.budget.delta_beside(bounded.gamma)
+    # A target in zCDP is met in zCDP; the run's accountant then states its epsilon.
+    goal = accountant if request.budget.rho is None else ZcdpAccountant(request.adjacency)
+    releases: list[Scheduled] = []
+    looks: list[Ask] = []
+    for group, numbered_asks in zip(bounded.groups, bounded.asks, strict=True):
+        # Each group meets the budget with its own look; the guarantee composes all groups.
+        look = plan_look(request, group)
+        asks = [*(ask for _, ask in numbered_asks), *look]
+        try:
+            calibrated_asks = iter(calibrate(asks, goal, request.budget.epsilon, delta))
+        except NoClaimError as error:
+            asks_by_release = {
+                n: [*member.asks.values()] for n, member in enumerate(group, start=len(releases))
+            }
+            error.steps = find_fault(request, asks_by_release, look, goal)
+            raise
+        for scheduled in group:
+            release_asks = {name: next(calibrated_asks) for name in scheduled.asks}
+            require_drawable(len(releases), [*release_asks.values()])
+            releases.append(attrs.evolve(scheduled, asks=release_asks))
+        looks += look
+    return Schedule(request=request, releases=with_inputs(releases, inputs), look=tuple(looks))
+
+
+def _weigh_asks(scheduled: Scheduled, number: int) -> list[Ask]:
+    """A release's asks, each with its share relative to all releases of the group.
+
+    Raises:
+        SpecError: a share is 0 in floats beside the others.
+    """
+    asks = [
+        attrs.evolve(ask, share=ask.share * scheduled.release.share)
+        for ask in scheduled.asks.values()
+    ]
+    need(
+        all(ask.share > 0 for ask in asks),
+        SpecError,
+        "a query's part of the budget is below all floats: raise its share",
+        ("releases", str(number)),
+    )
+    return asks

@@ -1,0 +1,329 @@
+"""Statement: the guarantee that a calibrated schedule is entitled to."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from dpcore.accountant import Accountant
+from dpcore.bound import Components
+from dpcore.claims.accounting.budget import PrivacyBudget
+from dpcore.claims.plan.planned_query import Ask, PaidQueries, compose
+from dpcore.claims.plan.request import RELEASE, Request
+from dpcore.claims.plan.schedule import Schedule, Scheduled
+from dpcore.domain.domain import Domain
+from dpcore.errors import NoClaimError, ParameterError, SpecError, near, need
+from dpcore.guarantee import (
+    NO_FAILURE,
+    AskGuarantee,
+    Assumption,
+    Guarantee,
+    Noise,
+    ReleaseKind,
+    Statistic,
+    Status,
+)
+from dpcore.query import SumQuery
+from dpcore.sensitivity import Conditional, Refuted
+
+_BESIDE_STATISTICS = {
+    ReleaseKind.PARAMETERS: ReleaseKind.PARAMETERS_AND_STATISTICS,
+    ReleaseKind.PREDICTIONS: ReleaseKind.STATISTICS_AND_PREDICTIONS,
+    ReleaseKind.PARAMETERS_AND_PREDICTIONS: ReleaseKind.ALL,
+}
+
+
+def statement(
+    schedule: Schedule,
+    kind: ReleaseKind,
+    accountant: Accountant,
+    gamma: float,
+    components: Components,
+) -> Guarantee:
+    """What a run of a schedule guarantees.
+
+    Args:
+        kind: What it publishes.
+        accountant: Empty, for the run's relation.
+        gamma: The part of delta that goes to the public coins.
+        components: What the schedule was made of.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
+        SpecError: a reproduction of what is neither refuted nor conditional.
+    """
+    delta = schedule.request.budget.delta_beside(gamma)
+    # Epsilon is stated at what delta has left beside the coins; their part is a union bound.
+    composed = compose(schedule.asks, accountant)
+    return stated(
+        schedule,
+        kind,
+        gamma,
+        epsilon=composed.epsilon(delta).upper,
+        accountant=composed.explain(delta) + _target(schedule.request.budget),
+        distributions=components.distributions(_components(schedule, accountant)),
+    )
+
+
+def stated(
+    schedule: Schedule,
+    kind: ReleaseKind,
+    gamma: float,
+    *,
+    epsilon: float,
+    accountant: str,
+    distributions: Mapping[str, str],
+) -> Guarantee:
+    """What a run guarantees at an epsilon that is already known: no event is composed.
+
+    Args:
+        epsilon: The upper end, at what is left of delta beside gamma.
+        accountant: Which composition gave it.
+        distributions: On whose code it rests: versions by name.
+    """
+    request, asks = schedule.request, schedule.asks
+    assumptions = () if request.reproduce else _assumptions(schedule)
+    guarantee = Guarantee(
+        epsilon=epsilon,
+        delta=request.budget.delta,
+        adjacency=request.adjacency,
+        release=kind,
+        status=Status.CONDITIONAL if assumptions else Status.PROVED,
+        assumptions=assumptions,
+        # All that the theorems take for granted: of the data, the machine, bounds and questions.
+        premises=(
+            *_premises(request.domain, request.on_invalid),
+            *request.premises,
+            *_room(request),
+            *dict.fromkeys(text for ask in asks for text in ask.sensitivity.premises),
+            *_questions(kind),
+            *dict.fromkeys(text for entry in schedule.releases for text in entry.premises),
+        ),
+        accountant=accountant,
+        sources=_sources(asks, gamma),
+        asks=tuple(_ask_guarantees(schedule)),
+        distributions=distributions,
+    )
+    # A reproduction has figures and no guarantee.
+    return guarantee.void(_explain_reproduction(asks)) if request.reproduce else guarantee
+
+
+def _assumptions(schedule: Schedule) -> tuple[Assumption, ...]:
+    """What the claim rests on, all of it accepted by name.
+
+    Raises:
+        NoClaimError: an assumption is not accepted, or the run is sealed and may fail.
+        ParameterError: something is accepted that nothing needs.
+    """
+    request = schedule.request
+    assumptions = {
+        name: Assumption(name, text)
+        for ask in schedule.asks
+        if isinstance(ask.sensitivity.validity, Conditional)
+        for name, text in ask.sensitivity.validity.assumptions
+    }
+    accepted_names = {*request.accept_assumptions}
+    # A learner that may fail tells by failing. That it does not is an assumption like any other.
+    if not all(release.learner.total for release in request.releases):
+        if request.sealed:
+            first = next(
+                n for n, candidate in enumerate(request.releases) if not candidate.learner.total
+            )
+            raise NoClaimError(
+                "a sealed run refuses a learner that is not total: it may fail",
+                f"releases.{first}.learner",
+            )
+        assumptions[NO_FAILURE.name] = NO_FAILURE
+    # What is accepted in vain would mislead whoever reads the spec.
+    for number, name in enumerate(request.accept_assumptions):
+        if name not in assumptions:
+            listed = " and ".join(sorted(assumptions)) or "no assumptions"
+            raise ParameterError(
+                "this plan", listed, "accept_assumptions", name, "accept_assumptions",
+                message=f"this plan needs {listed}; remove {name!r}{near(name, assumptions)}",
+                key=str(number),
+            )  # fmt: skip
+    # Each is accepted by name: nobody agrees to what the spec does not spell out.
+    for name, assumption in sorted(assumptions.items()):
+        if name not in accepted_names:
+            raise NoClaimError(
+                f"the claim rests on the assumption {name!r} ({assumption.text}); to accept it, "
+                f"list it under accept_assumptions",
+                f"releases.{_find_resting(schedule, name)}.learner",
+            )
+    return tuple(assumptions[name] for name in sorted(assumptions))
+
+
+def _find_resting(schedule: Schedule, name: str) -> int:
+    """Number of the first release whose claim rests on an assumption."""
+    for number, scheduled in enumerate(schedule.releases):
+        if name == NO_FAILURE.name and not scheduled.learner.total:
+            return number
+        for ask in scheduled.asks.values():
+            validity = ask.sensitivity.validity
+            if isinstance(validity, Conditional) and name in dict(validity.assumptions):
+                return number
+    return 0
+
+
+def publication(releases: Iterable[Scheduled], look: PaidQueries | None) -> ReleaseKind:
+    """What a run publishes.
+
+    Raises:
+        SpecError: some functions are asked and others are not, or a paid look needs a function.
+    """
+    kinds = [scheduled.publishes for scheduled in releases]
+    model_kinds = {*kinds} - {ReleaseKind.STATISTICS}
+    if not model_kinds:
+        need(
+            look is None,
+            SpecError,
+            "a private look evaluates published models, and only statistics are published",
+            "evaluate.private",
+        )
+        return ReleaseKind.STATISTICS
+    kind = _of_models(kinds, model_kinds, look)
+    return _BESIDE_STATISTICS[kind] if ReleaseKind.STATISTICS in kinds else kind
+
+
+def _of_models(
+    kinds: Sequence[ReleaseKind], model_kinds: set[ReleaseKind], look: PaidQueries | None
+) -> ReleaseKind:
+    """What a run publishes besides statistics."""
+    if model_kinds == {ReleaseKind.PARAMETERS}:
+        return ReleaseKind.PARAMETERS
+    # Parameters stay when a run ends and an oracle does not: one run cannot publish both.
+    if ReleaseKind.FUNCTION in model_kinds and len({*kinds}) > 1:
+        path = f"releases.{kinds.index(ReleaseKind.FUNCTION)}.predictions_at"
+        need(
+            ReleaseKind.PREDICTIONS not in model_kinds,
+            SpecError,
+            "functions with and without predictions_at need runs of their own",
+            path,
+        )
+        raise SpecError(
+            "a function beside parameters needs predictions_at: its oracle ends with the run", path
+        )
+    need(
+        look is None,
+        SpecError,
+        "a private look evaluates published models, and a function release publishes answers "
+        "only; the operator's own evaluation works",
+        "evaluate.private",
+    )
+    kind, *other_kinds = model_kinds
+    return ReleaseKind.PARAMETERS_AND_PREDICTIONS if other_kinds else kind
+
+
+def _explain_reproduction(asks: Sequence[Ask]) -> str:
+    """Why a reproduction is not private.
+
+    Raises:
+        SpecError: nothing in it is refuted or conditional.
+    """
+    reasons = []
+    for ask in asks:
+        validity = ask.sensitivity.validity
+        if isinstance(validity, Refuted):
+            reasons.append(f"refuted: {validity.reason}")
+        elif isinstance(validity, Conditional):
+            reasons += [f"rests on {name}: {text}" for name, text in validity.assumptions]
+    need(reasons, SpecError, "nothing here is refuted or conditional: run it instead", "releases.0")
+    return "a reproduction as printed; " + "; ".join(dict.fromkeys(reasons))
+
+
+def _target(budget: PrivacyBudget) -> str:
+    return "" if budget.rho is None else f"; calibrated to {budget.rho!r}-zCDP"
+
+
+def _premises(domain: Domain, on_invalid: str) -> tuple[str, ...]:
+    made = {name: f", which is {column.describe()}" for name, column in domain.derived.items()}
+    rules = ", ".join(
+        f"{name}: {column.describe()}{made.get(name, '')}" for name, column in domain.read.items()
+    )
+    left = [
+        f"{name}: {condition.describe(domain.rules[name])}"
+        for name, condition in domain.only.items()
+    ]
+    only = [f"rows count only with {', '.join(left)}; others are left out"] if left else []
+    # Bounds hold for records in the domain alone: the premise says how they got there.
+    fits = (
+        f"every record {'that counts ' if left else ''}fits the declared columns ({rules})"
+        if on_invalid == "refuse"
+        else f"the declared columns ({rules}), into which every record is mapped"
+    )
+    unit, qualifier = (
+        ("one person is at most one record", "")
+        if domain.people is None
+        else (domain.people.premise, " that are used")
+    )
+    count, rows = [], "rows, counted or left out" if left else "records"
+    if domain.exact is not None:
+        count = [f"there are exactly {domain.exact} {rows}"]
+    elif domain.limit is not None:
+        count = [f"there are at most {domain.limit} {rows}{qualifier}"]
+    return (fits, *only, *count, unit)
+
+
+def _room(request: Request) -> tuple[str, ...]:
+    """A sealed run that fails for want of room tells how many records there are."""
+    premise = "memory, disk and time suffice for every admissible number of records"
+    return (premise,) if request.sealed and request.domain.exact is None else ()
+
+
+def _questions(kind: ReleaseKind) -> tuple[str, ...]:
+    """Where answers are published, who may choose the questions."""
+    premise = "questions are chosen without the records, though maybe from earlier answers"
+    parameters, statistics = ReleaseKind.PARAMETERS, ReleaseKind.STATISTICS
+    is_plain = kind in (parameters, statistics, ReleaseKind.PARAMETERS_AND_STATISTICS)
+    return () if is_plain else (premise,)
+
+
+def _components(schedule: Schedule, accountant: Accountant) -> Iterable[Any]:
+    """Whatever a claim rests on."""
+    request = schedule.request
+    components = [
+        (item.learner, item.bound, *(ask.mechanism for ask in item.asks.values()))
+        for item in schedule.releases
+    ]
+    return (*components, accountant, request.look)
+
+
+def _ask_guarantees(schedule: Schedule) -> Iterator[AskGuarantee]:
+    """What holds of each query's arithmetic, in the order of the schedule's asks."""
+    # Which mechanisms choose is asked when a plan is made: their noise is imported with them.
+    from dpcore.claims.mechanisms.choice import Choice
+    from dpcore.claims.mechanisms.randomized_response import RandomizedResponse
+
+    groups = [(item.name, (*item.asks.values(),), item.premises) for item in schedule.releases]
+    # A paid look is about all models, so that it rests on what any of them rests on.
+    of_all = tuple(dict.fromkeys(text for _, _, premises in groups for text in premises))
+    groups.append((RELEASE, schedule.look, of_all))
+    for release, ask, premises in ((name, ask, p) for name, asks, p in groups for ask in asks):
+        error, is_sum = ask.sensitivity.solver_error, isinstance(ask.query, SumQuery)
+        statistic = Statistic.ALLOWANCE if error else Statistic.COMPUTED
+        # A mechanism that takes no integers gets an exact sum rounded to floats, and no bound knows
+        # how far.
+        is_exact = ask.mechanism.arithmetic == "exact" and (
+            ask.mechanism.takes_integers or not is_sum
+        )
+        is_choice = isinstance(ask.mechanism, Choice | RandomizedResponse)
+        exact_noise = Noise.CHOICE if is_choice else Noise.GRID
+        yield AskGuarantee(
+            release=release,
+            query=ask.query.name,
+            noise=exact_noise if is_exact else Noise.FLOATS,
+            statistic=Statistic.SUM if is_sum else statistic,
+            allowance=error,
+            premises=premises,
+        )
+
+
+def _sources(asks: Sequence[Ask], gamma: float) -> tuple[str, ...]:
+    sources = [ask.sensitivity.source for ask in asks] + [ask.mechanism.source for ask in asks]
+    sources += [
+        ask.query.sampling.source
+        for ask in asks
+        if ask.query.sampling is not None and ask.query.sampling.source
+    ]
+    if gamma:
+        sources.append(f"{gamma:.3g} of delta for the public coins")
+    return tuple(dict.fromkeys(sources))

@@ -1,0 +1,163 @@
+"""`app`: the commands by name, the core's and those of plugins, each imported when it is used.
+
+So help, version, completion and a mistyped word cost next to nothing. Of completion by the shell
+click writes the script: shown, or read at every start.
+"""
+
+import os
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import click
+
+from dpcore.console.console import fail, guarded
+from dpcore.console.named_commands import NamedCommands, usage_in_one_line
+from dpcore.console.offers import Offer, command_of, offers
+from dpcore.registry.commands import COMMANDS, ORDER
+
+_STARTS = {
+    "bash": (".bashrc", 'eval "$(_DPCORE_COMPLETE=bash_source dpcore)"'),
+    "zsh": (
+        ".zshrc",
+        'autoload -Uz compinit; compinit; eval "$(_DPCORE_COMPLETE=zsh_source dpcore)"',
+    ),
+    "fish": (
+        ".config/fish/completions/dpcore.fish",
+        "_DPCORE_COMPLETE=fish_source dpcore | source",
+    ),
+}
+"""By shell: the file below the home that it reads when it starts, and the line needed in it."""
+
+
+def command(name: str, offer: Offer | None = None) -> click.Command:
+    """The command itself, imported: of the core, or of the plugin that offers it.
+
+    Raises:
+        RegistryError: the plugin is missing, disabled or broken.
+    """
+    # The core's commands are imported by their home, a plugin's through the gate of consent.
+    target: click.Command
+    if offer is None:
+        module, _, attribute = COMMANDS[name][0].partition(":")
+        target = getattr(import_module(f"dpcore.console.{module}"), attribute)
+    else:
+        target = command_of(name, offer)
+    return target
+
+
+class Commands(NamedCommands):
+    """The core's table and what plugins offer: a name, its help, and the command once chosen."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Those of the core, and of plugins that are installed."""
+        # Commands of plugins that are not installed still answer, with a hint, but help leaves them
+        # out.
+        offer_names = {name for name, offer in offers().items() if offer.is_installed}
+        names = {*COMMANDS, *offer_names}
+        return [*(name for name in ORDER if name in names), *sorted(names - {*ORDER})]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> click.Command | None:
+        """Its entry, with its help; None if nobody offers it."""
+        if cmd_name in COMMANDS:
+            return click.Command(cmd_name, help=COMMANDS[cmd_name][1])
+        offer = offers().get(cmd_name)
+        return None if offer is None else click.Command(cmd_name, help=offer.help)
+
+    def make_context(self, *args: Any, **fields: Any) -> Any:
+        """As any group does; a wrong option before the command's name is told in one line."""
+        with usage_in_one_line():
+            return super().make_context(*args, **fields)
+
+    def invoke(self, ctx: Any) -> Any:
+        """As any group does; what is wrong behind the command's name is told in one line."""
+        with usage_in_one_line():
+            return super().invoke(ctx)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As any group does, with the imported command in the place of its entry."""
+        name, entry, arguments = super().resolve_command(ctx, args)
+        if entry is None:
+            return name, None, arguments
+        offer = None if name in COMMANDS else offers()[str(name)]
+        # Only now is the command's module imported: an entry in the table has help and nothing
+        # else.
+        with guarded():
+            return name, command(str(name), offer), arguments
+
+
+def _show_version(ctx: click.Context, param: click.Parameter, is_chosen: bool) -> None:
+    if is_chosen:
+        from importlib import metadata
+
+        click.echo(f"dpcore {metadata.version('dpcore')}")
+        ctx.exit()
+
+
+def _complete(ctx: click.Context, param: click.Parameter, is_chosen: bool) -> None:
+    """Print the script of the current shell, or have the shell read it when it starts."""
+    if not is_chosen or ctx.resilient_parsing:
+        return
+    with guarded():
+        shell = Path(os.environ.get("SHELL", "")).name
+        if shell not in _STARTS:
+            raise fail(f"completion is for {', '.join(_STARTS)}: set SHELL, got {shell!r}")
+        if param.name == "install_completion":
+            path, line = Path.home() / _STARTS[shell][0], _STARTS[shell][1]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with path.open("a+", encoding="utf-8") as start:
+                start.seek(0)
+                if line not in start.read():
+                    start.write(f"\n{line}\n")
+            click.echo(f"{shell} completion is installed in {path}; restart the terminal")
+        else:
+            from click.shell_completion import shell_complete
+
+            shell_complete(ctx.command, {}, "dpcore", "_DPCORE_COMPLETE", f"{shell}_source")
+    ctx.exit()
+
+
+@click.group(
+    cls=Commands,
+    help="Compute and publish statistics and models with differential privacy.",
+    context_settings={"show_default": True},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    callback=_show_version,
+    expose_value=False,
+    is_eager=True,
+    help="Print the version and stop.",
+)
+@click.option(
+    "--quiet", "-q", is_flag=True, help="No notes and no progress: results and errors alone."
+)
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Progress as lines, too, where there is no terminal."
+)
+@click.option(
+    "--install-completion",
+    is_flag=True,
+    callback=_complete,
+    expose_value=False,
+    help="Install completion for the current shell.",
+)
+@click.option(
+    "--show-completion",
+    is_flag=True,
+    callback=_complete,
+    expose_value=False,
+    help="Show completion for the current shell, to copy it or customize the installation.",
+)
+def app(quiet: bool, verbose: bool) -> None:
+    """Exit codes: 0 done, 1 failed, 2 wrong spec, 3 no claim, 4 ledger refuses, 5 wrong source,
+    6 spent but not published, 7 published without what goes to the operator.
+    """
+    from dpcore.console.console import VOLUME, Volume
+    from dpcore.private.core_dumps import forbid_core_dumps
+
+    forbid_core_dumps()  # before any command opens records
+    if quiet and verbose:
+        raise click.BadParameter("not together with --quiet", param_hint="--verbose")
+    VOLUME.set(Volume.QUIET if quiet else Volume.VERBOSE if verbose else Volume.NORMAL)

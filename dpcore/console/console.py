@@ -1,0 +1,154 @@
+"""What every command shares: two consoles, tables, one-line errors, exit codes, slow progress.
+
+Rich is imported when something is shown by it; an error is told without.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import enum
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.exceptions import Exit
+
+from dpcore.errors import DpcoreError
+
+if TYPE_CHECKING:
+    from dpcore.console.layout import Listing, Page
+
+
+def out() -> Page:
+    """The console of standard output, for results alone."""
+    from dpcore.console.layout import Page
+
+    return Page(sys.stdout)
+
+
+def err() -> Page:
+    """The console of standard error, for progress and hints."""
+    from dpcore.console.layout import Page
+
+    return Page(sys.stderr)
+
+
+def columns(
+    *headings: str, title: str | None = None, rows: Iterable[Iterable[str]] = ()
+) -> Listing:
+    """A table whose long cells go on in the next line."""
+    from dpcore.console.layout import Listing
+
+    return Listing(headings=headings, title=title, rows=[tuple(row) for row in rows])
+
+
+def show_list(table: Listing, where_empty: str) -> None:
+    """A table; in place of one without rows, a sentence that says how there come to be some."""
+    out().print(table if table.rows else where_empty)
+
+
+def show_json(data: object) -> None:
+    """Data on standard output, for another program."""
+    import msgspec
+
+    print(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())
+    WANTS_JSON.set(False)  # one document is all that standard output holds
+
+
+@contextmanager
+def guarded() -> Iterator[None]:
+    """Turn errors into one line and an exit code; never a traceback, which could hold records."""
+    try:
+        with warnings.catch_warnings():
+            # A line beside the others, without the place in a program that Python tells.
+            warnings.showwarning = lambda message, *_, **__: note(f"warning: {message}")
+            warnings.simplefilter("always", UserWarning)  # whatever Python was told of warnings
+            yield
+        flush()
+    # Our own errors are written to be read: their text shows parameters, never a record.
+    except DpcoreError as error:
+        raise fail(str(error), error.exit_code) from None
+    except KeyboardInterrupt as interrupt:
+        raise fail(": ".join(["interrupted", *map(str, interrupt.args)])) from None
+    except (Exit, click.Abort):
+        raise
+    except BrokenPipeError:  # whoever read has seen enough
+        give_up()
+        raise Exit(1) from None
+    except MemoryError:
+        raise fail("it needs more memory than it may use") from None
+    # The system's text for the error number, not the error's own text, which may quote content.
+    except OSError as error:
+        give_up()
+        tell(f"input or output failed: {error.strerror or type(error).__name__}")
+        raise Exit(1) from None
+    except Exception as error:
+        # Type and place alone: the text of an unexpected error may hold values of records.
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        raise fail(f"internal error: {type(error).__name__} at {place}") from None
+
+
+class Volume(enum.Enum):
+    """How much is said on standard error besides errors."""
+
+    QUIET = "quiet"
+    NORMAL = "normal"
+    VERBOSE = "verbose"
+
+
+VOLUME: ContextVar[Volume] = ContextVar("volume", default=Volume.NORMAL)
+"""The volume of the command that runs, and of no other."""
+
+
+WANTS_JSON: ContextVar[bool] = ContextVar("wants_json", default=False)
+"""Whether the command that runs is to answer in JSON, and has not answered yet."""
+
+
+def note(text: str) -> None:
+    """A hint on standard error; none where the command is to be quiet."""
+    if text and VOLUME.get() is not Volume.QUIET:
+        err().print(f"note: {text}")
+
+
+def flush() -> None:
+    """Put out what was printed.
+
+    Raises:
+        OSError: it cannot be, as on a full disk.
+    """
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def give_up() -> None:
+    """Nothing more is printed: what is left in the buffer cannot be put out either."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        flush()
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        # Python flushes again at exit; into the null device that cannot fail a second time.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+def tell(message: str) -> None:
+    """An error, in one line: red on a terminal, unless NO_COLOR is set."""
+    with contextlib.suppress(OSError):  # nobody listens; the exit code remains
+        colored = False if os.environ.get("NO_COLOR") else None
+        click.secho(message, err=True, fg="red", color=colored)
+
+
+def fail(message: str, code: int = 1) -> Exit:
+    """Tell an error, on standard output too where JSON was asked for; what to raise."""
+    tell(message)
+    if WANTS_JSON.get():
+        show_json({"error": message, "exit_code": code})
+    return Exit(code)

@@ -1,1 +1,0 @@
-"""Isolation: copies for the private side, and a sealed run's output."""

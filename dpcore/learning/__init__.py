@@ -1,1 +1,0 @@
-"""What learners share: learners of learners, bounds, feature maps, solvers, theorems."""

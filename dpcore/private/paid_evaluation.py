@@ -1,0 +1,129 @@
+"""`paid_evaluation`: release the paid metrics of a hold-out, once answers have fixed the models."""
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.claims.plan.planned_query import Ask, PaidQueries
+from dpcore.domain.domain import Domain, Table
+from dpcore.encoding.columns import centre_labels
+from dpcore.learner import Answer, Model, Published
+from dpcore.metrics.base import Held
+from dpcore.metrics.paid import PrivateLook
+from dpcore.models.probabilities import probabilities
+from dpcore.private.hold_out import joined
+from dpcore.private.opening import Opened
+from dpcore.private.release_context import Door
+from dpcore.randomness import SecretCoins
+
+
+def look(
+    queries: PaidQueries,
+    asks: tuple[Ask, ...],
+    models: Mapping[str, Published],
+    opened: Opened,
+    domain: Domain,
+    secret: SecretCoins,
+    number: int,
+    door: Door,
+) -> Iterator[Answer]:
+    """PRIVATE inside: each metric's statistic on the hold-out, through the door.
+
+    Args:
+        number: Of this "release" among the run's, so that its noise is its own.
+    """
+    views: dict[str, Held] = {}
+    what = cast(PrivateLook, queries)  # the one kind that there is
+    for ask in asks:
+        # Several metrics of one release share one pass over the hold-out; each of them still draws
+        # noise of its own.
+        release = ask.query.name.split(".", 1)[0]
+        if release not in views:
+            views[release] = _view_holdout(
+                cast(Model, models[release]),
+                opened,
+                domain,
+                with_probabilities=what.needs_probabilities,
+            )
+        statistic = what.statistic(ask.query.name, views[release])
+        # Metrics are paid like any query: their statistic leaves through the same door.
+        value = door(ask, ask.query, statistic, secret.noise(number, ask.query.name, 1))
+        yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
+
+
+def _view_holdout(
+    model: Model, opened: Opened, domain: Domain, *, with_probabilities: bool
+) -> Held:
+    """PRIVATE: the predictions, labels and probabilities that metrics are computed from."""
+    view = Held(
+        predicted=predictions(model, opened, domain),
+        truth=opened.holdout_labels,
+        target=domain.labels,
+    )
+    if not with_probabilities:
+        return view
+    pieces = [_stated(model, table, truth.size, domain) for table, truth in opened.held.batches()]
+    return attrs.evolve(view, probabilities=np.concatenate(pieces))
+
+
+def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
+    """PRIVATE: one row at a time, so that no record can move another's prediction.
+
+    What a model cannot predict, or not as a finite number, counts as the middle of the range; of
+    classes, as the first.
+    """
+
+    def predict(record: Table) -> NDArray[Any]:
+        return domain.uncentre(
+            centre_labels(domain.labels, np.asarray(model.predict(record)).reshape((1,)))
+        )  # in the range, or one of the classes
+
+    return joined(
+        [
+            by_rows(predict, table, domain.uncentre(np.zeros(truth.shape)))
+            for table, truth in opened.held.batches()
+        ]
+    )
+
+
+def by_rows(
+    compute: Callable[[Table], NDArray[Any] | float | None], table: Table, values: NDArray[Any]
+) -> NDArray[Any]:
+    """PRIVATE: `values`, one a record, each replaced by what `compute` makes of its record alone.
+
+    The sensitivity of a metric counts one record's own contribution: a model that saw the whole
+    batch could let one record move all others.
+
+    Args:
+        values: Public defaults. A record keeps its own where `compute` fails or returns None; an
+            error must not stop the run, since whether it comes depends on the record.
+    """
+    columns = {name: np.asarray(column) for name, column in table.items()}
+    for row in range(len(values)):
+        record = {name: column[row : row + 1] for name, column in columns.items()}
+        with contextlib.suppress(Exception):
+            if (value := compute(record)) is not None:
+                values[row : row + 1] = value
+    return values
+
+
+def _stated(model: Model, table: Table, count: int, domain: Domain) -> NDArray[np.float64]:
+    """PRIVATE: probabilities of classes, shape (count, classes), one row at a time.
+
+    What a model does not state, or not as shares of one whole, counts as equal shares.
+    """
+
+    def state(record: Table) -> NDArray[np.float64] | None:
+        answer = np.asarray(probabilities(model, domain, record), dtype=np.float64).reshape(-1)
+        # NaN fails both comparisons, so it leaves equal shares like anything else that is no
+        # distribution.
+        is_distribution = answer.shape == (domain.classes,) and np.all(
+            (answer >= 0) & (answer <= 1)
+        )
+        return answer if is_distribution and abs(answer.sum() - 1) < 1e-6 else None
+
+    return by_rows(state, table, np.full((count, domain.classes), 1 / domain.classes))

@@ -1,0 +1,166 @@
+"""`release_context`: hold what one release of a run needs while it is under way."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+import attrs
+import numpy as np
+from numpy.typing import NDArray
+
+from dpcore.errors import ContractError, need
+from dpcore.exact import Exact
+from dpcore.learner import Public, Published
+from dpcore.private.engines.records import EngineRecords
+from dpcore.private.reuse import Reuse
+from dpcore.private.sampling import draw, scheme_of_ask, select, select_persons
+from dpcore.query import Query, SumQuery
+from dpcore.randomness import LearnerCoins, PublicCoins, SecretCoins, Stream
+from dpcore.records import Records
+from dpcore.transcript.rebuild import IsolatedRelease
+
+if TYPE_CHECKING:
+    from dpcore.claims.plan.planned_query import Ask
+
+Private = Callable[..., Any]
+"""A private function: query, records, public facts and learner coins to a value."""
+
+
+class Door(Protocol):
+    """What a statistic must pass to become an answer."""
+
+    def __call__(
+        self, ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
+    ) -> NDArray[Any]: ...
+
+
+def through_mechanism(
+    ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream
+) -> NDArray[Any]:
+    """The private door: the calibrated mechanism."""
+    return ask.release(value, query, noise)
+
+
+def wide_open(ask: Ask, query: Query, value: NDArray[Any] | Exact, noise: Stream) -> NDArray[Any]:
+    """The release without its noise: no privacy at all, for the operator's comparison alone."""
+    return ask.noiseless(np.asarray(value), query)
+
+
+def do_nothing() -> None:
+    """Do nothing, in the place of a function that tells the progress."""
+
+
+class PastSums:
+    """PRIVATE: the last sums of every query with bands, which die with the conversation."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, deque[Exact]] = {}
+
+    def weighted(self, query: Query, value: NDArray[Any] | Exact) -> NDArray[Any] | Exact:
+        """What the mechanism releases: the value, or the sum of it and its forerunners by bands.
+
+        Raises:
+            ContractError: a query with bands got no exact sum.
+        """
+        if not isinstance(query, SumQuery) or query.bands is None:
+            return value
+        if not isinstance(value, Exact):
+            raise ContractError(f"the bands of {query.name!r} are for exact sums")
+        # Every ask adds one sum, whatever it is: the theorem counts asks.
+        sums = self._sums.setdefault(query.name, deque(maxlen=len(query.bands)))
+        sums.appendleft(value)
+        total = Exact.zeros(value.shape, value.exponent)
+        for weight, past_sum in zip(query.bands, sums, strict=False):
+            total += past_sum.times(weight)
+        return total
+
+    def __reduce__(self) -> Any:
+        raise TypeError("past sums are private, and stay where they were added")
+
+
+@attrs.frozen(kw_only=True, eq=False, repr=False)
+class Conversation:
+    """PRIVATE: one release's records, coins and door.
+
+    Args:
+        number: Of the release among the run's, so that its coins are its own.
+        records: The learners' part; behind an engine, `EngineRecords` in their place.
+        coins: The public side's.
+        hidden: The private side's own object of the same coins: what a private function keeps
+            there, nobody publishes.
+        points: Encoded points that a function is asked about; None for other releases.
+        reuse: What the run's releases computed before.
+        progress: Called after every answer.
+        inputs: New copies of what the public part takes from earlier releases, at every call.
+        stand_in: In an audit, what is computed in place of the learner's private function.
+    """
+
+    number: int
+    records: Records
+    coins: PublicCoins
+    secret: SecretCoins
+    hidden: PublicCoins = attrs.field(
+        default=attrs.Factory(lambda self: self.coins.again(), takes_self=True)
+    )
+    points: NDArray[np.float64] | None = None
+    reuse: Reuse = attrs.field(factory=Reuse)
+    door: Door = through_mechanism
+    progress: Callable[[], None] = do_nothing
+    inputs: Callable[[], Mapping[str, Published]] = dict
+    stand_in: Private | None = None
+
+    def private(self, release: IsolatedRelease) -> tuple[Private, Public]:
+        """PRIVATE: the private function and its public facts: copies, and coins of its own."""
+        # The copies come from bytes written before any record was opened: what the private function
+        # leaves in them is lost with them.
+        learner, part = release.before.copy()
+        public = Public(domain=part, coins=self.hidden, mu=release.scheduled.mu)
+        return self.stand_in or learner.statistic, public
+
+    def own(self, query: Query, number: int) -> LearnerCoins:
+        """The coins that the private function may use in one ask, by query and its number."""
+        return self.secret.learner(self.number, query.name, number)
+
+    def noise(self, query: Query, number: int) -> Stream:
+        """The stream from which the mechanism draws the noise of one ask; nobody else reads it."""
+        return self.secret.noise(self.number, query.name, number)
+
+    def seen(self, query: Query, number: int) -> Records:
+        """What one ask sees of the records.
+
+        Of a table the places are those after the secret shuffle, behind an engine those in the
+        source: another draw of the same law.
+        """
+        # Amplification by sampling assumes that each ask draws its own sample, in secret: the
+        # stream is named by release, query and number, and no learner sees it.
+        if query.sampling is None:
+            return self.records
+        # Asks count from 1: what a sampling draws once for all of them comes from number 0.
+        once = self.secret.sampling(self.number, query.name, 0)
+        sampling = scheme_of_ask(query.sampling, number, once)
+        stream = self.secret.sampling(self.number, query.name, number)
+        if isinstance(self.records, EngineRecords):
+            engine_records: EngineRecords = self.records
+            # Where a person is the unit, the scheme draws persons, and all records of a person come
+            # or go together: the amplification theorem counts neighbours by the unit.
+            if engine_records.used is not None:
+                persons = select_persons(sampling, stream.by_place, engine_records.used)
+                return cast(Records, engine_records.sampled(persons))
+            selection = select(
+                sampling,
+                stream.by_place,
+                engine_records.places,
+                len(engine_records),
+                engine_records.split,
+            )
+            return cast(Records, engine_records.sampled(selection))
+        # A scheme that draws single records would amplify less than its event says, because one
+        # person has several records.
+        need(
+            self.records.persons is None or query.sampling.by_person,
+            ContractError,
+            f"{type(query.sampling).__name__} draws no persons",
+        )
+        return draw(sampling, self.records, stream)

@@ -1,0 +1,37 @@
+"""Workload: what a plan will ask of the engine that adds its sums."""
+
+from dpcore.claims.plan.schedule import Schedule
+from dpcore.domain.domain import Table
+from dpcore.encoding.blocks import Encoding
+from dpcore.learners.sums import SumPart
+from dpcore.private.engines.base import Workload
+from dpcore.query import SumQuery
+from dpcore.randomness import PublicCoins
+from dpcore.source import Source
+from dpcore.summing import SummingLearner
+
+
+def workload_of(schedule: Schedule, records: Table | Source, coins: PublicCoins | None) -> Workload:
+    """The sums of a schedule, from public facts, and the records, which stay closed.
+
+    Args:
+        coins: The plan's; new ones, which no statistic needs, if None.
+    """
+    request, coins = schedule.request, PublicCoins.draw() if coins is None else coins
+    # Releases of others, and paid looks, are about a hold-out.
+    asks = [(entry, ask.query) for entry in schedule.releases for ask in entry.asks.values()]
+    sums = [
+        (entry.name, SumPart(learner=learner, query=query, public=entry.public(coins.again())))
+        for entry, query in asks
+        if isinstance(query, SumQuery) and isinstance(learner := entry.learner, SummingLearner)
+    ]
+    return Workload(
+        source=records,
+        domain=request.domain,
+        encode=Encoding(domain=request.domain, refuse=False, numbers=request.cut_columns),
+        refuse=request.on_invalid == "refuse",
+        holdout=request.holdout,
+        sums=tuple(sums),
+        others=len(sums) < len(asks),
+        sealed=request.sealed,
+    )

@@ -1,0 +1,220 @@
+"""Files of a run on disk: all of a folder or none of it, and what is private closed to others;
+and what a run that stops says of its budget, and of what is there already.
+
+A folder is written beside its place, put on disk, and renamed, so that a crash at any moment leaves
+the whole folder or none. What is private is open to its owner alone, whatever the umask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dpcore.errors import DpcoreError, NotPublishedError, OperatorFileError, ReleaseError
+from dpcore.published.disk import put_on_disk
+
+if TYPE_CHECKING:
+    from dpcore.ledger.book import Reservation
+
+_UNPUBLISHED = re.compile(r"\..+\.partial|workers-.+")  # of files on their way, and of engines
+_PRIVATE_FOLDER, _PRIVATE_FILE, _FILE = 0o700, 0o600, 0o644
+
+
+def new_folder(parent: Path, stem: str) -> Path:
+    """`parent/STEM-0001`, counting up; never an existing one.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        # `mkdir` decides between two runs at once: the second one takes the next number.
+        for number in itertools.count(1):
+            folder = parent / f"{stem}-{number:04d}"
+            with contextlib.suppress(FileExistsError):
+                folder.mkdir()
+                return folder
+    except OSError as error:
+        raise DpcoreError(f"{parent}: cannot make a run folder ({error.strerror})") from None
+    raise AssertionError("unreachable")
+
+
+@contextlib.contextmanager
+def locked_folder(parent: Path, stem: str) -> Iterator[Path]:
+    """A new folder, locked as long as its run lives; killed runs' empty ones are removed before.
+
+    It is removed again where the run fails before it wrote anything.
+
+    A folder whose lock is free belongs to no run that lives. It is removed if it holds nothing, or
+    nothing but what its run had not published yet, and partial files are removed from it. Where
+    folders cannot be locked none is.
+
+    Raises:
+        DpcoreError: it cannot be made.
+    """
+    handles: list[int] = []
+    try:
+        with contextlib.suppress(OSError, ImportError):  # no such place yet, or no such locks
+            # Between making a folder and locking it, no other run may take it for a dead one.
+            handles.append(_lock(parent, wait=True))
+            _remove_dead(parent, stem)
+        folder = new_folder(parent, stem)
+        with contextlib.suppress(OSError, ImportError):
+            handles.append(_lock(folder, wait=False))
+        if len(handles) > 1:
+            os.close(handles.pop(0))
+        try:
+            yield folder
+        except BaseException:
+            with contextlib.suppress(OSError):  # what was written stays for the operator to look at
+                folder.rmdir()
+            raise
+    finally:
+        for handle in handles:
+            os.close(handle)
+
+
+def _lock(folder: Path, *, wait: bool) -> int:
+    """Lock a folder until the handle is closed, or its process ends.
+
+    Raises:
+        OSError: somebody has locked it, or it cannot be locked.
+        ImportError: this platform has no such locks.
+    """
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _remove_dead(parent: Path, stem: str) -> None:
+    """Remove the folders of runs that were killed before they published anything."""
+    name = re.compile(re.escape(stem) + r"-[0-9]{4,}")
+    for folder in parent.iterdir():
+        if not name.fullmatch(folder.name) or folder.is_symlink():
+            continue
+        with contextlib.suppress(OSError):  # a run that lives, or a file
+            handle = _lock(folder, wait=False)
+            try:
+                if all(_UNPUBLISHED.fullmatch(entry.name) for entry in folder.iterdir()):
+                    shutil.rmtree(folder)
+                # What was published stays; what its run was killed over goes.
+                for rest in (*folder.glob(".*.partial"), *folder.glob("operator/.*.partial*")):
+                    shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+            finally:
+                os.close(handle)
+
+
+def write_files(folder: Path, files: Mapping[str, bytes], *, private: bool = False) -> None:
+    """All files or none, on disk when this returns, with the folders above.
+
+    Args:
+        private: Whether the folder and its files are for their owner alone.
+
+    Raises:
+        OSError: nothing was written.
+    """
+    # Written beside, put on disk, then renamed: the name appears with everything in it.
+    partial_folder = folder.with_name(f".{folder.name}.partial")
+    partial_folder.mkdir(parents=True)
+    try:
+        if private:
+            partial_folder.chmod(_PRIVATE_FOLDER)  # before it holds anything
+        for name, content in files.items():
+            _write(partial_folder / name, content, _PRIVATE_FILE if private else _FILE)
+        put_on_disk(partial_folder)
+        partial_folder.rename(folder)
+    except BaseException:
+        shutil.rmtree(partial_folder, ignore_errors=True)
+        raise
+    with contextlib.suppress(OSError):  # it stands, even if a folder above cannot be put on disk
+        for ancestor in (folder.parent, folder.parent.parent, folder.parent.parent.parent):
+            put_on_disk(ancestor)
+
+
+def private_folder(folder: Path) -> Path:
+    """A folder for its owner alone, made where it is missing."""
+    folder.mkdir(mode=_PRIVATE_FOLDER, exist_ok=True)
+    folder.chmod(_PRIVATE_FOLDER)
+    return folder
+
+
+def replace_file(path: Path, content: bytes, *, private: bool = False) -> None:
+    """The file with new content, or as it was.
+
+    Raises:
+        OSError: it is as it was.
+    """
+    temporary = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        _write(temporary, content, _PRIVATE_FILE if private else _FILE)
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    with contextlib.suppress(OSError):
+        put_on_disk(path.parent)
+
+
+def _write(path: Path, content: bytes, mode: int) -> None:
+    # O_EXCL: nothing that stands there already, a link among others, is written through.
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    with os.fdopen(handle, "wb") as file:
+        # The umask may have taken the owner's own bits: they are given back before it is written.
+        if mode == _PRIVATE_FILE:
+            path.chmod(mode)
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def telling(place: Path, sealed: bool) -> Iterator[list[Reservation]]:
+    """Until a run is over: whoever stops is told what is spent, and what is published in `place`.
+
+    It yields a list for the run's reservation, once there is one.
+    """
+    spent: list[Reservation] = []
+    try:
+        yield spent
+    except KeyboardInterrupt as interrupt:
+        if interrupt.args or not (spent or place.exists()):
+            raise
+        message = f"published in {place}" if place.exists() else "spent, not published"
+        raise KeyboardInterrupt(message) from None
+    # Whatever stops a run that is charged, its message must say so; a sealed one has said its one
+    # sentence.
+    except Exception as error:
+        if not spent or place.exists() or (sealed and isinstance(error, ReleaseError)):
+            raise
+        why = getattr(error, "message", f"internal error: {type(error).__name__}")
+        why = "it needs more memory than it may use" if isinstance(error, MemoryError) else why
+        raise NotPublishedError(f"spent, not published: {why}") from None
+
+
+@contextlib.contextmanager
+def after_publication(place: Path) -> Iterator[None]:
+    """After the release is published: nothing that fails here takes it back."""
+    message = f"published in {place}; the operator's file is missing"
+    try:
+        yield
+    except OSError as error:
+        raise OperatorFileError(f"{message}: it cannot be written ({error.strerror})") from None
+    except DpcoreError as error:
+        raise OperatorFileError(f"{message}: {error.message}") from None
+    except MemoryError:
+        raise OperatorFileError(f"{message}: the evaluation needs more memory") from None
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(message) from None

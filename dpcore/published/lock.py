@@ -1,0 +1,369 @@
+"""Lock: the canonical spec, versions, public key and priced plan, in one file."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, cast
+
+import attrs
+import msgspec
+
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask
+from dpcore.domain.moments import zone_rules
+from dpcore.errors import ReplayError, SpecError, need, shown
+from dpcore.published.bounded_reading import read_json
+from dpcore.published.files import replace_file
+from dpcore.published.formats import FORMAT, Format, format_of
+from dpcore.published.locked_terms import bound_dict, noise_of, public_dict, terms_of
+from dpcore.randomness import PublicCoins
+from dpcore.registry.distributions import with_siblings
+from dpcore.sources.opening import Unopened, location
+from dpcore.specs.spec import Spec
+
+_EMPTY = {"unknown": "empty"}
+
+
+class _Marked(msgspec.Struct, frozen=True):
+    """What every lock says first."""
+
+    format: int = 1
+
+
+class Lock(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What `check` writes beside a spec and `run` publishes. All of it is public.
+
+    Args:
+        spec: The spec as plain data.
+        versions: Of dpcore, the plugins used and the numerical libraries.
+        key: Of the public coins; None while every run draws its own.
+        plan: Every query with its sensitivity and noise, and the guarantee.
+        format: Of the lock and of the run folder that holds it.
+        digest: SHA-256 of all the others; it finds an edit, and proves nothing: anyone can compute
+            it.
+    """
+
+    spec: dict[str, Any]
+    versions: dict[str, str]
+    key: int | None
+    plan: dict[str, Any]
+    format: int = FORMAT
+    digest: str = ""
+
+    @property
+    def leaves_empty(self) -> bool:
+        """Whether cells of CSV files are empty where no number is known; earlier runs have `nan`
+        and `inf` there, and replay as they were published."""
+        return self.plan.get("unknown") == "empty"
+
+    def coins(self) -> PublicCoins | None:
+        """The public coins at the locked key; None while every run draws its own."""
+        return None if self.key is None else PublicCoins(self.key)
+
+    def digested(self) -> "Lock":
+        """The same lock with its digest computed anew."""
+        content = msgspec.structs.asdict(self)
+        del content["digest"]
+        digest = hashlib.sha256(msgspec.json.encode(content)).hexdigest()
+        return msgspec.structs.replace(self, digest=digest)
+
+    def encode(self) -> bytes:
+        """Canonical bytes: two spaces, a final newline; the order of columns is kept."""
+        return msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n"
+
+    def same_request(self, spec: Spec) -> bool:
+        """Whether it was written for this spec by these versions."""
+        # Compared as bytes, because the order of columns is part of what is encoded.
+        is_same = msgspec.json.encode(self.spec) == msgspec.json.encode(spec.text)
+        return is_same and versions(spec).items() <= self.versions.items()
+
+
+def _normalise(data: Any) -> Any:
+    """Through JSON and back, so that what is written equals what is read again."""
+    return msgspec.json.decode(msgspec.json.encode(data))
+
+
+def versions(spec: Spec) -> dict[str, str]:
+    """Distributions on which the numbers of a run depend, siblings of its plugins among them; and
+    the rules of the zones in which it reads moments."""
+    return (
+        with_siblings(spec.registry.versions())
+        | {name: metadata.version(name) for name in ("numpy", "scipy")}
+        | {
+            f"tzdata {dates.zone}": zone_rules(dates.zone)
+            for dates in spec.request.domain.dates.values()
+            if dates.zone is not None
+        }
+    )
+
+
+def lock_of(spec: Spec, plan: Plan, coins: PublicCoins | None) -> Lock:
+    """The lock of a priced spec at `coins`, in the present format and by what is installed here."""
+    names = {**plan.guarantee.distributions, **versions(spec)}
+    return _lock(spec, plan, coins, names, FORMAT, empty=True)
+
+
+def relocked(lock: Lock, spec: Spec, plan: Plan) -> Lock:
+    """What a published lock must be if this plan follows from it: of its own format and versions.
+
+    Versions are what the publisher had. Other ones here may explain a difference, and are none.
+    """
+    return _lock(spec, plan, lock.coins(), lock.versions, lock.format, empty=lock.leaves_empty)
+
+
+def relock(spec: Spec, lock: Lock, coins: PublicCoins, *, reproduce: bool = False) -> Plan:
+    """The plan of a spec at what its lock says, at the lock's coins: no bound is asked again.
+
+    Raises:
+        ReplayError: the lock does not fit the spec.
+        SpecError: components do not fit together, at the place of the one that does not.
+    """
+    from dpcore.published.plan_from_lock import plan_from_terms
+
+    terms = terms_of(lock.plan, tuple(release.name for release in spec.request.releases))
+    request = attrs.evolve(spec.request, reproduce=reproduce)
+    with spec.locate_errors():
+        return plan_from_terms(request, terms, coins, spec.registry)
+
+
+def _lock(
+    spec: Spec,
+    plan: Plan,
+    coins: PublicCoins | None,
+    versions: dict[str, str],
+    number: int,
+    *,
+    empty: bool,
+) -> Lock:
+    return Lock(
+        spec=_normalise(spec.text),
+        versions=versions,
+        key=None if coins is None else coins.key,
+        plan=_normalise(describe(plan, format_of(number)) | (_EMPTY if empty else {})),
+        format=number,
+    ).digested()
+
+
+def describe(plan: Plan, style: Format) -> dict[str, Any]:
+    """The priced plan as plain data, under the keys of a lock of a format."""
+    # Every key is the format on disk: a new one would end the replay of published folders.
+    return {
+        # First, so that a replay with other records names them.
+        **({"public_records": digests} if (digests := plan.schedule.public_digests) else {}),
+        # Without it, a folder was published before there was a choice.
+        **({"cells": cells} if (cells := plan.request.domain.cells) != "positions" else {}),
+        "guarantee": style.guarantee(plan.guarantee),
+        "look": [{"query": ask.query.name, **_describe_price(ask)} for ask in plan.schedule.look],
+        "public": public_dict(plan),
+        "releases": {
+            scheduled.name: [
+                {
+                    **({"point": scheduled.release.point} if scheduled.release.point else {}),
+                    "query": ask.query.name,
+                    "shape": list(ask.query.shape),
+                    "at_most": ask.query.at_most,
+                    "share": ask.share,
+                    **(
+                        {"sampling": _component(ask.query.sampling)}
+                        if ask.query.sampling is not None
+                        else {}
+                    ),
+                    **(
+                        {"bands": list(bands)}
+                        if (bands := getattr(ask.query, "bands", None)) is not None
+                        else {}
+                    ),
+                    **_describe_price(ask),
+                }
+                for ask in scheduled.asks.values()
+            ]
+            for scheduled in plan.schedule.releases
+        },
+    }
+
+
+def _describe_price(ask: Ask) -> dict[str, Any]:
+    """What pricing found of one ask, as plain data."""
+    return {
+        "distance": str(ask.sensitivity.distance),
+        # This number is for readers; `bound` holds what a replay rests on.
+        "sensitivity": ask.sensitivity.plain(),
+        "solver_error": ask.sensitivity.solver_error,
+        "source": ask.sensitivity.source,
+        "bound": bound_dict(ask.sensitivity),
+        "mechanism": _component(ask.mechanism),
+        "noise": noise_of(ask),
+    }
+
+
+def _component(component: Any) -> dict[str, Any]:
+    """Its class and the parameters that make it again, under the names that a spec gives them."""
+    kind = type(component)
+    return {
+        "class": kind.__name__,
+        **{
+            field.alias: _parameter(getattr(component, field.name))
+            for field in attrs.fields(kind)
+            if field.init
+        },
+    }
+
+
+def _parameter(value: Any) -> Any:
+    """A parameter as JSON has it; a component inside another stands without its class."""
+    if isinstance(value, tuple | list):
+        return [_parameter(item) for item in value]
+    if isinstance(value, Mapping):
+        return {name: _parameter(item) for name, item in value.items()}
+    fields = _component(value).items() if attrs.has(type(value)) else None
+    return value if fields is None else {key: item for key, item in fields if key != "class"}
+
+
+def lock_path(spec_path: Path) -> Path:
+    """Beside the spec: `quickstart.yaml` locks into `quickstart.lock.json`."""
+    return spec_path.with_name(f"{spec_path.stem}.lock.json")
+
+
+@attrs.frozen(eq=False)
+class Locked:
+    """A spec priced at its lock.
+
+    Args:
+        note: Why the lock could not be kept beside the spec, or empty.
+    """
+
+    plan: Plan
+    lock: Lock
+    note: str = ""
+
+
+def require_public(spec: Spec, public: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The public records that a locked spec names, of those handed over as tables or paths.
+
+    Raises:
+        ReplayError: some are missing.
+    """
+    # No path of the lock is opened: a stranger may have written it.
+    for name in spec.request.public:
+        need(
+            name in public,
+            ReplayError,
+            f"needs the public records {name!r} whose SHA-256 the lock states: hand them over with "
+            f"--public {name}=PATH, or public={{NAME: PATH}} in Python",
+        )
+    return {
+        name: attrs.evolve(cast(Unopened, item), location=location(public[name]), folder=None)
+        if isinstance(public[name], str)
+        else public[name]
+        for name, item in spec.request.public.items()
+    }
+
+
+def locked(spec: Spec, *, write: bool = True, renew: bool = False) -> Locked:
+    """The plan at the lock beside the spec if that one matches, else at a new lock.
+
+    A lock matches when it was written for the same spec by the same versions and its plan is what
+    pricing at its key gives; otherwise a new key is drawn.
+
+    Args:
+        write: Whether a new lock is written beside the spec's file.
+        renew: Whether public records may be others than the old lock names.
+
+    Raises:
+        SpecError: they are others.
+        UselessRelease: public facts show that a release says nothing, and that is not accepted.
+    """
+    path = None if spec.path is None else lock_path(spec.path)
+    old_lock = None if path is None else _read_lock(path)
+    if old_lock is not None and old_lock.same_request(spec):
+        plan = _price_useful(spec, old_lock.coins())
+        # The old key is kept only where pricing at it gives the same lock, to the last byte.
+        if lock_of(spec, plan, plan.coins).encode() == old_lock.encode():
+            return Locked(plan, old_lock)
+    plan = _price_useful(spec)
+    locked_digests = {} if old_lock is None or renew else old_lock.plan.get("public_records", {})
+    for name, digest in plan.schedule.public_digests.items():
+        need(
+            locked_digests.get(name, digest) == digest,
+            SpecError,
+            f"not the records that {path} names: `dpcore check` locks these anew",
+            ("data", "public", name),
+        )
+    lock = lock_of(spec, plan, plan.coins)
+    try:
+        if write and path is not None:
+            replace_file(path, lock.encode())
+    except OSError as error:
+        return Locked(plan, lock, f"{path} cannot be written ({error.strerror})")
+    return Locked(plan, lock)
+
+
+def _price_useful(spec: Spec, coins: PublicCoins | None = None) -> Plan:
+    plan = spec.price(coins)
+    with spec.locate_errors():
+        plan.schedule.require_useful(plan.coins)
+    return plan
+
+
+def _read_lock(path: Path) -> Lock | None:
+    """A lock file, or None if there is none or it is not one."""
+    try:
+        return decoded(read_json(path))
+    except (OSError, ReplayError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def decoded(content: bytes) -> Lock:
+    """A lock from its file's bytes.
+
+    Raises:
+        ReplayError: it is of another format, or was edited.
+        msgspec.DecodeError: it is no lock.
+    """
+    # The format comes first: a lock of another one may lack the fields that are read below.
+    format_of(msgspec.json.decode(content, type=_Marked).format)
+    lock = msgspec.json.decode(content, type=Lock)
+    need(
+        lock.digest == lock.digested().digest,
+        ReplayError,
+        "spec.lock.json: edited or damaged: its digest is of another content",
+    )
+    return lock
+
+
+def require_same(published: Lock, computed: Lock, spec: Spec) -> None:
+    """Raise `ReplayError` naming the first key in which a lock differs from what follows from it.
+
+    What stands there is not shown: it may be of somebody else's choice.
+    """
+    pair = msgspec.to_builtins(published), msgspec.to_builtins(computed)
+    if path := next(_differences(*pair, "spec.lock.json"), None):
+        raise ReplayError(
+            f"{path}: not what this installation computes from the lock"
+            f"{explain_versions(published, spec)}"
+        )
+
+
+def explain_versions(lock: Lock, spec: Spec) -> str:
+    """Which versions differ between the publisher's installation and this one; empty if none do."""
+    # Names that the lock alone lists are not looked up here: a stranger chose them.
+    clauses = [
+        f"{name} {shown(lock.versions.get(name, 'not listed'))} there, {version!r} here"
+        for name, version in versions(spec).items()
+        if lock.versions.get(name) != version
+    ]
+    return f"; versions differ: {', '.join(clauses)}" if clauses else ""
+
+
+def _differences(published: Any, computed: Any, path: str) -> Iterator[str]:
+    """The path of every leaf that differs."""
+    if (
+        isinstance(published, dict)
+        and isinstance(computed, dict)
+        and published.keys() == computed.keys()
+    ):
+        for key, value in published.items():
+            yield from _differences(value, computed[key], f"{path}.{key}")
+    elif published != computed:
+        yield path

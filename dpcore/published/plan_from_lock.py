@@ -1,0 +1,213 @@
+"""`plan_from_lock`: rebuild a plan as its lock states it, asking no bound and seeking no noise.
+
+Sensitivities, noise and epsilon are the lock's. What costs nothing is derived anew: the queries,
+the mechanisms' other fields, the shares and every sentence of the guarantee. So a lock that another
+version would price differently is still the plan that its run kept; `load_run` composes what the
+locked terms cost, and whether they are right is what pricing the spec tells.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, cast
+
+import attrs
+
+from dpcore.adjacency import Adjacency
+from dpcore.bound import Components, Refused, SensitivityBound
+from dpcore.claims.plan.parts import part_domain
+from dpcore.claims.plan.plan import Plan
+from dpcore.claims.plan.planned_query import Ask, failure_over_coins
+from dpcore.claims.plan.request import Release, Request
+from dpcore.claims.plan.schedule import Schedule, Scheduled, with_inputs
+from dpcore.claims.pricing.bounds_in_force import Bounds
+from dpcore.claims.pricing.release_domains import plan_look, seen
+from dpcore.claims.pricing.statement import publication, stated
+from dpcore.errors import ReplayError, map_below, need
+from dpcore.learner import AnyLearner, Public
+from dpcore.mechanism import AnyMechanism, free_field
+from dpcore.query import Query
+from dpcore.randomness import PublicCoins
+from dpcore.registry.components import AdmittedComponents
+from dpcore.registry.registry import Registry
+from dpcore.resources.cost_estimate import require_room, with_queries
+from dpcore.sensitivity import AnySensitivity
+from dpcore.sources.public_inputs import read_inputs
+
+
+@attrs.frozen(kw_only=True)
+class LockedAsk:
+    """What a lock says of one query.
+
+    Args:
+        noise: The value of the mechanism's free field.
+    """
+
+    sensitivity: AnySensitivity
+    noise: Any
+
+
+@attrs.frozen(kw_only=True)
+class LockedRelease:
+    """What a lock says of one release.
+
+    Args:
+        mu: The hint that its learner planned with.
+        withholds_count: Whether its learner must not know the exact number of records.
+        asks: By query name.
+    """
+
+    mu: float | None
+    withholds_count: bool
+    asks: Mapping[str, LockedAsk]
+
+
+@attrs.frozen(kw_only=True)
+class Terms:
+    """What a lock says that pricing would have to find out.
+
+    Args:
+        epsilon: Of the whole run; infinite where nothing is guaranteed.
+        accountant: Which composition stated it.
+        distributions: On whose code it rests: versions by name.
+        releases: In the order of the request's.
+        look: Of the paid look, by query name.
+    """
+
+    epsilon: float
+    accountant: str
+    distributions: Mapping[str, str]
+    releases: Sequence[LockedRelease]
+    look: Mapping[str, LockedAsk]
+
+
+@attrs.frozen(kw_only=True, eq=False)
+class LockedBound(SensitivityBound):
+    """In place of a theorem: what a lock says of a release's queries."""
+
+    asks: Mapping[str, LockedAsk]
+
+    def is_about(self, learner: AnyLearner) -> bool:
+        """Always: the lock is about the very learner that its spec names."""
+        return True
+
+    def sensitivity(
+        self, query: Query, learner: Any, public: Public, adjacency: Adjacency
+    ) -> AnySensitivity | Refused:
+        """The sensitivity that the lock states for this query; refused where it states none."""
+        locked = self.asks.get(query.name)
+        return Refused("the lock says nothing of it") if locked is None else locked.sensitivity
+
+
+def plan_from_terms(request: Request, terms: Terms, coins: PublicCoins, registry: Registry) -> Plan:
+    """The plan of a request at what its lock says.
+
+    Args:
+        coins: The lock's.
+        registry: Where components are looked up.
+
+    Raises:
+        ReplayError: the lock does not fit the request, or states more than the budget.
+        DpcoreError: components do not fit together, or the machine has not enough room.
+    """
+    part = part_domain(request.domain, request.adjacency, request.holdout)
+    # Room is this machine's, so that it is asked for anew; the price in privacy is not.
+    require_room(request, part)
+    need(
+        len(terms.releases) == len(request.releases),
+        ReplayError,
+        "the lock has another number of releases than its spec",
+    )
+    pairs = enumerate(zip(request.releases, terms.releases, strict=True))
+    components = AdmittedComponents(registry)
+    schedule_pair = partial(_schedule_release, request, coins, components)
+    releases = [*map_below(schedule_pair, pairs, "releases").values()]
+    look = _look(request, releases, terms)
+    with_all = with_inputs(releases, read_inputs(request))
+    schedule = Schedule(request=request, releases=with_all, look=look)
+    # Added up from the locked bounds themselves: a lock cannot leave a failure out.
+    gamma = failure_over_coins(schedule.asks)
+    _require_budget(request, terms, gamma)
+    return Plan(
+        schedule=schedule,
+        guarantee=stated(
+            schedule,
+            publication(releases, request.look),
+            gamma,
+            epsilon=terms.epsilon,
+            accountant=terms.accountant,
+            distributions=terms.distributions,
+        ),
+        coins=None if gamma else coins,
+        components=components,
+        resources=with_queries(releases, request, part),
+    )
+
+
+def _schedule_release(
+    request: Request,
+    coins: PublicCoins,
+    components: Components,
+    pair: tuple[Release, LockedRelease],
+) -> Scheduled:
+    """One release under the lock's sensitivities and noise."""
+    release, locked = pair
+    part, adjacency = seen(request, release)
+    if locked.withholds_count:
+        part = attrs.evolve(part, exact=None, limit=part.at_most)
+    # With `locked` a bound speaks of persons already, and is not asked about one record again.
+    bounds = Bounds(part, adjacency, components, request.reproduce, locked=True)
+    locked_release = attrs.evolve(release, bound=LockedBound(asks=locked.asks))
+    scheduled = bounds.release(locked_release, locked.mu, coins)
+    # Only noise comes from the lock; queries, shares and mechanisms are those of its spec.
+    return attrs.evolve(
+        scheduled,
+        asks={
+            name: attrs.evolve(
+                ask,
+                # The lock says the noise, unless the spec has set it.
+                mechanism=ask.mechanism
+                if ask.mechanism.calibrated
+                else _set_noise(ask.mechanism, locked.asks[name].noise),
+                share=ask.share * release.share,
+            )
+            for name, ask in scheduled.asks.items()
+        },
+    )
+
+
+def _set_noise(mechanism: AnyMechanism, noise: Any) -> AnyMechanism:
+    """The mechanism with its free field set."""
+    fields = {free_field(type(mechanism)): noise}
+    return cast(AnyMechanism, attrs.evolve(cast(Any, mechanism), **fields))
+
+
+def _look(request: Request, releases: Sequence[Scheduled], terms: Terms) -> tuple[Ask, ...]:
+    """What is asked of the hold-out, group by group, at what the lock says."""
+    # Planned as in pricing; a lock that says nothing of one of these queries is refused.
+    size = len(releases) // request.separate
+    groups = [releases[start : start + size] for start in range(0, len(releases), size)]
+    return tuple(_apply_lock(ask, terms) for group in groups for ask in plan_look(request, group))
+
+
+def _apply_lock(ask: Ask, terms: Terms) -> Ask:
+    locked = terms.look.get(ask.query.name)
+    if locked is None:
+        raise ReplayError(f"the lock says nothing of {ask.query.name!r}")
+    mechanism = _set_noise(ask.mechanism, locked.noise)
+    return attrs.evolve(ask, sensitivity=locked.sensitivity, mechanism=mechanism)
+
+
+def _require_budget(request: Request, terms: Terms, gamma: float) -> None:
+    """Raise `ReplayError` where the lock states more than its spec allows."""
+    budget = request.budget
+    need(
+        not gamma or gamma < budget.delta,
+        ReplayError,
+        "the lock's failure probability uses up its spec's delta",
+    )
+    # Of separate groups each meets the budget.
+    need(
+        request.reproduce or request.separate > 1 or 0 <= terms.epsilon <= budget.epsilon,
+        ReplayError,
+        f"the lock states epsilon={terms.epsilon!r}, its spec allows {budget.epsilon!r}",
+    )

@@ -1,1 +1,0 @@
-"""PRIVATE: records, as the private side sees them."""

@@ -1,1 +1,0 @@
-"""Running: a priced plan, its conversations with the private side, and what it serves."""
