@@ -51,3 +51,11 @@ def test_the_page_has_no_option_and_two_imports_of_dpcore(page):
     text = (ROOT / "docs/the-whole-idea.md").read_text()
     assert len(re.findall(r"^from dpcore", text, re.M)) == 2
     assert sum(len(b.splitlines()) for b in re.findall(r"```python\n(.*?)```", text, re.S)) <= 200
+
+
+def test_every_file_that_the_architecture_names_exists():
+    text = (ROOT / "docs/architecture.md").read_text()
+    named = set(re.findall(r"`((?:[a-z_]+/)+(?:[a-z_]+\.py)?|[a-z_]+\.py)`", text))
+    assert len(named) > 30
+    places = (ROOT, ROOT / "dpcore")
+    assert [name for name in named if not any((p / name).exists() for p in places)] == []
