@@ -1,1 +1,1 @@
-"""Publishing: the lock, the run folder, and the operator's evaluation."""
+"""Run folders: what is written, what is read again, and in which format."""

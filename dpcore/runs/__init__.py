@@ -1,1 +1,1 @@
-"""Ways into a run: pricing one on this machine."""
+"""Ways in: price a request, run a spec, ask in a session."""

@@ -1,1 +1,1 @@
-"""Sources: where records come from, one kind a file. Everything here sees records."""
+"""Sources: where records come from, one kind a file. They hand records over, computing nothing."""

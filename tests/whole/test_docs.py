@@ -13,14 +13,21 @@ from dpcore.console.app import app
 from dpcore.specs.spec import spec_of_text
 
 ROOT = Path(__file__).parents[2]
+# By test_write_a_plugin, test_write_a_mechanism, test_bridge_docs and test_whole_idea.
+EXECUTED_ELSEWHERE = (
+    "write-a-plugin.md",
+    "write-a-mechanism.md",
+    "embedding.md",
+    "the-whole-idea.md",
+)
 PAGES = [
     ROOT / "README.md",
     *(
         page
         for page in sorted((ROOT / "docs").glob("**/*.md"))
-        if page.name not in ("write-a-plugin.md", "write-a-mechanism.md", "embedding.md")
+        if page.name not in EXECUTED_ELSEWHERE
     ),
-]  # these are executed by test_write_a_plugin, test_write_a_mechanism and test_bridge_docs
+]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 

@@ -9,6 +9,7 @@ prints what is measured.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from functools import cache
@@ -34,7 +35,7 @@ IMPORTS = [
     ("dpcore.private.run", TOP, 5_790, ABOVE),
     ("dpcore.private.run", LAZY, 8_810, ABOVE),
     ("dpcore.transcript.rebuild", TOP, 2_120, (*ABOVE, "private")),
-    ("dpcore.transcript", LAZY, 4_720, (*ABOVE, "private")),
+    ("dpcore.transcript", LAZY, 3_660, (*ABOVE, "private")),
     ("dpcore.published.folder", TOP, 7_470, ("console", "private", "views")),
     ("dpcore.published", LAZY, 14_170, ("console", "private", "views")),
 ]
@@ -260,3 +261,15 @@ def print_sizes():
 
 if __name__ == "__main__":
     print_sizes()
+
+
+def test_the_page_of_the_architecture_states_every_limit():
+    page = (PACKAGE.parent / "docs/architecture.md").read_text()
+    lazy = re.findall(r"^\| `([^`]+)`, lazy imports too \|.*\| ([\d,]+) \|$", page, re.M)
+    top = re.findall(r"^\| `([^`]+)` \|.*\| ([\d,]+) \|$", page, re.M)
+    stated = {(name, LAZY, number) for name, number in lazy} | {
+        (name, TOP, number) for name, number in top
+    }
+    limits = {(root, is_lazy, f"{limit:,}") for root, is_lazy, limit, _ in IMPORTS}
+    limits |= {(command, TOP, f"{limit:,}") for command, limit in COMMANDS.items()}
+    assert stated == limits
