@@ -64,10 +64,10 @@ def nearest(name: str, valid: Iterable[str]) -> str:
     return near(name, names) or (listing if len(listing) <= LONGEST_LIST else "")
 
 
-def unknown(what: str, name: object, valid: Iterable[str]) -> str:
+def unknown(kind: str, name: object, valid: Iterable[str]) -> str:
     """`no WHAT is called NAME`, with the nearest valid name."""
     hint = nearest(name if isinstance(name, str) else "", valid)
-    return f"no {what} is called {shown(name)}{hint}"
+    return f"no {kind} is called {shown(name)}{hint}"
 
 
 class DpcoreError(Exception):
@@ -302,7 +302,7 @@ UNREADABLE = (SourceError, MemoryError)
 
 
 @contextmanager
-def unpassed(what: str) -> Iterator[None]:
+def unpassed(failure: str) -> Iterator[None]:
     """What a library says of records goes nowhere: it may show a cell.
 
     Raises:
@@ -314,7 +314,7 @@ def unpassed(what: str) -> Iterator[None]:
     except (DpcoreError, MemoryError):
         raise
     except Exception as error:
-        raise SourceError(f"{what} ({error_kind(error)})") from None
+        raise SourceError(f"{failure} ({error_kind(error)})") from None
 
 
 def error_kind(error: Any) -> str:

@@ -12,13 +12,13 @@ INSTALL = "pip install . ./plugins/*"
 """Run in a clone of dpcore, it installs the core and all siblings, and asks no index for them."""
 
 
-def missing(what: str, plugin: str) -> str:
+def missing(subject: str, plugin: str) -> str:
     """One line that says which distribution brings something, and how it is installed."""
-    return f"{what} is brought by dpcore-{plugin}, which is not installed: {INSTALL} in a clone"
+    return f"{subject} is brought by dpcore-{plugin}, which is not installed: {INSTALL} in a clone"
 
 
-def sibling(plugin: str, module: str, what: str) -> ModuleType:
-    """Import `module` of a sibling, for `what` was asked for.
+def sibling(plugin: str, module: str, subject: str) -> ModuleType:
+    """Import `module` of a sibling, for the `subject` that was asked for.
 
     Raises:
         MissingPluginError: the sibling is not installed; it says how.
@@ -32,4 +32,4 @@ def sibling(plugin: str, module: str, what: str) -> ModuleType:
             raise
         from dpcore.errors import MissingPluginError  # `import dpcore` costs next to nothing
 
-        raise MissingPluginError(missing(what, plugin)) from None
+        raise MissingPluginError(missing(subject, plugin)) from None

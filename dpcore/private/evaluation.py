@@ -114,9 +114,9 @@ def evaluation(
         RequestError: a metric needs what a release's model does not tell.
     """
     opened = outcome.opened
-    if not len(opened.held):
+    if not len(opened.hold_out):
         return Evaluation()
-    domain, truth = plan.request.domain, opened.held.labels()
+    domain, truth = plan.request.domain, opened.hold_out.labels()
     typical_label, shares = _typical_label(domain, opened.train)
     # What a model without any feature would say: no figure means much without it.
     baseline = Held(
@@ -125,9 +125,9 @@ def evaluation(
         target=domain.labels,
         groups=groups,
         # The number of every record's group; 0 where nobody asked for groups.
-        codes=np.zeros(len(opened.held), np.intp)
+        codes=np.zeros(len(opened.hold_out), np.intp)
         if groups is None
-        else joined([groups.codes(table) for table, _ in opened.held.batches()]),
+        else joined([groups.codes(table) for table, _ in opened.hold_out.batches()]),
         law=_without_noise(domain, np.full(truth.shape, typical_label)),
         probabilities=np.tile(shares, (truth.size, 1)) if domain.classes else None,
     )
@@ -150,7 +150,9 @@ def evaluation(
             inputs=partial(handover.inputs, release),
         )
         model = copy.deepcopy(outcome.models[scheduled.name])  # it sees the hold-out
-        measures = _collect_inputs(release, metrics, conversation, cast(Model, model), opened.held)
+        measures = _collect_inputs(
+            release, metrics, conversation, cast(Model, model), opened.hold_out
+        )
         # The same metrics of all three: what the noise costs, and what the features bring.
         predictors = {
             PRIVATE: attrs.evolve(baseline, **measures[0]),

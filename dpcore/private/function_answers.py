@@ -77,7 +77,7 @@ def encode_points(release: FunctionRelease, tables: Mapping[str, Table]) -> NDAr
     return encoded
 
 
-def fit_function(release: IsolatedRelease, held: Conversation) -> Expansion:
+def fit_function(release: IsolatedRelease, conversation: Conversation) -> Expansion:
     """PRIVATE: the fitted function; one fit serves equal releases.
 
     Raises:
@@ -87,9 +87,9 @@ def fit_function(release: IsolatedRelease, held: Conversation) -> Expansion:
     query = cast(FunctionQuery, scheduled.ask.query)
     try:
         # One fit may serve several releases; each of them adds noise of its own in its oracle.
-        coins, (private, public) = held.own(query, 1), held.private(release)
-        fit = partial(private, frozen(query), held.records, public, coins)
-        function: Expansion = held.reuse.once(scheduled.learner, query, public, coins, fit)
+        coins, (private, public) = conversation.own(query, 1), conversation.private(release)
+        fit = partial(private, frozen(query), conversation.records, public, coins)
+        function: Expansion = conversation.reuse.once(scheduled.learner, query, public, coins, fit)
         cause = "a wrong shape, kernel or no number" if query.unfit(function) else ""
     except UNREADABLE:
         raise
@@ -103,7 +103,7 @@ def fit_function(release: IsolatedRelease, held: Conversation) -> Expansion:
 
 
 def open_oracle(
-    release: IsolatedRelease, function: Expansion, held: Conversation, number: int = 1
+    release: IsolatedRelease, function: Expansion, conversation: Conversation, number: int = 1
 ) -> Oracle:
     """A fitted function behind its mechanism's oracle.
 
@@ -112,35 +112,35 @@ def open_oracle(
     """
     ask = cast(FunctionRelease, release.scheduled).ask
     mechanism, query = cast(Interactive, ask.mechanism), cast(FunctionQuery, ask.query)
-    return mechanism.open(function, query, ask.taken, held.noise(query, number))
+    return mechanism.open(function, query, ask.taken, conversation.noise(query, number))
 
 
 def collect_answers(
-    release: IsolatedRelease, held: Conversation
+    release: IsolatedRelease, conversation: Conversation
 ) -> tuple[tuple[Answer, ...], Rebuild]:
     """One answer that holds all of them: rows of (encoded point, centred prediction)."""
-    assert held.points is not None, "a function is asked about points"
+    assert conversation.points is not None, "a function is asked about points"
     # The points travel with the answers, so that a published run can be replayed without its
     # file.
-    rows = held.points + 0.0
-    oracle = open_oracle(release, fit_function(release, held), held)
+    rows = conversation.points + 0.0
+    oracle = open_oracle(release, fit_function(release, conversation), conversation)
     value = np.column_stack([rows, oracle.ask(rows)])
     ask = cast(FunctionRelease, release.scheduled).ask
     answer = Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
-    return (answer,), partial(release.rebuild, held.coins, [value], {})
+    return (answer,), partial(release.rebuild, conversation.coins, [value], {})
 
 
-def fit_without_noise(release: IsolatedRelease, held: Conversation) -> None:
+def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> None:
     """None: a function has no model without noise that could be published."""
 
 
 def predict_holdout(
-    release: IsolatedRelease, held: Conversation, model: Model, holdout: HoldOut
+    release: IsolatedRelease, conversation: Conversation, model: Model, holdout: HoldOut
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Answers of stand-in oracles on the hold-out, and the exact function there, shape (n,)."""
     scheduled = cast(FunctionRelease, release.scheduled)
     function, domain, batch_size = (
-        fit_function(release, held),
+        fit_function(release, conversation),
         scheduled.part,
         scheduled.most_points,
     )
@@ -150,7 +150,7 @@ def predict_holdout(
         encode_table(domain, holdout.table()) + 0.0, axis=0, return_inverse=True
     )
     answers = [
-        open_oracle(release, function, held, 1 + start // batch_size).ask(
+        open_oracle(release, function, conversation, 1 + start // batch_size).ask(
             rows[start : start + batch_size]
         )
         for start in range(0, rows.shape[0], batch_size)

@@ -44,7 +44,7 @@ def encode_points(release: Scheduled, tables: Mapping[str, Table]) -> None:
 
 
 def collect_answers(
-    release: IsolatedRelease, held: Conversation
+    release: IsolatedRelease, conversation: Conversation
 ) -> tuple[tuple[Answer, ...], Rebuild]:
     """Ask, compute, release, update, until the learner has no more to ask.
 
@@ -55,8 +55,8 @@ def collect_answers(
     """
     # Two instances: the private function works on one copy, the state machine on another, so
     # nothing that the former stores in itself reaches the model.
-    private, facts = held.private(release)
-    speaker, public = release.start(held.coins, held.inputs())
+    private, facts = conversation.private(release)
+    speaker, public = release.start(conversation.coins, conversation.inputs())
     asks, past_sums = PlannedAsks(release.scheduled.asks), PastSums()
     answers: list[Answer] = []
     state: State = speaker.start(public)
@@ -65,13 +65,15 @@ def collect_answers(
         # public part goes on with.
         query = frozen(question)
         ask, number = asks.next(query)
-        coins, records = held.own(query, number), held.seen(query, number)
+        coins, records = conversation.own(query, number), conversation.seen(query, number)
         # Equal releases on the same records share one computation, never the noise: the
         # mechanism below draws from the stream of this release and this ask.
         compute = partial(_compute_statistic, private, frozen(query), records, facts, coins)
-        value, cause = held.reuse.once(release.scheduled.learner, query, facts, coins, compute)
+        value, cause = conversation.reuse.once(
+            release.scheduled.learner, query, facts, coins, compute
+        )
         value = past_sums.weighted(query, _require_statistic(value, cause, ask))
-        noisy_value = held.door(ask, query, value, held.noise(query, number))
+        noisy_value = conversation.door(ask, query, value, conversation.noise(query, number))
         # Check the output of the mechanism, which may come from a plugin. Neither check looks
         # at the statistic, so what it raises is post-processing.
         owner, shape = type(ask.mechanism).__name__, np.shape(noisy_value)
@@ -81,25 +83,25 @@ def collect_answers(
         # reach.
         answer = answer_of(ask, query, number, noisy_value)
         state = speaker.update(state, answer)
-        held.progress()
+        conversation.progress()
         answers.append(answer)
     return tuple(answers), partial(speaker.model, state)
 
 
 def predict_holdout(
-    release: IsolatedRelease, held: Conversation, model: Model, holdout: HoldOut
+    release: IsolatedRelease, conversation: Conversation, model: Model, holdout: HoldOut
 ) -> tuple[NDArray[Any], NDArray[Any]]:
     """Predictions of the model, and of the same learner from exact answers; batch by batch."""
-    noiseless_model = cast(Model, fit_without_noise(release, held))
+    noiseless_model = cast(Model, fit_without_noise(release, conversation))
     return (
         joined([model.predict(table) for table, _ in holdout.batches()]),
         joined([noiseless_model.predict(table) for table, _ in holdout.batches()]),
     )
 
 
-def fit_without_noise(release: IsolatedRelease, held: Conversation) -> Published:
+def fit_without_noise(release: IsolatedRelease, conversation: Conversation) -> Published:
     """PRIVATE: the model that the same learner builds from exact answers."""
-    return collect_answers(release, attrs.evolve(held, door=wide_open))[1]()
+    return collect_answers(release, attrs.evolve(conversation, door=wide_open))[1]()
 
 
 def _compute_statistic(

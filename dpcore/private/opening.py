@@ -48,20 +48,20 @@ _NONE = HoldOutInMemory({}, np.zeros(0))
 class Opened(NeverCopied):
     """PRIVATE: the projected records, split. No class of `attrs`: `asdict` would take it apart."""
 
-    __slots__ = ("held", "train")
+    __slots__ = ("hold_out", "train")
 
-    def __init__(self, *, train: Records | EngineRecords, held: HoldOut) -> None:
-        self.train, self.held = train, held
+    def __init__(self, *, train: Records | EngineRecords, hold_out: HoldOut) -> None:
+        self.train, self.hold_out = train, hold_out
 
     @property
     def holdout(self) -> Table:
         """Every declared column of the hold-out in memory, by name, in the file's units."""
-        return self.held.table()
+        return self.hold_out.table()
 
     @property
     def holdout_labels(self) -> NDArray[Any]:
         """What predictions of it are compared with."""
-        return self.held.labels()
+        return self.hold_out.labels()
 
 
 def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
@@ -107,13 +107,13 @@ def open_table(request: Request, table: Table, secret: SecretCoins) -> Opened:
         holdout, train = order[is_out], order[~is_out]
     # The hold-out keeps cells as they are in the file: a model encodes them itself, as it would for
     # anyone who uses it later.
-    held, labels = _NONE, records.labels[holdout]
+    hold_out, labels = _NONE, records.labels[holdout]
     if request.holdout:
-        held = HoldOutInMemory(
+        hold_out = HoldOutInMemory(
             {name: cells(table[name])[rows[holdout]] for name in domain.rules},
             domain.uncentre(labels) if domain.labelled else labels,
         )
-    return Opened(train=records.take(train), held=held)
+    return Opened(train=records.take(train), hold_out=hold_out)
 
 
 def open_source(request: Request, source: Source, secret: SecretCoins, engine: Engine) -> Opened:
@@ -143,14 +143,14 @@ def open_source(request: Request, source: Source, secret: SecretCoins, engine: E
     _require_count(domain, count)
     # The split is a rule over places, not a list: the engine applies it where the records are.
     out = _select_holdout(request.holdout, request.adjacency, count, secret)
-    held = _NONE if out is None else _read_holdout(domain, parts, counts, out, engine.spool)
+    hold_out = _NONE if out is None else _read_holdout(domain, parts, counts, out, engine.spool)
     train = EngineRecords(
         engine=engine,
         places=count,
-        count=count - len(held),
+        count=count - len(hold_out),
         split=EVERYTHING if out is None else Complement(out),
     )
-    return Opened(train=train, held=held)
+    return Opened(train=train, hold_out=hold_out)
 
 
 def _open_watched(
@@ -176,19 +176,19 @@ def _open_watched(
     # One coin per person, in the order in which persons first appear: persons are held out whole.
     # Where a row is the unit, each has a coin of its own.
     is_out = np.zeros(used.persons, dtype=np.bool_)
-    held: HoldOut = _NONE
+    hold_out: HoldOut = _NONE
     if request.holdout:
         words = secret.runtime("split").by_place
         is_out = Coins.chance(words, request.holdout).kept(0, used.persons)
-        held = _read_holdout(domain, parts, counts, OfPersons(used, is_out), engine.spool)
+        hold_out = _read_holdout(domain, parts, counts, OfPersons(used, is_out), engine.spool)
     train = EngineRecords(
         engine=engine,
         places=sum(counts),
-        count=used.rows.size - len(held),
+        count=used.rows.size - len(hold_out),
         split=OfPersons(used, ~is_out),
         used=None if people is None else used,
     )
-    return Opened(train=train, held=held)
+    return Opened(train=train, hold_out=hold_out)
 
 
 def _tags(secret: SecretCoins) -> Words:

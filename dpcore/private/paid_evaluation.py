@@ -37,7 +37,7 @@ def look(
         number: Of this "release" among the run's, so that its noise is its own.
     """
     views: dict[str, Held] = {}
-    what = cast(PrivateLook, queries)  # the one kind that there is
+    evaluation = cast(PrivateLook, queries)  # the one kind that there is
     for ask in asks:
         # Several metrics of one release share one pass over the hold-out; each of them still draws
         # noise of its own.
@@ -47,9 +47,9 @@ def look(
                 cast(Model, models[release]),
                 opened,
                 domain,
-                with_probabilities=what.needs_probabilities,
+                with_probabilities=evaluation.needs_probabilities,
             )
-        statistic = what.statistic(ask.query.name, views[release])
+        statistic = evaluation.statistic(ask.query.name, views[release])
         # Metrics are paid like any query: their statistic leaves through the same door.
         value = door(ask, ask.query, statistic, secret.noise(number, ask.query.name, 1))
         yield Answer(query=ask.query, number=1, value=value, mechanism=ask.mechanism)
@@ -66,7 +66,9 @@ def _view_holdout(
     )
     if not with_probabilities:
         return view
-    pieces = [_stated(model, table, truth.size, domain) for table, truth in opened.held.batches()]
+    pieces = [
+        _stated(model, table, truth.size, domain) for table, truth in opened.hold_out.batches()
+    ]
     return attrs.evolve(view, probabilities=np.concatenate(pieces))
 
 
@@ -85,7 +87,7 @@ def predictions(model: Model, opened: Opened, domain: Domain) -> NDArray[Any]:
     return joined(
         [
             by_rows(predict, table, domain.uncentre(np.zeros(truth.shape)))
-            for table, truth in opened.held.batches()
+            for table, truth in opened.hold_out.batches()
         ]
     )
 

@@ -157,7 +157,7 @@ def test_a_hold_out_without_records_is_published_like_any_other(tmp_path, target
     for given in (table, blocks):
         outcome = plan.run(given, secret=SecretCoins.rehearsal(4), door=wide_open)
         counts = outcome.models["errors"].tables["count"].estimate
-        assert counts.sum() == pytest.approx(len(outcome.opened.held), abs=1e-6)
+        assert counts.sum() == pytest.approx(len(outcome.opened.hold_out), abs=1e-6)
         assert np.isfinite(outcome.models["errors"].tables["error"].estimate).all()
 
 

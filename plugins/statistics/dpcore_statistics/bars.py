@@ -175,7 +175,7 @@ class Estimated:
 
 def gaps(
     about: Mapping[str, tuple[Any, ...]],
-    found: Sequence[Estimated],
+    estimates: Sequence[Estimated],
     spread: NoiseLaw | None,
     narrow: float,
     miss: float,
@@ -191,13 +191,13 @@ def gaps(
         narrow: Standard deviation of a count, for noise of width 1.
         reach: No number is larger.
     """
-    if not 2 <= len(found) <= MOST_PAIRED:
+    if not 2 <= len(estimates) <= MOST_PAIRED:
         return None
     # All pairs, so that no pair is picked by what the answers show.
-    pairs = [*itertools.combinations(range(len(found)), 2)]
+    pairs = [*itertools.combinations(range(len(estimates)), 2)]
     names = [", ".join(map(str, cell)) for cell in zip(*about.values(), strict=True)]
     rows = []
-    for first, second in ((found[a], found[b]) for a, b in pairs):
+    for first, second in ((estimates[a], estimates[b]) for a, b in pairs):
         gap = first.estimate - second.estimate
         # Always valid: the two groups' intervals hold together, and so does their difference.
         ends = first.low - second.high, first.high - second.low

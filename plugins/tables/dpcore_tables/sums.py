@@ -139,22 +139,22 @@ def scores(rows: Rows, weights: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def logistic_residual(
-    found: NDArray[np.float64], labels: NDArray[np.float64]
+    predictions: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """PRIVATE: 1/(1 + exp(-score)) less label; shapes (1, n)."""
-    return 0.5 + 0.5 * half_tanh(found) - labels
+    return 0.5 + 0.5 * half_tanh(predictions) - labels
 
 
 def softmax_residual(
-    found: NDArray[np.float64], labels: NDArray[np.float64]
+    predictions: NDArray[np.float64], labels: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """PRIVATE: the probabilities of classes less their indicators; shapes (m, n)."""
-    largest = found[0].copy()
-    for row in found[1:]:
+    largest = predictions[0].copy()
+    for row in predictions[1:]:
         np.maximum(largest, row, out=largest)
     # Row by row, with correctly rounded operations: the same bits in every block.
-    falling = np.array([falling_exp(largest - row) for row in found])
-    total = np.zeros(found.shape[1])
+    falling = np.array([falling_exp(largest - row) for row in predictions])
+    total = np.zeros(predictions.shape[1])
     for row in falling:
         total += row
     return falling / total - labels

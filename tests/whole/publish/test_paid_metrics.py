@@ -51,8 +51,8 @@ def test_the_operator_sees_what_scikit_learn_says_of_the_published_model():
     spec = spec_of_text(SPEC + LOOKS, "spec.yaml")
     found = evaluation(plan, outcome, spec.metrics)
     told = {name: who["private"] for name, who in found.told["release"].items()}
-    table, model = outcome.opened.held.table(), outcome.models["release"]
-    truth, predicted = outcome.opened.held.labels(), model.predict(table)
+    table, model = outcome.opened.hold_out.table(), outcome.models["release"]
+    truth, predicted = outcome.opened.hold_out.labels(), model.predict(table)
     score = model.score(encode_table(model.domain, table))
     assert told["roc_auc"] == pytest.approx(scored.roc_auc_score(truth == "yes", score))
     assert told["balanced_accuracy"] == pytest.approx(

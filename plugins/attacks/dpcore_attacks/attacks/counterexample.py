@@ -196,7 +196,7 @@ def load(path: Path) -> Counterexample:
 
 
 def minimised(
-    found: Configuration, target: Target, rows: Rows, least: float, tries: float = math.inf
+    violation: Configuration, target: Target, rows: Rows, least: float, tries: float = math.inf
 ) -> Configuration:
     """Make a configuration simpler as long as its ratio stays at least `least`.
 
@@ -220,35 +220,37 @@ def minimised(
 
     # fewer different rows first: every later phase then has less to try
     index = 0
-    while index < len(found.counts) and len(found.counts) > 1:
-        candidate = _merge(found, index)
+    while index < len(violation.counts) and len(violation.counts) > 1:
+        candidate = _merge(violation, index)
         if keeps(candidate):
-            found = candidate
+            violation = candidate
         else:
             index += 1
     # a public count is part of the claim and may not change
     if target.case.domain.exact is None:
-        for index, share in itertools.product(range(len(found.counts)), (0.02, 0.25, 0.5, 0.8)):
-            counts = found.counts.copy()
+        for index, share in itertools.product(range(len(violation.counts)), (0.02, 0.25, 0.5, 0.8)):
+            counts = violation.counts.copy()
             counts[index] = max(1, int(share * counts[index]))
-            if counts[index] < found.counts[index]:
-                found = simplify(found, counts=counts)
-    if found.position < 1:
-        found = simplify(found, position=1.0)
+            if counts[index] < violation.counts[index]:
+                violation = simplify(violation, counts=counts)
+    if violation.position < 1:
+        violation = simplify(violation, position=1.0)
     # what cannot be set to 0 is what the violation needs
-    for row in range(len(found.labels)):
-        raw, labels = found.raw.copy(), found.labels.copy()
+    for row in range(len(violation.labels)):
+        raw, labels = violation.raw.copy(), violation.labels.copy()
         raw[row], labels[row] = 0.0, 0.0
-        found = simplify(found, raw=raw)
-        found = simplify(found, labels=labels)
+        violation = simplify(violation, raw=raw)
+        violation = simplify(violation, labels=labels)
     # rounded rows go through the domain again, so they are still records of it
     for digits in (0, 1, 2, 3, 5):
         candidate = attrs.evolve(
-            found, raw=np.round(found.raw, digits), labels=np.round(found.labels, digits)
+            violation,
+            raw=np.round(violation.raw, digits),
+            labels=np.round(violation.labels, digits),
         )
         if keeps(candidate):
             return candidate
-    return found
+    return violation
 
 
 def _merge(configuration: Configuration, index: int) -> Configuration:

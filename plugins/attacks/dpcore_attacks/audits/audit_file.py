@@ -125,15 +125,15 @@ def of_plan(path: Path, lock: Lock) -> tuple[Audited, ...]:
     return tuple(audit for audit in read_audits(path) if audit.plan == digest)
 
 
-def add(path: Path, found: Audited) -> None:
+def add(path: Path, audited: Audited) -> None:
     """Append an audit; those of other plans are dropped.
 
     Raises:
         AuditFileError: the file cannot be read or written.
     """
     # a later audit that refutes less does not replace an earlier one of the same plan
-    audits: list[Any] = [audit for audit in read_audits(path) if audit.plan == found.plan]
-    text = msgspec.json.format(msgspec.json.encode([*audits, found]), indent=2)
+    audits: list[Any] = [audit for audit in read_audits(path) if audit.plan == audited.plan]
+    text = msgspec.json.format(msgspec.json.encode([*audits, audited]), indent=2)
     # renamed into place, so that no reader meets half a file
     fresh = path.with_suffix(f".{os.getpid()}.tmp")
     try:
