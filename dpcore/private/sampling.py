@@ -50,15 +50,31 @@ class Turn:
         )
 
 
+@singledispatch
 def scheme_of_ask(sampling: Sampling, number: int, groups: Stream) -> Sampling | Turn:
-    """PRIVATE: return what draws ask `number`, counted from 1.
+    """PRIVATE: return what draws ask `number`, counted from 1; the scheme itself by default.
 
     Args:
         groups: The query's own stream for what is drawn once, apart from every ask's.
     """
-    if not isinstance(sampling, Cyclic):
-        return sampling
+    return sampling
+
+
+@scheme_of_ask.register
+def _(sampling: Cyclic, number: int, groups: Stream) -> Turn:
     return Turn(scheme=sampling, turn=number % sampling.groups, groups=groups.by_place)
+
+
+def require_draw(sampling: Sampling) -> None:
+    """Refuse a scheme that says nowhere how it is drawn; needs no record.
+
+    Raises:
+        ContractError: its author registered neither `draw` nor `scheme_of_ask`.
+    """
+    kind = type(sampling)
+    by_turns = scheme_of_ask.dispatch(kind) is not scheme_of_ask.dispatch(object)
+    if not by_turns and draw.dispatch(kind) is draw.dispatch(object):
+        raise ContractError(f"{kind.__name__} registers no draw")
 
 
 @singledispatch

@@ -111,7 +111,9 @@ def load(module: ModuleType, plugin: str) -> Loaded:
 def _hooks_of_table(module: ModuleType) -> ModuleType:
     """A module with the hooks that the table `provides` of a plugin's module writes out."""
     hooks = ModuleType(f"{module.__name__}.provides")
-    for kind, names in getattr(module, "provides", {}).items():
+    table = getattr(module, "provides", {})
+    need(isinstance(table, Mapping), RegistryError, f"`provides` must be a table, is {table!r:.80}")
+    for kind, names in table.items():
         setattr(hooks, f"dpcore_{kind}", hookspecs.hookimpl(lambda names=names: names))
     return hooks
 
@@ -148,7 +150,13 @@ def _call_for_paths(
             RegistryError,
             f"plugin {plugin}: {hook} must map names to paths, has a {type(path)}",
         )
-        files = sorted(folder.glob(str(path))) if "*" in name else [folder / path]
+        is_pattern = "*" in name
+        need(
+            not (is_pattern and Path(path).is_absolute()),
+            RegistryError,
+            f"plugin {plugin}: {hook} must map {name!r} to a path from the plugin's folder",
+        )
+        files = sorted(folder.glob(str(path))) if is_pattern else [folder / path]
         paths |= {name.replace("*", file.stem): file for file in files}
     return paths
 

@@ -13,6 +13,7 @@ from dpcore import (
     REPLACE_ONE,
     HitLaw,
     Learner,
+    Ledger,
     Order,
     Poisson,
     PrivacyBudget,
@@ -29,11 +30,14 @@ from dpcore import (
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.plan.planned_query import Ask
+from dpcore.claims.sampling import amplify
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.event import Direction
 from dpcore.private.release_context import wide_open
-from dpcore.private.sampling import draw, draw_rows
+from dpcore.private.sampling import draw, draw_rows, scheme_of_ask
+from dpcore.sampling import Sampling
 from dpcore.transcript.rebuild import isolate, rebuild
+from dpcore.transcript.replay_process import HERE
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
@@ -235,6 +239,44 @@ def test_a_subset_is_amplified_in_the_plan():
 def test_a_draw_is_refused_where_it_proves_nothing(sampling, adjacency, where, reason):
     with pytest.raises(NoClaimError, match=reason):
         priced(sampling, where, adjacency)
+
+
+@attrs.frozen(kw_only=True)
+class Everybody(Sampling):
+    """A stranger's scheme, which has a claim and says nowhere how it is drawn."""
+
+    def refusal(self, adjacency):
+        return ""
+
+
+@attrs.frozen(kw_only=True)
+class ByTurns(Everybody):
+    """Another, which takes turns: each ask has a sample of its own scheme."""
+
+
+@amplify.register(Everybody)
+def _(sampling, event):
+    return event
+
+
+@scheme_of_ask.register(ByTurns)
+def _(sampling, number, groups):
+    return Poisson(probability=1.0)
+
+
+def test_a_scheme_without_a_draw_is_refused_before_it_is_charged(tmp_path):
+    plan = priced(Everybody(), domain(), REPLACE_ONE)
+    ledger = Ledger.create(tmp_path / "a.ledger", epsilon=1.0, delta=1e-5, adjacency=REPLACE_ONE)
+    reservation = plan.reserve(ledger)
+    with pytest.raises(ContractError, match="Everybody registers no draw"):
+        plan.run(table(), reservation=reservation)
+    reservation.begin(plan.charge())  # it has not begun
+
+
+def test_a_scheme_of_ones_own_may_take_turns():
+    plan = priced(ByTurns(), domain(), REPLACE_ONE)
+    outcome = plan.run(table(), secret=SecretCoins.rehearsal(1), replaying=HERE)
+    assert len(outcome.answers["release"]) == 1
 
 
 def test_wrong_numbers_are_refused():
