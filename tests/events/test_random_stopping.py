@@ -137,7 +137,7 @@ def test_it_composes_with_both_ends():
     event = RandomStoppingEvent(event=GaussianEvent(mu=0.1, adjacency=A), mean=10.0, shape=1.0)
     one = AutoAccountant(A).compose(event)
     ten = AutoAccountant(A).compose(event, 10).compose(LaplaceEvent(shift=0.05, adjacency=A), 5)
-    single, several = event_epsilon(one, 1e-6), event_epsilon(ten, 1e-6)
+    single, several = one.epsilon(1e-6), ten.epsilon(1e-6)
     assert single.upper < 0.61
     assert 0 < several.lower < several.upper < 0.75 * 10 * single.upper
 

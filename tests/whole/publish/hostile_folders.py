@@ -195,7 +195,7 @@ FILES = {"categories_from": OUTSIDE}
 HARMLESS = {
     # nothing follows from these, and no reader looks at what they name
     "source elsewhere", "source above", "source of parquet", "source that is loaded",
-    "source of a database", "long key",
+    "long key",
 }  # fmt: skip
 RULE = {"rule": "random_features/theorem_1", "n": 10}
 HOSTILE = {

@@ -37,7 +37,7 @@ doors = {
     "load_run": lambda: dpcore.published.folder.load_run(folder),
     "replay": lambda: dpcore.runs.run_spec.replay(folder),
     "report": lambda: dpcore_report.page.report(folder, operator=True),
-    "verify": lambda: dpcore.console.ledger._verify_run(book, folder),
+    "verify": lambda: dpcore.console.ledger._verify_run(book, folder, {}),
 }
 sys.addaudithook(watch)
 answers = {}

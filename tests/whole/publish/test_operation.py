@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from dpcore import REPLACE_ONE, Ledger
-from dpcore.errors import NotPublishedError, OperatorFileError, SpoolError
+from dpcore.errors import LedgerError, NotPublishedError, OperatorFileError, SpoolError
 from dpcore.private.engines import spool
 from dpcore.published import files
 from dpcore.runs import run_spec
@@ -92,7 +92,7 @@ def failing(monkeypatch, when):
     return calls
 
 
-@pytest.mark.parametrize("at", [1, 3, 6])
+@pytest.mark.parametrize("at", [3, 4, 6])
 def test_a_full_disk_before_the_folder_is_spent_and_not_published(home, monkeypatch, at):
     spec = load_spec(home / "s.yaml")
     run_spec.locked(spec)
@@ -102,6 +102,15 @@ def test_a_full_disk_before_the_folder_is_spent_and_not_published(home, monkeypa
     assert told.value.exit_code == 6
     assert left_over(home) == []
     assert Ledger.open("people").left() != Ledger.open("people").total.start().left()
+
+
+def test_a_full_disk_under_the_ledger_leaves_the_reserved_budget_spent(home, monkeypatch):
+    spec = load_spec(home / "s.yaml")
+    run_spec.locked(spec)
+    failing(monkeypatch, lambda call: call >= 1)
+    with pytest.raises(LedgerError, match=r"No space left.*: what was reserved stays spent"):
+        run_spec.run(spec, runs=home / "runs")
+    assert left_over(home) == []
 
 
 def test_a_full_disk_after_the_folder_leaves_it_published(home, monkeypatch):

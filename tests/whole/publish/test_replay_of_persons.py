@@ -16,6 +16,7 @@ data:
     columns: {{cost: [0, 100]}}
 adjacency: {relation}
 budget: {{epsilon: 1, delta: 1e-6}}
+accept_useless: [visits, cost]
 releases:
   - name: visits
     learner: {{name: statistics.sum, column: cost{clip}}}
