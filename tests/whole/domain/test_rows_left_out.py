@@ -467,7 +467,7 @@ def test_a_session_and_a_ledger_charge_the_relation_of_rows(tmp_path):
         tmp_path / "a.ledger", epsilon=3.0, delta=1e-6, adjacency=REPLACE_ONE
     )
     table = {"age": [1.0, 20.0, 30.0, math.nan, 99.0]}
-    with Session(ledger, domain, table, adjacency="replace_row") as session:
+    with Session(ledger, domain, table, adjacency="replace_row", accept_useless=True) as session:
         session.release(Count(), epsilon=1.0)
     assert ledger.left().epsilon < 2.1
     with Session(dpcore.PrivacyBudget(epsilon=2.0), domain, table) as session:
