@@ -4,9 +4,10 @@ import attrs
 import numpy as np
 from scipy import stats
 
-import dpcore
-from dpcore import ADD_REMOVE, Answer, Domain, PrivacyBudget, PublicCoins, Range, SecretCoins
+from dpcore import ADD_REMOVE, Answer, Domain, PublicCoins, Range, SecretCoins
 from dpcore.encoding.tables import project_table
+
+from builders import price_learner
 
 LEVEL = 0.95
 ERROR = 1e-6  # of one statistical check, by its exact binomial band
@@ -19,13 +20,14 @@ def domain(records=None, column=None, **more):
 
 def plan(learner, mechanism, facts, adjacency=ADD_REMOVE, epsilon=1.0, delta=1e-6):
     """One learner, calibrated."""
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=facts,
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=delta),
-        learner=learner,
         mechanism=mechanism,
         coins=PublicCoins(1),
+        epsilon=epsilon,
+        delta=delta,
     )
 
 

@@ -4,21 +4,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     Answer,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Range,
     Records,
     SecretCoins,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.errors import need
+
+from builders import price_learner
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
 
@@ -105,13 +104,7 @@ def logistic_fit(rows, labels):
 
 def spreads(learner, domain, epsilon, adjacency=ADD_REMOVE):
     """The law of the noise of every query, and the target mu: what a plan prices."""
-    plan = dpcore.price(
-        domain=domain,
-        adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
-        learner=learner,
-        mechanism=Gaussian(),
-    )
+    plan = price_learner(learner, domain=domain, adjacency=adjacency, epsilon=epsilon, delta=1e-6)
     (release,) = plan.schedule.releases
     return {
         ask.query.name: (ask.mechanism, ask.mechanism.spread(ask.query, ask.sensitivity))

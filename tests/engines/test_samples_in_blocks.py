@@ -8,7 +8,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -20,11 +19,11 @@ from dpcore import (
     SumQuery,
     WithoutReplacement,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.private.engines.local import LocalEngine
 from dpcore.private.release_context import wide_open
 from dpcore.source import TableSource
 
+from builders import price_learner
 from doubles import Numbers, domain, table
 
 COUNT = 2000
@@ -52,12 +51,10 @@ class Twice(SummingLearner, OneShot):
 
 def counted(learner, adjacency, seed, engine=None, **fields):
     exact = COUNT if adjacency.replaces else None
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=attrs.evolve(domain(), exact=exact, limit=None if exact else COUNT),
         adjacency=adjacency,
-        learner=learner,
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
         **fields,
     )
     rows = table(COUNT)

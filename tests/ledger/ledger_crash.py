@@ -16,24 +16,17 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger, PrivacyBudget, price
+from dpcore import REPLACE_ONE, Charge, DpcoreError, Ledger
 from dpcore.claims.events.gaussian import GaussianEvent
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.published.files import write_files
 
-from doubles import LabelMean, LabelMeanBound, domain, table
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound, table
 
 
 def plan(epsilon=0.1):
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=LabelMean(),
-        bound=LabelMeanBound(),
-        mechanism=Gaussian(),
-    )
+    return price_learner(LabelMean(), bound=LabelMeanBound(), epsilon=epsilon)
 
 
 def in_child(work):

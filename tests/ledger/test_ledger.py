@@ -24,10 +24,8 @@ from dpcore import (
     Learner,
     Ledger,
     OverCoins,
-    PrivacyBudget,
     Release,
     SecretCoins,
-    price,
 )
 from dpcore.claims.events.gaussian import GaussianEvent, gaussian_mu
 from dpcore.claims.events.randomized_response import ApproximateEvent
@@ -40,7 +38,8 @@ from dpcore.ledger.total import Total
 from dpcore.private.release_context import wide_open
 from dpcore.registry.events import Catalogue
 
-from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
+from builders import price_learner, price_request
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 
 @pytest.fixture
@@ -65,13 +64,11 @@ class MayFailBound(LabelMeanBound):
 
 
 def plan(epsilon=0.4, learner=None, bound=None, adjacency=REPLACE_ONE, **options):
-    return price(
-        domain=domain(),
+    return price_learner(
+        learner or LabelMean(),
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner or LabelMean(),
         bound=bound or LabelMeanBound(),
-        mechanism=Gaussian(),
+        epsilon=epsilon,
         **options,
     )
 
@@ -161,12 +158,7 @@ def test_so_does_one_of_many_queries_and_releases(seed):
         )
         for number in range(int(rng.integers(1, 4)))
     ]
-    whole = price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=delta),
-        releases=releases,
-    )
+    whole = price_request(releases=releases, epsilon=epsilon, delta=delta)
     total = Total(epsilon=epsilon, delta=delta, adjacency=REPLACE_ONE)
     assert total.start().spend(whole.charge()).composed is not None
 

@@ -7,27 +7,19 @@ import starters
 from starters import Telling
 from trespassers import MeanBound
 
-from dpcore import REPLACE_ONE, PrivacyBudget, Registry, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import Registry
 from dpcore.errors import SpecError
 from dpcore.specs.spec import load_spec
 
+from builders import price_learner
 from commands import forked
-from doubles import domain, table
+from doubles import table
 
 RECORDS = len(table()["a"])
 
 
 def planned(delta, **fields):
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=delta),
-        learner=Telling(),
-        mechanism=Gaussian(),
-        bound=MeanBound(),
-        **fields,
-    )
+    return price_learner(Telling(), bound=MeanBound(), delta=delta, **fields)
 
 
 def test_a_delta_above_one_over_the_records_is_warned_about():

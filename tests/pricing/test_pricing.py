@@ -25,6 +25,7 @@ from dpcore.claims.pricing.calibration import calibrate
 from dpcore.errors import ContractError, NoClaimError, ParameterError, SpecError
 from dpcore.interval import Interval
 
+from builders import price_learner
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
@@ -41,14 +42,7 @@ def mean_plan(bound=None, learner=None, **options):
 
 
 def staged_plan(**options):
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=BUDGET,
-        learner=Staged(**options),
-        bound=StagedBound(),
-        mechanism=Gaussian(),
-    )
+    return price_learner(Staged(**options), budget=BUDGET, bound=StagedBound())
 
 
 def multipliers(plan):

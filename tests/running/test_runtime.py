@@ -2,30 +2,20 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, Status, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import PrivacyBudget, SecretCoins, Status
 from dpcore.errors import ContractError, ReleaseError, ReplayError, SourceError
 from dpcore.private.release_context import wide_open
 from dpcore.private.runtime import open_records
 from dpcore.transcript.rebuild import isolate, rebuild
 
-from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 BUDGET = PrivacyBudget(epsilon=1, delta=1e-5)
 
 
 def plan_of(learner, bound, **options):
-    return price(
-        **{
-            "domain": domain(),
-            "adjacency": REPLACE_ONE,
-            "budget": BUDGET,
-            "learner": learner,
-            "bound": bound,
-            "mechanism": Gaussian(),
-            **options,
-        }
-    )
+    return price_learner(learner, **{"budget": BUDGET, "bound": bound, **options})
 
 
 def staged():

@@ -17,6 +17,7 @@ from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 
+from builders import price_request
 from doubles import LabelMean, LabelMeanBound, domain, table
 
 TWO, THREE = Classes(("no", "yes")), Classes(("a", "b", "c"))
@@ -84,9 +85,7 @@ def test_any_value_maps_to_a_label_and_back_to_a_class(values, classes):
 def test_a_regression_serves_two_classes_and_refuses_three():
     release = Release(learner=LabelMean(), mechanism=Gaussian(), bound=LabelMeanBound())
     budget = PrivacyBudget(epsilon=1, delta=1e-5)
-    plan = price(
-        domain=with_classes(TWO), adjacency=REPLACE_ONE, budget=budget, releases=(release,)
-    )
+    plan = price_request(domain=with_classes(TWO), budget=budget, releases=(release,))
     assert plan.guarantee.epsilon <= 1
     with pytest.raises(NoClaimError, match="3 classes"):
         price(domain=with_classes(THREE), adjacency=REPLACE_ONE, budget=budget, releases=(release,))

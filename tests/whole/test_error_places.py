@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, DpcoreError, PrivacyBudget, Range, Release
+from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, DpcoreError, Range, Release
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -17,6 +17,7 @@ from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_random_features.ridge import Ridge
 
+from builders import price_learner
 from recorded.renew import run_command
 from whole.error_places import FOREIGN, KERNEL, SPECS, Entry, places, put, release
 
@@ -215,12 +216,11 @@ FUNCTION = KernelRidge(bandwidth=1, regularization=0.3)
 
 def price(learner=IDENTITY, mechanism=Gaussian(), **more):  # noqa: B008  # it is frozen
     """One release of forty records, or the error that refuses it."""
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=Domain(columns={"a": Range(-1, 1)}, target="y", labels=Range(-1, 1), exact=40),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=2, delta=1e-5),
-        learner=learner,
         mechanism=mechanism,
+        epsilon=2,
         **more,
     )
 

@@ -8,13 +8,13 @@ from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from dpcore import REPLACE_ONE, PrivacyBudget, SecretCoins, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import SecretCoins
 from dpcore.errors import ContractError
 from dpcore.single_use import SingleUse
 from dpcore_attacks.laws.mechanisms.once import NOT_DOUBLED, not_doubled, once_verdicts
 
-from doubles import LabelMean, LabelMeanBound, domain, table
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound, table
 
 
 class Thing(SingleUse):
@@ -114,10 +114,7 @@ def _worker(label):
 def test_two_forked_workers_do_not_publish_with_the_same_coins():
     global COINS, PLAN
     COINS = SecretCoins.draw()
-    PLAN = price(
-        domain=domain(), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=LabelMean(), bound=LabelMeanBound(), mechanism=Gaussian(),
-    )  # fmt: skip
+    PLAN = price_learner(LabelMean(), bound=LabelMeanBound())
     fork = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(2, mp_context=fork) as pool:
         told = [*pool.map(_worker, [0, 1])]

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, SecretCoins, Status, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import PublicCoins, SecretCoins, Status
 from dpcore.published.folder import public_files
 from dpcore.published.formats import FORMAT, format_of
 from dpcore.published.lock import Lock, describe
 from dpcore_models.features.cos_sin import CosSin
 from dpcore_random_features.ridge import Ridge, RidgeReplaceOne
 
-from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain, table
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, table
 
 
 def forced(ask, query, value, noise):
@@ -28,16 +28,7 @@ CASES = [
 
 @pytest.mark.parametrize(("learner", "bound"), CASES)
 def test_equal_answers_give_byte_identical_public_files(learner, bound):
-    plan = price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=learner,
-        bound=bound,
-        mechanism=Gaussian(),
-        coins=PublicCoins(11),
-        holdout=0.2,
-    )
+    plan = price_learner(learner, bound=bound, coins=PublicCoins(11), holdout=0.2)
     one, other = table(seed=1), table(seed=2)
     files = []
     for records, secret in ((one, SecretCoins.draw()), (other, SecretCoins.draw())):
@@ -64,13 +55,6 @@ def test_the_law_can_fail():
     from dpcore.private.release_context import wide_open
 
     learner, bound = CASES[0]
-    plan = price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=learner,
-        bound=bound,
-        mechanism=Gaussian(),
-    )
+    plan = price_learner(learner, bound=bound)
     values = [plan.run(table(seed=s), door=wide_open).model.coefficients for s in (1, 2)]
     assert not np.allclose(*values)

@@ -12,7 +12,6 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Ledger,
-    PrivacyBudget,
     PublicCoins,
     Registry,
     Release,
@@ -44,6 +43,7 @@ from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.regression import Regression
 from dpcore_random_features.ridge import Ridge
 
+from builders import price_request
 from whole.acceptance import FEATURES, LEARNERS, domain
 from whole.test_adjacencies import RIDGE, write
 
@@ -136,13 +136,13 @@ def plan_of(title, adjacency):
     points = "points.csv" if isinstance(learner, FunctionLearner) else None
     release = Release(learner=learner, mechanism=mechanism, bound=bound, predictions_at=points)
     try:
-        return price(
+        return price_request(
             domain=domain(adjacency),
             adjacency=adjacency,
-            budget=PrivacyBudget(epsilon=1000.0, delta=1e-5),
             releases=[release],
             coins=PublicCoins(1),
             sealed=True,
+            epsilon=1000.0,
         )
     except (NoClaimError, SpecError):
         return None

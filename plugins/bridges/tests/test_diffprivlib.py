@@ -18,18 +18,16 @@ from dpcore import (
     Charge,
     Conditional,
     Ledger,
-    PrivacyBudget,
     Status,
-    price,
 )
 from dpcore.claims.events.gaussian import GaussianEvent
 from dpcore.claims.events.laplace import LaplaceEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, ParameterError, SourceError
 from dpcore_bridges.diffprivlib import LedgerAccountant, claim, run_from
 
-from doubles import LabelMean, LabelMeanBound, domain, table
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound, table
 
 VALUES = np.linspace(0, 1, 50)
 
@@ -163,17 +161,7 @@ def test_it_has_no_slack_and_composes_no_hypothetical_lists(accountant):
 def plan_of(**options):
     validity = options.pop("validity", None)
     bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price(
-        **{
-            "domain": domain(),
-            "adjacency": REPLACE_ONE,
-            "budget": PrivacyBudget(epsilon=1, delta=1e-5),
-            "learner": LabelMean(),
-            "bound": bound,
-            "mechanism": Gaussian(),
-            **options,
-        }
-    )
+    return price_learner(LabelMean(), **{"bound": bound, **options})
 
 
 def test_a_run_is_paid_from_diffprivlibs_accountant_before_its_records_are_opened():

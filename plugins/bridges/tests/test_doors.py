@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, PrivacyBudget, Range
+from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.domain.columns import Dates, Texts
 from dpcore.domain.people import People
@@ -31,6 +31,8 @@ from dpcore.registry.kinds import LEARNER
 from dpcore.source import HANDED_OVER
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_statistics.count import Count
+
+from builders import price_learner
 
 SIZE = 40
 DATES = Dates.between(date(1990, 1, 1), date(2030, 1, 1))
@@ -284,13 +286,13 @@ def labelled(kind, **options):
 
 
 def count_plan(kind="int", **options):
-    return dpcore.price(
+    return price_learner(
+        Count(),
         domain=labelled(kind, limit=10 * SIZE),
         adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=Count(),
         mechanism=DiscreteGaussian(),
         on_invalid="project",
+        delta=1e-6,
         **options,
     )
 
@@ -301,13 +303,12 @@ def by_plan(kind, table, ledger):
 
 def by_oracle(kind, table, ledger):
     learner = dpcore.Registry.default().component(LEARNER, "kernel_ridge.ridge")(regularization=0.1)
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=labelled(kind, exact=SIZE),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=learner,
         mechanism=GaussianProcess(),
         on_invalid="project",
+        delta=1e-6,
     )
     return plan.open(table).guarantee
 

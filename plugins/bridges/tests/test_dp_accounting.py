@@ -28,8 +28,6 @@ from dpcore import (
     Direction,
     Event,
     OverCoins,
-    PrivacyBudget,
-    price,
     replace_features,
 )
 from dpcore.accountant import UnsupportedEventError
@@ -50,7 +48,6 @@ from dpcore.claims.events.renyi_curve import RenyiEvent
 from dpcore.claims.events.without_replacement import WithoutReplacementEvent
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
 from dpcore.errors import AdjacencyError, NoClaimError, ParameterError
 from dpcore.event import Claims
@@ -65,7 +62,8 @@ from dpcore_bridges.dp_accounting import (
 from dpcore_bridges.dp_accounting.reading import read
 from dpcore_bridges.events_of import events_of
 
-from doubles import LabelMean, LabelMeanBound, domain
+from builders import price_learner
+from doubles import LabelMean, LabelMeanBound
 from oracles.accounting import gaussian_epsilon, response_epsilon
 
 Relation = dp_accounting.NeighboringRelation
@@ -565,15 +563,7 @@ def test_a_new_event_is_taught_to_the_accountant_in_three_lines():
 
 def plan_of(**options):
     bound = LabelMeanBound(**{k: options.pop(k) for k in ("validity",) if k in options})
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=LabelMean(),
-        bound=bound,
-        mechanism=Gaussian(),
-        **options,
-    )
+    return price_learner(LabelMean(), bound=bound, **options)
 
 
 def test_a_plans_events_cost_there_what_the_plan_says():

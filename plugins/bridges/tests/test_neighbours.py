@@ -20,7 +20,6 @@ from dpcore import (
     Domain,
     Ledger,
     People,
-    PrivacyBudget,
     Range,
     Session,
     Texts,
@@ -32,6 +31,8 @@ from dpcore.transcript.replay_process import HERE
 pytest.importorskip("sklearn", minversion="1.6")
 
 import dpcore.sklearn
+
+from builders import price_learner
 
 SIZE, HIT = 12, 5
 CELLS = (
@@ -116,13 +117,15 @@ def asked(ask, facts=domain):
 
 
 def by_plan(rows, ledger, relation):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner("statistics.mean", column="a"),
         domain=numbers(relation),
         adjacency=relation,
-        budget=PrivacyBudget(epsilon=0.5, delta=1e-6),
-        learner=learner("statistics.mean", column="a"),
         on_invalid="project",
         holdout=0.25,
+        mechanism=None,
+        epsilon=0.5,
+        delta=1e-6,
     )
     plan.run(rows, reservation=plan.reserve(ledger), replaying=HERE)
 
@@ -152,13 +155,14 @@ def by_run(rows, ledger, relation):
 
 
 def by_oracle(rows, ledger, relation):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner("kernel_ridge.ridge", regularization=0.1),
         domain=numbers(relation),
         adjacency=relation,
-        budget=PrivacyBudget(epsilon=0.5, delta=1e-6),
-        learner=learner("kernel_ridge.ridge", regularization=0.1),
         mechanism=Registry.default().component(MECHANISM, "gaussian_process")(),
         on_invalid="project",
+        epsilon=0.5,
+        delta=1e-6,
     )
     plan.open(rows, reservation=plan.reserve(ledger)).ask({"a": [1.0], "c": ["u"]})
 

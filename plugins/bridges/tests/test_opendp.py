@@ -29,13 +29,11 @@ from dpcore import (
     Sensitivity,
     SensitivityBound,
     Status,
-    price,
     read_csv,
 )
 from dpcore.claims.accounting.methods.zcdp import ZcdpAccountant
 from dpcore.claims.events.concentrated import ZcdpEvent
 from dpcore.claims.events.randomized_response import ApproximateEvent, PureEvent
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplace
 from dpcore.errors import (
@@ -68,6 +66,7 @@ from dpcore_bridges.opendp import (
 )
 from dpcore_bridges.opendp.groups import approximate_of_group
 
+from builders import price_learner
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, Numbers, domain, table
 from oracles.accounting import gaussian_delta, gaussian_epsilon
 
@@ -83,17 +82,7 @@ def _features():
 
 def plan_of(validity=None, **options):
     bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price(
-        **{
-            "domain": domain(),
-            "adjacency": REPLACE_ONE,
-            "budget": BUDGET,
-            "learner": LabelMean(),
-            "bound": bound,
-            "mechanism": Gaussian(),
-            **options,
-        }
-    )
+    return price_learner(LabelMean(), **{"budget": BUDGET, "bound": bound, **options})
 
 
 @functools.cache

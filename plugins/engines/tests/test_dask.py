@@ -40,6 +40,7 @@ from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.ridge import Ridge
 from dpcore_statistics.marginals.learner import Marginals
 
+from builders import price_learner
 from doubles import domain, table
 
 distributed = pytest.importorskip("distributed")
@@ -89,13 +90,13 @@ class Cut(dpcore.Source):
 def plan(learner, adjacency=REPLACE_ONE, mechanism=None, **fields):
     exact = RECORDS if adjacency.replaces else None
     facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=fields.pop("domain", facts),
         adjacency=adjacency,
-        learner=learner,
         mechanism=mechanism or Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
+        epsilon=2.0,
         **fields,
     )
 
@@ -258,13 +259,12 @@ def test_what_is_read_once_or_lies_here_stays_here(client):
 def test_records_grouped_by_persons_stay_here(client):
     rows = {**table(400), "who": np.arange(400) % 150}
     people = People(column="who", records=2)
-    made = dpcore.price(
+    made = price_learner(
+        SufficientStatistics(features=Identity()),
         domain=attrs.evolve(domain(), exact=None, limit=400, people=people),
         adjacency=people.relation(ADD_REMOVE),
-        learner=SufficientStatistics(features=Identity()),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
+        epsilon=2.0,
     )
     source = Cut(rows, (130, 270))
     with LocalEngine(threads=1) as engine:

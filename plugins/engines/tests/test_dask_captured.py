@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import RequestError
 from dpcore.exact import Exact
@@ -27,6 +26,7 @@ from dpcore_engines.dask import Dask
 from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_linear import ClippedGradient
 
+from builders import price_learner
 from doubles import domain, table
 
 distributed = pytest.importorskip("distributed")
@@ -92,12 +92,8 @@ def private(rows, cells):
 
 
 def made():
-    return dpcore.price(
-        domain=domain(RECORDS),
-        adjacency=dpcore.REPLACE_ONE,
-        learner=ClippedGradient(features=Identity(), clip=0.3, steps=2),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
+    return price_learner(
+        ClippedGradient(features=Identity(), clip=0.3, steps=2), domain=domain(RECORDS)
     )
 
 

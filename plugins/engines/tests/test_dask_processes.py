@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ReleaseError
 from dpcore.exact import Exact
@@ -25,6 +24,7 @@ from dpcore_engines.dask_cluster import DaskCluster
 from dpcore_engines.dask_workers import answers
 from dpcore_linear import ClippedGradient
 
+from builders import price_learner
 from doubles import domain, table
 
 distributed = pytest.importorskip("distributed")
@@ -89,12 +89,9 @@ def test_a_worker_killed_in_the_middle_of_an_ask_changes_no_bit(source, tmp_path
 
 
 def test_a_worker_killed_between_the_asks_of_a_run_changes_no_bit(source, tmp_path):
-    made = dpcore.price(
+    made = price_learner(
+        ClippedGradient(features=Identity(), clip=0.3, steps=6),
         domain=domain(RECORDS),
-        adjacency=dpcore.REPLACE_ONE,
-        learner=ClippedGradient(features=Identity(), clip=0.3, steps=6),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
         blocks=True,
     )

@@ -12,7 +12,6 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Exact
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError, EngineError, ReleaseError, RequestError, SourceError
 from dpcore.models.features.identity import Identity
@@ -29,6 +28,7 @@ from dpcore_engines.spark_choice import SparkChoice
 from dpcore_linear import ClippedGradient, SufficientStatistics
 from dpcore_statistics.marginals.learner import Marginals
 
+from builders import price_learner
 from doubles import domain, table
 
 pytest.importorskip("pyspark")
@@ -83,13 +83,12 @@ class Cut(dpcore.Source):
 def plan(learner, adjacency=REPLACE_ONE, **fields):
     exact = RECORDS if adjacency.replaces else None
     facts = attrs.evolve(domain(), exact=exact, limit=None if exact else RECORDS)
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=facts,
         adjacency=adjacency,
-        learner=learner,
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
+        epsilon=2.0,
         **fields,
     )
 

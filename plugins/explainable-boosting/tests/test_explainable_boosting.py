@@ -31,6 +31,8 @@ from dpcore_explainable_boosting.model import BoostedModel
 from dpcore_explainable_boosting.printed import Printed, PrintedBound
 from dpcore_explainable_boosting.statements import STATEMENTS
 
+from builders import price_learner
+
 EXAMPLES = Registry.default().load("explainable-boosting").examples
 COLUMNS = {"a": Range(0, 8), "b": Categories(("x", "y", "z")), "c": Categories((1, 2))}
 LABELS = Range(9000, 10_000)
@@ -218,13 +220,7 @@ def test_noise_as_planned_at_epsilon_four_leaves_most_of_a_step_function():
     labels = 4 + 3.0 * (a >= 2)
     data = project_table(facts.domain, {"a": a + 0.5, "b": b, "t": labels})
     learner = Cyclic(rounds=40, rate=0.05, bins=8)
-    plan = dpcore.price(
-        domain=facts.domain,
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=learner,
-        mechanism=Gaussian(),
-    )
+    plan = price_learner(learner, domain=facts.domain, epsilon=4)
     assert plan.guarantee.status is dpcore.Status.PROVED
     (release,) = plan.schedule.releases
     noise = {name: ask.spread.std for name, ask in release.asks.items()}
@@ -321,11 +317,11 @@ def test_draws_of_the_printed_plan_refute_its_epsilon():
     request = spec.request
     domain = Domain(columns=request.domain.columns, target="t", labels=LABELS, limit=200)
     learner = Printed(rounds=1)  # a single update of each column: as public a choice as any
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=domain,
         adjacency=dpcore.ADD_REMOVE,
         budget=request.budget,
-        learner=learner,
         mechanism=Gaussian(noise="float"),
         reproduce=True,
     )

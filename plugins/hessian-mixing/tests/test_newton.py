@@ -20,6 +20,8 @@ from dpcore.records import Records
 from dpcore_hessian_mixing.newton import STEPS, Newton
 from dpcore_linear.affine import Affine
 
+from builders import price_learner
+
 LINEAR = Affine(features=Identity())
 COLUMNS = {"a": Range(-1, 1), "b": Range(-1, 1)}
 
@@ -146,13 +148,7 @@ def test_noise_for_epsilon_one_leaves_most_of_a_small_slope(relation):
     labels = np.clip(0.1 * features[:, 0] + 0.02 * rng.standard_normal(2000), -1, 1)
     facts = public(exact=2000) if relation.replaces else public(limit=2500)
     learner = Newton(features=LINEAR)
-    plan = dpcore.price(
-        domain=facts.domain,
-        adjacency=relation,
-        budget=dpcore.PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=learner,
-        mechanism=Gaussian(),
-    )
+    plan = price_learner(learner, domain=facts.domain, adjacency=relation)
     assert plan.guarantee.status is dpcore.Status.PROVED
     rows = LINEAR.drawn(facts.domain, facts.coins)(features)
     (release,) = plan.schedule.releases

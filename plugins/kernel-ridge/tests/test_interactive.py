@@ -26,7 +26,6 @@ from dpcore import (
     SecretCoins,
     Sensitivity,
     Status,
-    price,
 )
 from dpcore.claims.events.gaussian import gaussian_mu
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -47,6 +46,7 @@ from dpcore_kernel_ridge import gaussian_process
 from dpcore_kernel_ridge.gaussian_process import NUGGET, GaussianProcess
 from dpcore_kernel_ridge.per_query import PerQuery
 
+from builders import price_learner, price_request
 from doubles import Bump, BumpBound, domain, table
 
 KERNEL = GaussianKernel(bandwidth=0.5)
@@ -81,10 +81,8 @@ def per_query(questions=5, seed=0, **options):
 
 
 def priced(mechanism, **options):
-    return price(
+    return price_request(
         domain=domain(40),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=2.0, delta=1e-5),
         releases=[
             Release(
                 learner=Bump(fail=options.pop("fail", "")),
@@ -93,6 +91,7 @@ def priced(mechanism, **options):
                 predictions_at=options.pop("at", None),
             )
         ],
+        epsilon=2.0,
         **options,
     )
 
@@ -233,11 +232,10 @@ def test_questions_are_composed_as_often_as_they_may_be_asked(questions):
     assert ask.query.at_most == questions
     mu = np.sqrt(questions) / ask.mechanism.noise_multiplier
     assert mu == pytest.approx(gaussian_mu(2.0, 1e-5), rel=1e-9)
-    pure = price(
+    pure = price_learner(
+        Bump(),
         domain=domain(40),
-        adjacency=REPLACE_ONE,
         budget=PrivacyBudget(epsilon=2.0),
-        learner=Bump(),
         bound=BumpBound(),
         mechanism=PerQuery(questions=questions, law="laplace"),
     )

@@ -13,6 +13,7 @@ from dpcore.guarantee import Statistic
 from dpcore.models.features.identity import Identity
 from dpcore_linear.chosen_ridge import ChosenRidge, ChosenRidgeBound
 
+from builders import price_learner
 from doubles import domain, table
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "choice", 1)
@@ -24,15 +25,8 @@ def learner(**fields):
 
 
 def plan(made, **options):
-    return dpcore.price(
-        **{
-            "domain": domain(records=200, norm=1.0),
-            "adjacency": REPLACE_ONE,
-            "budget": dpcore.PrivacyBudget(epsilon=2, delta=1e-5),
-            "learner": made,
-            "mechanism": PAIR,
-            **options,
-        }
+    return price_learner(
+        made, epsilon=2, **{"domain": domain(records=200, norm=1.0), "mechanism": PAIR, **options}
     )
 
 

@@ -45,6 +45,7 @@ from dpcore_linear.output_perturbation import (
 from dpcore_linear.sufficient_statistics import SufficientStatistics, SufficientStatisticsBound
 from dpcore_models.features.cos_sin import CosSin
 
+from builders import price_learner
 from doubles import domain, table
 
 RELATIONS = [ADD_REMOVE, REPLACE_ONE, REPLACE_LABEL, replace_features(0.5, label=True)]
@@ -278,16 +279,7 @@ def test_the_printed_bound_holds_where_its_condition_is_enforced():
 
 
 def plan(learner, **options):
-    return dpcore.price(
-        **{
-            "domain": domain(norm=1.0),
-            "adjacency": REPLACE_ONE,
-            "budget": dpcore.PrivacyBudget(epsilon=1, delta=1e-5),
-            "learner": learner,
-            "mechanism": Gaussian(),
-            **options,
-        }
-    )
+    return price_learner(learner, **{"domain": domain(norm=1.0), **options})
 
 
 def test_a_refuted_bound_releases_nothing():

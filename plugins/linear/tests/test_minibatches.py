@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_LABEL,
@@ -18,7 +17,6 @@ from dpcore import (
     Public,
     PublicCoins,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
 from dpcore.domain.domain import Domain
 from dpcore.errors import NoClaimError
@@ -30,6 +28,8 @@ from dpcore_attacks.effort import Effort
 from dpcore_attacks.laws.bounds.amplified import amplified_verdict
 from dpcore_attacks.laws.law import Outcome
 from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
+
+from builders import price_learner
 
 DELTA = 1e-5
 
@@ -47,13 +47,13 @@ def _learner(batch, steps=2):
 @functools.cache
 def _plan(learner, adjacency, epsilon=1.0, count=1000):
     known = {"exact": count} if adjacency.replaces else {"limit": count}
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=_domain(**known),
         adjacency=adjacency,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=DELTA),
-        learner=learner,
-        mechanism=Gaussian(),
         on_invalid="project",
+        epsilon=epsilon,
+        delta=DELTA,
     )
 
 

@@ -13,7 +13,6 @@ from dpcore import (
     REPLACE_ONE,
     Categories,
     Domain,
-    PrivacyBudget,
     Range,
     Records,
     SecretCoins,
@@ -25,6 +24,8 @@ from dpcore.encoding.tables import encode_table
 from dpcore.errors import ContractError, ParameterError
 from dpcore_linear.logistic import LogisticTable
 from dpcore_linear.ols import OrdinaryLeastSquares
+
+from builders import price_learner
 
 OLS, LOGISTIC = OrdinaryLeastSquares(), LogisticTable()
 WAGES = Domain(
@@ -52,12 +53,13 @@ def wages(count=20_000, seed=0):
 def fit(
     table, learner=OLS, domain=WAGES, epsilon=4.0, seed=3, mechanism=None, adjacency=ADD_REMOVE
 ):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=domain,
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
-        learner=learner,
         mechanism=mechanism or Gaussian(),
+        epsilon=epsilon,
+        delta=1e-6,
     )
     return plan.run(table, secret=SecretCoins.rehearsal(seed))
 

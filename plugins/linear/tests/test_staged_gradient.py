@@ -23,7 +23,6 @@ from dpcore import (
 )
 from dpcore.claims.accounting.methods.gdp import GdpAccountant
 from dpcore.claims.events.gaussian import gaussian_mu
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.pricing.calibration import compose
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError
@@ -32,6 +31,8 @@ from dpcore_linear.clipped_sum import LONGEST
 from dpcore_linear.descent import Descent, Steps
 from dpcore_linear.staged_features import Layout
 from dpcore_linear.staged_gradient import StagedGradient, StagedGradientBound
+
+from builders import price_learner
 
 BUDGET = dpcore.PrivacyBudget(epsilon=1, delta=1e-5)
 SECRET = SecretCoins.rehearsal(0).learner(0, "fit", 1)
@@ -68,16 +69,7 @@ def people(domain, rng, records=None):
 
 
 def plan(domain, **options):
-    return dpcore.price(
-        **{
-            "domain": domain,
-            "adjacency": REPLACE_ONE,
-            "budget": BUDGET,
-            "learner": StagedGradient(),
-            "mechanism": Gaussian(),
-            **options,
-        }
-    )
+    return price_learner(StagedGradient(), **{"domain": domain, "budget": BUDGET, **options})
 
 
 def asked(domain, rng):

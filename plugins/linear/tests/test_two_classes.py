@@ -17,7 +17,6 @@ from dpcore import (
     Records,
     SecretCoins,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, ParameterError
 from dpcore.models.features.identity import Identity
 from dpcore_linear.affine import Affine
@@ -25,6 +24,8 @@ from dpcore_linear.clipped_gradient import ClippedGradient, ClippedGradientBound
 from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
+
+from builders import price_learner
 
 LINEAR = Affine(features=Identity())
 SECRET = SecretCoins.rehearsal(0).learner(0, "gradient", 1)
@@ -48,13 +49,7 @@ def two_classes(records=2000, labels=None):
 
 
 def plan(domain, learner, epsilon=4):
-    return dpcore.price(
-        domain=domain,
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner,
-        mechanism=Gaussian(),
-    )
+    return price_learner(learner, domain=domain, epsilon=epsilon)
 
 
 @pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: type(learner).__name__)

@@ -10,13 +10,11 @@ from hypothesis import given, settings, strategies as st
 from dpcore import (
     REPLACE_ONE,
     Direction,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Refused,
     Refuted,
     Status,
-    price,
     replace_features,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -40,6 +38,7 @@ from dpcore_ntk.neurons import Neurons
 from dpcore_ntk.printed import Equation1Bound, Printed, PromisedBound
 from dpcore_ntk.regression import Regression, RegressionBound
 
+from builders import price_learner
 from doubles import domain
 
 MOVES = replace_features(1e-3, label=False)
@@ -52,16 +51,16 @@ def singular_and_moved():
 
 
 def printed_plan(**options):
-    return price(
+    return price_learner(
+        Printed(regularization=1.0, eta_min=0.1),
         domain=domain(2, norm=1.0),
         adjacency=MOVES,
-        budget=PrivacyBudget(epsilon=1, delta=2e-3),
-        learner=Printed(regularization=1.0, eta_min=0.1),
         mechanism={
             "kernel": GramSampling(samples=5),
             "inputs": TruncatedLaplace(noise_scale=1.0, truncation=1e-4),
             "labels": Gaussian(noise_multiplier=100.0),
         },
+        delta=2e-3,
         **options,
     )
 
@@ -86,17 +85,17 @@ def test_a_singular_kernel_matrix_is_told_apart_with_certainty():
 
 def test_the_same_pair_is_not_told_apart_by_the_sound_form():
     """On K + lam0 I the same event never happens for either."""
-    plan = price(
+    plan = price_learner(
+        Regression(regularization=1.0),
         domain=domain(2, norm=1.0),
         adjacency=MOVES,
-        budget=PrivacyBudget(epsilon=1, delta=2e-3),
-        learner=Regression(regularization=1.0),
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(samples=5),
             "inputs": Gaussian(noise_multiplier=100.0),
             "labels": Gaussian(noise_multiplier=100.0),
         },
+        delta=2e-3,
     )
     assert plan.guarantee.status is Status.PROVED
     for records in singular_and_moved():

@@ -13,12 +13,10 @@ from dpcore import (
     REPLACE_ONE,
     Answer,
     Classes,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Refused,
     SecretCoins,
-    price,
     replace_features,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -40,6 +38,7 @@ from dpcore_ntk.row_movement import matrix_movement, row_movement
 from dpcore_ntk.targets import of_indicators
 from dpcore_ntk.wishart import wishart_mean
 
+from builders import price_learner
 from doubles import domain, table
 from oracles.accounting import chi_square_mixture_delta
 
@@ -155,17 +154,17 @@ def test_what_is_not_public_is_refused():
 
 def test_three_releases_cost_their_joint_curve():
     """Quadrature of 2.6's expectation over a chi-square: another route than the accountant's."""
-    made = price(
+    made = price_learner(
+        Regression(regularization=10.0),
         domain=domain(30, norm=1.0),
         adjacency=replace_features(0.05, label=True),
-        budget=PrivacyBudget(epsilon=9, delta=1e-5),
-        learner=Regression(regularization=10.0),
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(samples=200),
             "inputs": Gaussian(noise_multiplier=2.0),
             "labels": Gaussian(noise_multiplier=3.0),
         },
+        epsilon=9,
     )
     (release,) = made.schedule.releases
     kernel, inputs, labels = (release.asks[q] for q in ("kernel", "inputs", "labels"))
@@ -183,17 +182,17 @@ def test_three_releases_cost_their_joint_curve():
 
 
 def test_a_model_of_released_things_predicts_classes():
-    made = price(
+    made = price_learner(
+        Regression(regularization=0.1, labels="hamming"),
         domain=attrs.evolve(domain(30, norm=1.0), labels=THREE),
         adjacency=replace_features(1e-4, label=True),
-        budget=PrivacyBudget(epsilon=30, delta=1e-5),
-        learner=Regression(regularization=0.1, labels="hamming"),
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(samples=300_000),
             "inputs": Gaussian(noise_multiplier=2.0),
             "labels": RandomizedResponse(epsilon=12.0),
         },
+        epsilon=30,
     )
     rows = table(30)
     rows["y"] = np.array(["a", "b", "c"])[
@@ -305,17 +304,17 @@ def test_the_papers_experiment_would_have_had_many_samples():
 @pytest.mark.slow
 def test_a_plan_calibrates_to_the_tables_number_of_samples():
     learner = Regression(regularization=10.0)
-    made = price(
+    made = price_learner(
+        learner,
         domain=domain(30, norm=1.0),
         adjacency=replace_features(0.01, label=True),
-        budget=PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=learner,
         bound=RegressionBound(),
         mechanism={
             "kernel": GaussianSampling(),
             "inputs": Gaussian(noise_multiplier=1e5),
             "labels": Gaussian(noise_multiplier=1e5),
         },
+        epsilon=4,
     )
     found = made.schedule.releases[0].asks["kernel"].mechanism.samples
     expected = samples_sound(4.0, 1e-5, lam0=10.0, radius=0.01, largest=1.0)

@@ -25,7 +25,6 @@ from dpcore import (
     SecretCoins,
     SensitivityLaw,
     Status,
-    price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.l2_gamma import L2Gamma
@@ -48,6 +47,7 @@ from dpcore_sgd.bounds import PassesBound, PathBound
 from dpcore_sgd.printed import CorrectedTheorem2, PrintedTheorem2
 from dpcore_sgd.regression import Regression
 
+from builders import price_learner
 from doubles import load_table
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "coefficients", 1)
@@ -77,14 +77,13 @@ def claim(bound, about, facts, adjacency=REPLACE_ONE):
 
 def calibrated(about, facts, epsilon, delta=1e-5, bound=None):
     """The noise's standard deviation in the plan."""
-    plan = price(
+    plan = price_learner(
+        about,
         domain=facts,
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=delta),
-        learner=about,
         bound=bound or PathBound(),
-        mechanism=Gaussian(),
         coins=PublicCoins(1),
+        epsilon=epsilon,
+        delta=delta,
     )
     (ask,) = plan.schedule.releases[0].asks.values()
     assert plan.guarantee.epsilon <= epsilon
@@ -244,14 +243,7 @@ def test_what_is_not_algorithm_1_is_not_the_papers():
 def test_add_remove_is_refused(bound):
     private = attrs.evolve(domain(50), exact=None, limit=50)
     with pytest.raises(NoClaimError, match=r"number of records|equally many"):
-        price(
-            domain=private,
-            adjacency=ADD_REMOVE,
-            budget=PrivacyBudget(epsilon=1, delta=1e-5),
-            learner=learner(**PAPER),
-            bound=bound,
-            mechanism=Gaussian(),
-        )
+        price_learner(learner(**PAPER), domain=private, adjacency=ADD_REMOVE, bound=bound)
 
 
 def test_steps_that_stretch_are_refused():
@@ -374,11 +366,10 @@ def test_the_statistic_is_the_plain_loop_and_the_error_is_declared():
 
 
 def test_smaller_relations_and_other_mechanisms_are_covered():
-    plan = price(
+    plan = price_learner(
+        learner(),
         domain=domain(60),
-        adjacency=REPLACE_ONE,
         budget=PrivacyBudget(epsilon=1),
-        learner=learner(),
         mechanism=L2Gamma(),
         registry=Registry.default(),
     )
@@ -414,13 +405,11 @@ def test_the_default_step_reads_public_facts_only_and_can_be_run():
     rng = np.random.default_rng(0)
     a = rng.uniform(0, 10, 300)
     table = {"a": a, "y": np.clip(a / 10 + 0.05 * rng.normal(size=300), 0, 1)}
-    plan = price(
+    plan = price_learner(
+        attrs.evolve(about, features=CosSin(count=30)),
         domain=facts,
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=attrs.evolve(about, features=CosSin(count=30)),
-        mechanism=Gaussian(),
         registry=Registry.default(),
+        epsilon=4,
     )
     outcome = plan.run(table)
     errors = outcome.model.predict(table) - table["y"]

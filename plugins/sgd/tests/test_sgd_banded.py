@@ -20,7 +20,6 @@ from dpcore import (
     Release,
     SecretCoins,
     Session,
-    price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.sampling import amplify_sum
@@ -31,6 +30,7 @@ from dpcore.private.release_context import PastSums
 from dpcore.transcript.replay_process import HERE
 from dpcore_sgd.banded import Banded
 
+from builders import price_learner, price_request
 from doubles import domain, table
 
 SPEC = """\
@@ -63,10 +63,9 @@ def facts(**options):
 
 
 def planned(learner, *, public=None, adjacency=ADD_REMOVE, **fields):
-    return price(
+    return price_request(
         domain=facts() if adjacency.membership else domain(),
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
         releases=[Release(learner=learner, mechanism=Gaussian(), inputs=tuple(public or ()))],
         public=public or {},
         **fields,
@@ -113,13 +112,7 @@ def test_neither_noise_nor_charge_depends_on_the_start():
 
 def test_without_a_public_number_there_is_nothing_to_divide_by():
     with pytest.raises(NoClaimError, match="at_most"):
-        price(
-            domain=attrs.evolve(domain(), exact=None),
-            adjacency=ADD_REMOVE,
-            budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
-            learner=Banded(),
-            mechanism=Gaussian(),
-        )
+        price_learner(Banded(), domain=attrs.evolve(domain(), exact=None), adjacency=ADD_REMOVE)
 
 
 def test_bands_reach_from_the_spec_through_lock_and_ledger_to_the_replay(tmp_path, monkeypatch):

@@ -7,20 +7,17 @@ import numpy as np
 import pytest
 from scipy.stats import norm as normal
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Answer,
     Categories,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Range,
     SecretCoins,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
 from dpcore.domain.people import People
 from dpcore.encoding.tables import project_table
@@ -28,6 +25,8 @@ from dpcore.errors import NoClaimError, ParameterError, UnfitTargetError
 from dpcore.specs.spec import spec_of_text
 from dpcore_statistics.ranks.prediction_interval import PredictionInterval, rank_margin
 from dpcore_statistics.statistic import StatisticBound
+
+from builders import price_learner
 
 HALF = 2.0
 
@@ -43,12 +42,12 @@ def public_of(domain):
 
 
 def law_of(learner, domain, epsilon):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=domain,
         adjacency=ADD_REMOVE if domain.exact is None else REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
-        learner=learner,
-        mechanism=Gaussian(),
+        epsilon=epsilon,
+        delta=1e-6,
     )
     (ask,) = plan.schedule.releases[0].asks.values()
     return ask.mechanism, ask.mechanism.spread(ask.query, ask.sensitivity)

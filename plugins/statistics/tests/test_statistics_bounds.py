@@ -25,6 +25,7 @@ from dpcore.query import Query
 from dpcore_statistics.bounds import BoundedMean, BoundedMeanBound
 from dpcore_statistics.mechanisms.sparse_vector import SparseVector
 
+from builders import price_learner
 from mechanisms.mechanism_checks import bound
 from statistics_checks import band
 
@@ -162,11 +163,11 @@ def test_claims_are_the_largest_moves_of_all_neighbours_at_every_bound(
 
 
 def plan(**budget):
-    return dpcore.price(
+    return price_learner(
+        LEARNER,
         domain=facts(),
         adjacency=ADD_REMOVE,
         budget=dpcore.PrivacyBudget(**(budget or {"epsilon": 1.0, "delta": 1e-6})),
-        learner=LEARNER,
         mechanism={"bound": SparseVector(), "mean": Gaussian()},
         coins=PublicCoins(1),
     )

@@ -7,7 +7,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -35,6 +34,7 @@ from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
 from dpcore_statistics.workload import Workload
 
+from builders import price_learner
 from statistics_checks import Lab, band, plan
 
 SECRET = SecretCoins.rehearsal(0).learner(0, "q", 1)
@@ -276,10 +276,13 @@ def test_all_groups_are_covered_together_empty_ones_too(exact):
     means = [x[g == group].mean() if group != "c" else 5.0 for group in "abc"]
     counts = [float((g == group).sum()) for group in "abc"]
     draws, hits = 100, np.zeros(2)
-    priced = dpcore.price(
-        domain=domain, adjacency=relation, budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=Mean(column="x", by=("g",)), mechanism=Gaussian(), coins=PublicCoins(1),
-    )  # fmt: skip
+    priced = price_learner(
+        Mean(column="x", by=("g",)),
+        domain=domain,
+        adjacency=relation,
+        coins=PublicCoins(1),
+        delta=1e-6,
+    )
     for seed in range(draws):
         outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))
         table = outcome.models["release"].tables[""]
@@ -305,10 +308,9 @@ def test_bars_by_group_hold_together_on_skewed_data_with_ties(size):
     learners = {"mean": Mean(column="x", by=("g",)), "sum": Total(column="x", by=("g",))}
     draws = 400
     for name, learner in learners.items():
-        priced = dpcore.price(
-            domain=domain, adjacency=ADD_REMOVE, learner=learner, mechanism=Gaussian(),
-            budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6), coins=PublicCoins(1),
-        )  # fmt: skip
+        priced = price_learner(
+            learner, domain=domain, adjacency=ADD_REMOVE, coins=PublicCoins(1), delta=1e-6
+        )
         hits = 0
         for seed in range(draws):
             outcome = priced.run({"x": x, "g": g}, secret=SecretCoins.rehearsal(seed))

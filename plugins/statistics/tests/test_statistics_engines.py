@@ -4,8 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
-from dpcore import ADD_REMOVE, Categories, Domain, PrivacyBudget, PublicCoins, Range, SecretCoins
+from dpcore import ADD_REMOVE, Categories, Domain, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.exponential import Exponential
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.private.engines.local import LocalEngine
@@ -22,6 +21,8 @@ from dpcore_statistics.quantiles import Quantiles
 from dpcore_statistics.tables import Table
 from dpcore_statistics.variance import Variance
 from dpcore_statistics.workload import Workload
+
+from builders import price_learner
 
 FACTS = Domain(columns={"x": Range(0, 10, missing=True), "g": Categories(("a", "b", "c"))})
 LEARNERS = [
@@ -62,13 +63,13 @@ def table(size=300):
 
 @pytest.mark.parametrize(("learner", "mechanism"), LEARNERS)
 def test_a_source_in_blocks_releases_the_same_bits_as_a_table(learner, mechanism):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=FACTS,
         adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=learner,
         mechanism=mechanism,
         coins=PublicCoins(1),
+        delta=1e-6,
     )
     assert plan.schedule.reads in (Reads.SUMS, Reads.FOLDS)
     first = plan.run(table(), secret=SecretCoins.rehearsal(3))

@@ -13,7 +13,6 @@ from dpcore import (
     REPLACE_ONE,
     Direction,
     Domain,
-    PrivacyBudget,
     PublicCoins,
     Range,
     SecretCoins,
@@ -27,6 +26,7 @@ from dpcore.errors import ParameterError
 from dpcore_statistics.mechanisms.thresholded import KeyedQuery, Thresholded, ThresholdedEvent
 from dpcore_statistics.private_keys import KeysBound, PrivateKeys
 
+from builders import price_learner
 from statistics_checks import Lab
 
 QUERY = KeyedQuery(name="keys", shape=(5, 3), distance="l2")
@@ -168,11 +168,10 @@ def data(size=3000):
 
 
 def plan(adjacency=ADD_REMOVE, records=None):
-    return dpcore.price(
+    return price_learner(
+        PrivateKeys(column="town", most=10),
         domain=facts(records),
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
-        learner=PrivateKeys(column="town", most=10),
         mechanism=Thresholded(shown=1e-7),
         coins=PublicCoins(1),
     )

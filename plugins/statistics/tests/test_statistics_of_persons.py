@@ -37,6 +37,7 @@ from dpcore_statistics.tables import Table
 from dpcore_statistics.total import Total
 from dpcore_statistics.workload import Workload
 
+from builders import price_learner
 from statistics_checks import band
 
 WARDS = ("a", "b", "c", "d")
@@ -142,11 +143,15 @@ def visits(order=None):
 
 def priced(learner, records=5):
     facts = domain(records)
-    return dpcore.price(
-        domain=facts, adjacency=facts.people.relation(ADD_REMOVE), learner=learner,
-        mechanism=DiscreteGaussian(), budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-6),
+    return price_learner(
+        learner,
+        domain=facts,
+        adjacency=facts.people.relation(ADD_REMOVE),
+        mechanism=DiscreteGaussian(),
         coins=PublicCoins(3),
-    )  # fmt: skip
+        epsilon=2.0,
+        delta=1e-6,
+    )
 
 
 def published(learner, table, seed, records=5, plan=None):

@@ -6,12 +6,10 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Range,
@@ -23,6 +21,8 @@ from dpcore.encoding.tables import project_table
 from dpcore.errors import ContractError
 from dpcore_statistics.mechanisms.thresholded import Thresholded
 from dpcore_statistics.private_groups import KEYS, MEANS, PrivateGroups, PrivateGroupsBound
+
+from builders import price_learner
 
 DOMAIN = Domain(columns={"town": Texts(8), "age": Range(0, 100, missing=True)})
 LEARNER = PrivateGroups(column="town", mean_of="age", most=6)
@@ -41,13 +41,14 @@ def table(seed=0):
 def plan(adjacency=ADD_REMOVE, epsilon=2.0):
     rows = table()
     exact = len(rows["age"]) if adjacency is REPLACE_ONE else None
-    return dpcore.price(
+    return price_learner(
+        LEARNER,
         domain=attrs.evolve(DOMAIN, exact=exact),
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
-        learner=LEARNER,
         mechanism={KEYS: Thresholded(shown=1e-7), MEANS: Gaussian()},
         coins=PublicCoins(1),
+        epsilon=epsilon,
+        delta=1e-6,
     )
 
 

@@ -18,7 +18,6 @@ from dpcore import (
     Range,
     SecretCoins,
     Session,
-    price,
 )
 from dpcore.claims.accounting.budget import PrivacyBudget
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -33,6 +32,8 @@ from dpcore_models.solvers.banded import square_root_bands
 from dpcore_statistics.running import Running
 from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.synthetic_visits import write
+
+from builders import price_learner
 
 EDGES = (0, 2, 5, 10)
 TIMES = (0.0, 1.0, 2.0, 7.0, 10.0, None)
@@ -113,12 +114,12 @@ def test_the_sum_is_that_of_its_definition_in_blocks_and_record_by_record(total)
 
 
 def planned(learner, *, domain=None, mechanism=None, adjacency=ADD_REMOVE, delta=1e-6):
-    return price(
-        learner=learner,
+    return price_learner(
+        learner,
         domain=domain or facts(),
         mechanism=mechanism or Gaussian(),
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=1.0, delta=delta),
+        delta=delta,
     )
 
 

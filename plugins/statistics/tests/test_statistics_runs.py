@@ -19,6 +19,8 @@ from dpcore.guarantee import ReleaseKind
 from dpcore.models.figures import NOISE_ONLY
 from dpcore_linear.clipped_gradient import ClippedGradient
 
+from builders import price_learner, price_request
+
 CSV = "day,age,sex,cost\n" + "".join(
     f"2024-0{1 + i % 9}-11,{'' if i % 7 == 0 else 20 + i},{'FM'[i % 2]},{i * 10}\n"
     for i in range(60)
@@ -113,12 +115,11 @@ def test_run_prints_the_tables(spec, tmp_path):
 
 def test_a_learner_that_predicts_needs_a_target():
     with pytest.raises(NoClaimError, match="the domain declares none"):
-        dpcore.price(
+        price_learner(
+            ClippedGradient(features=_identity(), clip=1.0, steps=3),
             domain=Domain(columns={"x": Range(0, 1)}),
             adjacency=ADD_REMOVE,
-            budget=dpcore.PrivacyBudget(epsilon=1, delta=1e-6),
-            learner=ClippedGradient(features=_identity(), clip=1.0, steps=3),
-            mechanism=Gaussian(),
+            delta=1e-6,
         )
 
 
@@ -151,7 +152,7 @@ def test_statistics_beside_a_model_of_the_same_records(tmp_path):
     from dpcore_statistics.histogram import Histogram
     from dpcore_statistics.mean import Mean
 
-    plan = dpcore.price(
+    plan = price_request(
         domain=Domain(
             columns={"a": Range(-1, 1), "k": Categories(("u", "v"))},
             target="y",
@@ -159,7 +160,6 @@ def test_statistics_beside_a_model_of_the_same_records(tmp_path):
             limit=100,
         ),
         adjacency=ADD_REMOVE,
-        budget=dpcore.PrivacyBudget(epsilon=1, delta=1e-6),
         releases=[
             dpcore.Release(
                 name="fit",
@@ -169,6 +169,7 @@ def test_statistics_beside_a_model_of_the_same_records(tmp_path):
             dpcore.Release(name="target", learner=Mean(column="y"), mechanism=Gaussian()),
             dpcore.Release(name="kinds", learner=Histogram(column="k"), mechanism=Gaussian()),
         ],
+        delta=1e-6,
     )
     assert plan.guarantee.release is ReleaseKind.PARAMETERS_AND_STATISTICS
     outcome = plan.run(table)

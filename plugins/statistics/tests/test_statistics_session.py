@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -28,7 +27,6 @@ from dpcore import (
     Texts,
 )
 from dpcore.claims.accounting.methods.auto import AutoAccountant
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.laplace import Laplace
 from dpcore.claims.plan.plan import Plan
 from dpcore.encoding.columns import encode_column
@@ -44,6 +42,8 @@ from dpcore_linear.clipped_gradient import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
 from dpcore_statistics.quantiles import Quantiles
+
+from builders import price_learner
 
 FACTS = Domain(columns={"x": Range(0, 10), "g": Categories(("a", "b"))})
 
@@ -164,12 +164,8 @@ def test_every_budget_makes_a_session(epsilon, delta):
 
 
 def _multiplier(epsilon):
-    plan = dpcore.price(
-        domain=FACTS,
-        adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-6),
-        learner=Mean(column="x"),
-        mechanism=Gaussian(),
+    plan = price_learner(
+        Mean(column="x"), domain=FACTS, adjacency=ADD_REMOVE, epsilon=epsilon, delta=1e-6
     )
     (ask,) = plan.schedule.releases[0].asks.values()
     return ask.mechanism.noise_multiplier

@@ -2,7 +2,6 @@
 
 import pytest
 
-import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE, Categories, Domain, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_attacks.attacks.falsifier import falsify
@@ -10,6 +9,7 @@ from dpcore_attacks.audits.run_audit import audit_run
 from dpcore_attacks.effort import Effort
 from dpcore_tables.shape_functions import ShapeFunctions
 
+from builders import price_learner
 from shape_cases import BUDGETS, TARGETS, case_of
 
 
@@ -47,13 +47,12 @@ def test_whole_releases_are_told_apart_no_better_than_claimed(kind):
         labels=TARGETS[kind],
         exact=20,
     )
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(),
         domain=facts,
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=8, delta=1e-5),
-        learner=ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=8,
     )
     found = audit_run(plan, Effort(pairs=300, samples=400), confidence=0.95)
     assert not found.refuted

@@ -6,7 +6,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
@@ -16,6 +15,8 @@ from dpcore_tables import portable
 from dpcore_tables.layout import NONE
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.changes import isotonic
+
+from builders import price_learner
 
 COUNT = 1500
 COLUMNS = {
@@ -46,13 +47,12 @@ def facts(kind="number", count=COUNT):
 @functools.cache
 def fitted(learner, kind="number", epsilon=4):
     """One fit for all tests of it; models are never changed."""
-    plan = dpcore.price(
+    plan = price_learner(
+        learner,
         domain=facts(kind),
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner,
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=epsilon,
     )
     return plan.run(table(kind), replaying=HERE, secret=SecretCoins.rehearsal(1)).model
 

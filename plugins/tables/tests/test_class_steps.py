@@ -4,7 +4,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 import dpcore_tables.plan
 from dpcore import Classes, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -18,6 +17,8 @@ from dpcore_tables.plan import Plan
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.residuals import UNCLIPPED
 from dpcore_tables.shape_functions import ShapeFunctions
+
+from builders import price_learner
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
 RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
@@ -118,13 +119,12 @@ def test_classes_that_are_easy_to_tell_are_told(monkeypatch):
     table = {**dict(zip("abcd", x.T, strict=True)), "y": np.array(values)[codes]}
     parts = (slice(7000), slice(7000, None))
     train, test = ({name: column[part] for name, column in table.items()} for part in parts)
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(),
         domain=facts(Classes(values), 7000),
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=4,
     )
     losses = []
     for flattest in (0.05, 1.0):

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import Categories, Classes, Domain, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
@@ -21,6 +20,8 @@ from dpcore_tables.layout import Layout
 from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.synthetic_records import simulated_rows
+
+from builders import price_learner
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
 RANKS = Ranks.of(np.zeros(1), np.full(1, 0.2), usual_shares(1))
@@ -149,18 +150,17 @@ def test_standard_errors_of_classes_are_those_of_redrawn_noise(values):
     if len(values) == 2:
         codes = (drawn < sigmoid(score)).astype(int)
     table["y"] = np.array(values)[codes]
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(),
         domain=Domain(
             columns={"a": Range(-1, 1), "b": Range(-1, 1), "d": Categories(("n", "y"))},
             target="y",
             labels=Classes(values),
             exact=6000,
         ),
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=2, delta=1e-5),
-        learner=ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=2,
     )
     few = {name: column[:400] for name, column in table.items()}
     models = [plan.run(table).model for _ in range(8)]

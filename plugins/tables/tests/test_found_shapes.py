@@ -5,8 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-import dpcore
-from dpcore import REPLACE_ONE, Categories, Domain, Range, SecretCoins
+from dpcore import Categories, Domain, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
 from dpcore_tables.dictionary import Dictionary
@@ -20,6 +19,8 @@ from dpcore_tables.shapes.covariance import Covariance
 from dpcore_tables.shapes.effects import effects_of
 from dpcore_tables.shapes.inference import discoveries, joint_band_of, p_value_of, shapes_of
 from dpcore_tables.synthetic_records import simulated_records
+
+from builders import price_learner
 
 COLUMNS = {
     "a": Range(-1, 1),
@@ -195,13 +196,12 @@ def test_a_column_that_says_nothing_is_not_found(epsilon):
             "d": rng.choice(["no", "yes"], 1000),
         }
         table["y"] = 5 + 3 * table["a"] + rng.normal(size=1000) / 2
-        planned = dpcore.price(
+        planned = price_learner(
+            ShapeFunctions(),
             domain=DOMAIN,
-            adjacency=REPLACE_ONE,
-            budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-            learner=ShapeFunctions(),
             mechanism=Gaussian(noise="float"),
             on_invalid="project",
+            epsilon=epsilon,
         )
         model = planned.run(table, secret=SecretCoins.rehearsal(seed)).model
         found = {shape.columns: shape for shape in model.shapes()}

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, Answer, Categories, Classes, Domain, Public, Range
+from dpcore import ADD_REMOVE, Answer, Categories, Classes, Domain, Public, Range
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
 from dpcore.errors import NoClaimError, ParameterError
@@ -16,6 +15,7 @@ from dpcore_tables import portable
 from dpcore_tables.objective.losses import Loss
 from dpcore_tables.shape_functions import ShapeFunctions
 
+from builders import price_learner
 from shape_cases import case_of
 
 COLUMNS = {"a": Range(-1, 1), "c": Categories(("x", "y", "z"))}
@@ -60,12 +60,11 @@ def noiseless(loss, table, mu=40.0, **options):
 
 
 def released(loss, table, epsilon, **options):
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(loss=loss, **options),
         domain=domain(loss, len(table["y"])),
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=ShapeFunctions(loss=loss, **options),
         mechanism=Gaussian(noise="float"),
+        epsilon=epsilon,
     )
     return plan.run(table).model
 
@@ -219,10 +218,4 @@ def test_the_laws_of_sums_hold_for_every_loss(kind):
 def test_a_loss_that_does_not_fit_is_refused_before_anything_is_spent(labels, options, error):
     facts = Domain(columns=COLUMNS, target="y", labels=labels, exact=90)
     with pytest.raises(error):
-        dpcore.price(
-            domain=facts,
-            adjacency=REPLACE_ONE,
-            budget=dpcore.PrivacyBudget(epsilon=1, delta=1e-5),
-            learner=ShapeFunctions(**options),
-            mechanism=Gaussian(),
-        )
+        price_learner(ShapeFunctions(**options), domain=facts)

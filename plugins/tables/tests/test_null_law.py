@@ -4,8 +4,7 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
-from dpcore import REPLACE_ONE, Categories, Classes, Domain, Range, SecretCoins
+from dpcore import Categories, Classes, Domain, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.descent import Descent
 from dpcore_tables.dictionary import Dictionary
@@ -17,6 +16,8 @@ from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.null_law import gram_correction, metric_shifts
 from dpcore_tables.steps.centres import Centres
 from dpcore_tables.synthetic_records import simulated_records
+
+from builders import price_learner
 
 COLUMNS = {
     "a": Range(-1, 1),
@@ -196,14 +197,13 @@ def test_of_copies_what_matters_is_found_and_nothing_runs_away(likeness):
     b = likeness * a + np.sqrt(1 - likeness**2) * rng.standard_normal(5000)
     table = {"a": a, "b": b, "c": c, "y": a + rng.standard_normal(5000) / 2}
     table = {name: np.clip(values, -4, 4) for name, values in table.items()}
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(),
         domain=Domain(
             columns=dict.fromkeys("abc", Range(-4, 4)), target="y", labels=Range(-4, 4), exact=5000
         ),
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
+        epsilon=4,
     )
     shapes = plan.run(table, secret=SecretCoins.rehearsal(1)).model.shapes()
     found = {shape.columns for shape in shapes if shape.found}
@@ -218,12 +218,8 @@ def test_an_unbalanced_column_that_says_nothing_is_not_found_of_a_rare_class():
     rng, wrong, held = np.random.default_rng(5), 0, 0
     columns = {"a": Range(-3, 3), "d": Categories(("no", "yes")), "e": Categories(("no", "yes"))}
     domain = Domain(columns=columns, target="y", labels=Classes(("no", "yes")), exact=4000)
-    planned = dpcore.price(
-        domain=domain,
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(),
-        mechanism=Gaussian(noise="float"),
+    planned = price_learner(
+        ShapeFunctions(), domain=domain, mechanism=Gaussian(noise="float"), epsilon=4
     )
     for seed in range(10):
         table = {

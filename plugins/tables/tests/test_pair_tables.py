@@ -11,7 +11,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -49,6 +48,7 @@ from dpcore_tables.shapes.inference import joint_band_of, p_value_of
 from dpcore_tables.sums import cell_counts, cell_sums
 from dpcore_tables.survey import Survey
 
+from builders import price_learner
 from shape_cases import case_of
 
 LETTERS = tuple("pqrst")
@@ -469,13 +469,12 @@ def interacting(count, seed):
 
 
 def fit(count, epsilon, learner=None, seed=1):
-    plan = dpcore.price(
+    plan = price_learner(
+        learner or ShapeFunctions(),
         domain=facts(count),
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner or ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=epsilon,
     )
     return plan.run(interacting(count, seed), secret=SecretCoins.rehearsal(seed)).model
 

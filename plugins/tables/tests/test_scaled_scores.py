@@ -6,7 +6,6 @@ import attrs
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import encode_table
@@ -22,6 +21,8 @@ from dpcore_tables.ranks import Ranks, usual_shares
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.shapes.scaled_scores import ScaledScores
 from dpcore_tables.synthetic_records import simulated_rows
+
+from builders import price_learner
 
 LAYOUT = Layout(levels=(0, 2), starts=(0, 1))
 DICTIONARY = Dictionary.of(
@@ -278,12 +279,11 @@ def model_of(labels, edition):
     table["d"] = rng.choice(["n", "y"], 300)
     codes = (table["a"] + 0.3 * rng.normal(size=300) > 0).astype(int)
     table["y"] = np.array(labels)[codes + (table["b"] > 0.5) * (len(labels) - 2)]
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(edition=edition),
         domain=facts(labels, 300),
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(edition=edition),
         mechanism=Gaussian(noise="float"),
+        epsilon=4,
     )
     return plan.run(table, secret=SecretCoins.rehearsal(1), replaying=HERE).model, table
 

@@ -46,6 +46,8 @@ from dpcore_tables.sums import (
     softmax_residual,
 )
 
+from builders import price_learner
+
 BUDGET = dpcore.PrivacyBudget(epsilon=1, delta=1e-5)
 MU = gaussian_mu(1, 1e-5)
 COLUMNS = {
@@ -78,11 +80,11 @@ def people(facts, rng, count=None):
 
 
 def plan(facts, relation=REPLACE_ONE, budget=BUDGET, **options):
-    return dpcore.price(
+    return price_learner(
+        ShapeFunctions(**options),
         domain=facts,
         adjacency=relation,
         budget=budget,
-        learner=ShapeFunctions(**options),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
     )

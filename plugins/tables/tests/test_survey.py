@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import Categories, Classes, Domain, Public, PublicCoins, Range, SecretCoins
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore_tables.answers.queries import queries_of
@@ -16,6 +15,8 @@ from dpcore_tables.ranks import Ranks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import profiles
 from dpcore_tables.survey import fitted_profile, jumps_of, strengths_of
+
+from builders import price_learner
 
 MIDDLES = (np.arange(PARTS) + 0.5) / PARTS
 
@@ -132,13 +133,12 @@ def test_a_step_and_a_product_of_steps_are_fitted():
     table |= {"e": rng.choice(["n", "y"], len(y)), "y": y}
     cuts = (slice(40_000), slice(40_000, None))
     train, test = ({name: values[cut] for name, values in table.items()} for cut in cuts)
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(),
         domain=facts(40_000),
-        adjacency=dpcore.REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=4,
     )
     model = plan.run(train, secret=SecretCoins.rehearsal(1)).model
     levels = {tuple(term) for term in model.dictionary.terms.tolist()}

@@ -19,6 +19,8 @@ from dpcore_tables.ranks import Ranks
 from dpcore_tables.shape_functions import ShapeFunctions
 from dpcore_tables.sums import gradients, gram, integer_rows
 
+from builders import price_learner
+
 COLUMNS = {"x": Range(0, 200), "c": Categories(("n", "y"))}
 
 
@@ -31,13 +33,12 @@ def records(seed, count=20_000):
 
 
 def plan_of(epsilon=1.0, labels=None, **fields):
-    return dpcore.price(
+    return price_learner(
+        ShapeFunctions(**fields),
         domain=Domain(columns=COLUMNS, target="y", labels=labels or Range(-5, 200), exact=20_000),
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=ShapeFunctions(**fields),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=epsilon,
     )
 
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-import dpcore
 from dpcore import REPLACE_ONE, Categories, Domain, Range, Records
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.encoding.tables import project_table
@@ -12,6 +11,7 @@ from dpcore_tables import portable, shape_functions
 from dpcore_tables.objective.weights import factors_of
 from dpcore_tables.shape_functions import ShapeFunctions
 
+from builders import price_learner
 from shape_cases import asks, case_of
 
 WEIGHTED = ["number, small, weighted", "number, jumps, weighted", "several, weighted"]
@@ -127,13 +127,12 @@ def people(count, seed):
 
 def fitted(table, **options):
     facts = Domain(columns=COLUMNS, target="y", labels=Range(0, 10), exact=len(table["y"]))
-    plan = dpcore.price(
+    plan = price_learner(
+        ShapeFunctions(weight="w", **options),
         domain=facts,
-        adjacency=REPLACE_ONE,
-        budget=dpcore.PrivacyBudget(epsilon=4, delta=1e-5),
-        learner=ShapeFunctions(weight="w", **options),
         mechanism=Gaussian(noise="float"),
         on_invalid="project",
+        epsilon=4,
     )
     return plan.run(table).model
 
@@ -171,10 +170,4 @@ def test_records_without_weight_say_nothing_and_predictions_need_none(count):
 def test_what_is_no_weight_is_refused_before_anything_is_spent(columns, options, message):
     facts = Domain(columns={"a": Range(0, 1), **columns}, target="y", labels=Range(0, 1), exact=90)
     with pytest.raises(ParameterError, match=message):
-        dpcore.price(
-            domain=facts,
-            adjacency=REPLACE_ONE,
-            budget=dpcore.PrivacyBudget(epsilon=1, delta=1e-5),
-            learner=ShapeFunctions(weight="w", **options),
-            mechanism=Gaussian(),
-        )
+        price_learner(ShapeFunctions(weight="w", **options), domain=facts)

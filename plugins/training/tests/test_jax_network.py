@@ -8,13 +8,10 @@ import pytest
 
 from dpcore import (
     ADD_REMOVE,
-    REPLACE_ONE,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Registry,
-    price,
 )
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
@@ -32,6 +29,8 @@ from dpcore_training.program_bound import ProgramBound
 from dpcore_training.proposal import gradient_weight
 from dpcore_training.random_stopping import RandomStopping
 from dpcore_training.tanh_network import TanhNetwork
+
+from builders import price_learner
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("flatbuffers")
@@ -140,12 +139,7 @@ def table(*, classes=True, count=RECORDS):
 
 
 def planned(learner, domain=None):
-    return price(
-        domain=domain or facts(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=6.0, delta=1e-5),
-        learner=learner,
-    )
+    return price_learner(learner, domain=domain or facts(), mechanism=None, epsilon=6.0)
 
 
 def rows_of(learner, records, domain):
@@ -259,12 +253,11 @@ def test_no_law_of_sums_is_broken():
 def test_a_run_of_candidates_has_the_programs_among_its_premises_and_learns():
     candidates = (Tanh(steps=4, rate=4.0), Tanh(steps=4, rate=8.0))
     noise, data = RandomStopping(noise_multiplier=0.2), table(count=200)
-    plan = price(
+    plan = price_learner(
+        BestRun(candidates=candidates, runs=2),
         domain=facts(exact=200),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=200.0, delta=1e-5),
-        learner=BestRun(candidates=candidates, runs=2),
         mechanism=noise,
+        epsilon=200.0,
     )
     assert sum("exported program" in premise for premise in plan.guarantee.premises) == 1
     model = plan.run(data, replaying=HERE).models["release"]

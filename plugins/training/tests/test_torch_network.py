@@ -6,8 +6,7 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, REPLACE_ONE, Domain, PrivacyBudget, Public, PublicCoins, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import ADD_REMOVE, Domain, Public, PublicCoins
 from dpcore.domain.classes import Classes
 from dpcore.domain.columns import Range
 from dpcore.encoding.tables import project_table
@@ -17,6 +16,8 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.program_bound import ProgramBound
 from dpcore_training.torch_network import TorchNetwork
+
+from builders import price_learner
 
 torch = pytest.importorskip("torch")
 
@@ -137,13 +138,7 @@ def table(*, classes=True, count=RECORDS):
 
 
 def planned(learner, domain=None):
-    return price(
-        domain=domain or facts(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=6.0, delta=1e-5),
-        learner=learner,
-        mechanism=Gaussian(),
-    )
+    return price_learner(learner, domain=domain or facts(), epsilon=6.0)
 
 
 class Scaled(Tanh):

@@ -14,14 +14,12 @@ from dpcore import (
     REPLACE_ONE,
     Domain,
     Poisson,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Records,
     Registry,
     Release,
     SecretCoins,
-    price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.classes import Classes
@@ -41,6 +39,8 @@ from dpcore_attacks.laws.law import Outcome
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.descent import GradientDescent
 from dpcore_training.proposal import Proposer, declared
+
+from builders import price_request
 
 COLUMNS = {"a": Range(-1, 1), "b": Range(-1, 1), "c": Range(0, 4)}
 CLASSES = {0: Range(-3, 5), 2: Classes(("no", "yes")), 3: Classes(("u", "v", "w"))}
@@ -63,11 +63,11 @@ def table(classes, count=RECORDS, seed=0):
 
 
 def planned(learner, domain, *, adjacency=REPLACE_ONE, epsilon=5.0, **fields):
-    return price(
+    return price_request(
         domain=domain,
         adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
         releases=[Release(learner=learner, **fields)],
+        epsilon=epsilon,
     )
 
 
@@ -352,14 +352,13 @@ def test_a_model_learns_where_noise_is_small():
 
 def test_a_later_release_starts_where_an_earlier_one_ended():
     first, second = DenseNetwork(steps=2), DenseNetwork(steps=2, rate=1e-12)
-    plan = price(
+    plan = price_request(
         domain=facts(3),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=8.0, delta=1e-5),
         releases=[
             Release(learner=first, name="early"),
             Release(learner=second, name="late", inputs=("early",)),
         ],
+        epsilon=8.0,
     )
     models = plan.run(table(3), replaying=HERE).models
     assert models["late"].weights == pytest.approx(models["early"].weights, abs=1e-9)
@@ -369,11 +368,10 @@ def test_a_batch_costs_less_than_all_records_at_the_same_noise():
     noise = Gaussian(noise_multiplier=1.5)
     costs = []
     for batch in (None, 10):
-        plan = price(
+        plan = price_request(
             domain=facts(3),
-            adjacency=REPLACE_ONE,
-            budget=PrivacyBudget(epsilon=50.0, delta=1e-5),
             releases=[Release(learner=DenseNetwork(steps=4, batch=batch), mechanism=noise)],
+            epsilon=50.0,
         )
         costs.append(plan.guarantee.epsilon)
     assert costs[1] < costs[0] / 2

@@ -18,11 +18,9 @@ from dpcore import (
     Cyclic,
     Domain,
     Poisson,
-    PrivacyBudget,
     Public,
     PublicCoins,
     SecretCoins,
-    price,
 )
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -39,6 +37,8 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.bands import best_bands, certificate
 from dpcore_training.dense import DenseNetwork
+
+from builders import price_learner
 
 RECORDS = 40
 COLUMNS = {"a": Range(-1, 1), "b": Range(-1, 1)}
@@ -61,12 +61,8 @@ def table(count=RECORDS, seed=0):
 
 
 def planned(learner, domain=None, *, adjacency=REPLACE_ONE, epsilon=5.0, mechanism=None):
-    return price(
-        domain=domain or facts(),
-        adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner,
-        mechanism=mechanism,
+    return price_learner(
+        learner, domain=domain or facts(), adjacency=adjacency, mechanism=mechanism, epsilon=epsilon
     )
 
 

@@ -6,13 +6,14 @@ import attrs
 import numpy as np
 import pytest
 
-from dpcore import ADD_REMOVE, Domain, PrivacyBudget, SecretCoins, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import ADD_REMOVE, Domain, SecretCoins
 from dpcore.domain.columns import Range
 from dpcore.learners.clipping import IntegerRows
 from dpcore.transcript.replay_process import HERE
 from dpcore_attacks import ApproximateDP, GaussianDP, attack_one_run
 from dpcore_training.dense import DenseNetwork
+
+from builders import price_learner
 
 CANARIES, GUESSES, EPSILON, DELTA = 1000, 100, 3.0, 1e-5
 
@@ -73,12 +74,8 @@ def audited(trainer, claim, seed=1, steps=4):
 
 
 def priced(trainer, steps=4):
-    return price(
-        domain=facts(),
-        adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=EPSILON, delta=DELTA),
-        learner=trainer(steps=steps),
-        mechanism=Gaussian(),
+    return price_learner(
+        trainer(steps=steps), domain=facts(), adjacency=ADD_REMOVE, epsilon=EPSILON, delta=DELTA
     )
 
 

@@ -11,12 +11,10 @@ import pytest
 from dpcore import (
     ADD_REMOVE,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     Records,
     SecretCoins,
-    price,
 )
 from dpcore.claims.mechanisms.noise.discrete_gaussian import gaussian_law
 from dpcore.domain.columns import Range
@@ -32,6 +30,8 @@ from dpcore_training.bands import best_bands
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.proposal import Proposer, declared
 
+from builders import price_learner
+
 RECORDS = 400
 
 
@@ -45,11 +45,8 @@ def table(count=RECORDS):
 
 
 def planned(learner, epsilon=5.0):
-    return price(
-        domain=facts(),
-        adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner,
+    return price_learner(
+        learner, domain=facts(), adjacency=ADD_REMOVE, mechanism=None, epsilon=epsilon
     )
 
 

@@ -11,11 +11,9 @@ from dpcore import (
     ADD_REMOVE,
     Answer,
     Domain,
-    PrivacyBudget,
     Public,
     PublicCoins,
     SecretCoins,
-    price,
 )
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.domain.columns import Range
@@ -29,6 +27,8 @@ from dpcore_attacks.laws.bounds.sums import sum_verdicts
 from dpcore_training.dense import DenseNetwork
 from dpcore_training.descent import MOST_STRETCHES, State, power_of_two
 from dpcore_training.proposal import COUNT_WEIGHT, Proposer, declared, gradient_weight
+
+from builders import price_learner
 
 RECORDS = 90
 QUANTILES = (0.05, 0.5, 0.8)
@@ -45,11 +45,8 @@ def table(count=RECORDS):
 
 
 def planned(learner, domain=None, epsilon=5.0):
-    return price(
-        domain=domain or facts(),
-        adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        learner=learner,
+    return price_learner(
+        learner, domain=domain or facts(), adjacency=ADD_REMOVE, mechanism=None, epsilon=epsilon
     )
 
 

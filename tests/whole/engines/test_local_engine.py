@@ -31,6 +31,7 @@ from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_random_features.huber_ridge import HuberRidgeLearner
 from dpcore_random_features.ridge import Ridge
 
+from builders import price_learner
 from doubles import domain, table
 
 
@@ -67,13 +68,13 @@ class Cut(Source):
 
 def plan(learner, records=400, adjacency=REPLACE_ONE, epsilon=2.0, mechanism=None, **fields):
     exact = records if adjacency.replaces else None
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=attrs.evolve(domain(), exact=exact, limit=None if exact else records),
         adjacency=adjacency,
-        learner=learner,
         mechanism=mechanism or Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
         coins=dpcore.PublicCoins(7),
+        epsilon=epsilon,
         **fields,
     )
 

@@ -3,7 +3,6 @@
 import attrs
 import pytest
 
-import dpcore
 from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
@@ -20,7 +19,6 @@ from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.claims.mechanisms.permute_and_flip import PermuteAndFlip
 from dpcore.errors import RequestError, ResourceError
 from dpcore.models.features.identity import Identity
-from dpcore.runs.price import price
 from dpcore.sampling import Order
 from dpcore_linear import ClippedGradient, StagedGradient
 from dpcore_models.features.cos_sin import CosSin
@@ -29,6 +27,7 @@ from dpcore_random_features.projected_min_norm import ProjectedMinNorm
 from dpcore_random_features.ridge import Ridge
 from dpcore_sgd.regression import Regression
 
+from builders import price_learner
 from doubles import domain, table
 
 # Budgets of a few records, for very many.
@@ -50,12 +49,12 @@ class Several(Engine):
 
 def plan(learner, mechanism=None, adjacency=REPLACE_ONE, **fields):
     fields = {"domain": domain(400), **fields}
-    return price(
+    return price_learner(
+        learner,
         adjacency=adjacency,
-        learner=learner,
         mechanism=mechanism or Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-6),
         coins=PublicCoins(1),
+        delta=1e-6,
         **fields,
     )
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from dpcore import REPLACE_ONE, PrivacyBudget, Release, SecretCoins, Status, price
+from dpcore import Release, SecretCoins, Status
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.console.app import app
 from dpcore.errors import SpecError
@@ -22,6 +22,7 @@ from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.per_query import PerQuery
 
+from builders import price_request
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, arrays, domain, table
 
 POINTS = {"a": [0.1, 0.5, -0.2], "b": [0.0, -0.3, 0.4]}
@@ -39,13 +40,7 @@ def mean(name="mean", **options):
 
 
 def priced(*releases, epsilon=2.0, **options):
-    return price(
-        domain=domain(40),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=epsilon, delta=1e-5),
-        releases=releases,
-        **options,
-    )
+    return price_request(domain=domain(40), releases=releases, epsilon=epsilon, **options)
 
 
 def test_a_function_and_parameters_share_one_budget_and_one_guarantee():

@@ -43,6 +43,8 @@ from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_linear.sufficient_statistics import SufficientStatistics
 from dpcore_models.bounds.best_of import BestOfBound, CandidatesBound
 
+from builders import price_learner
+
 LINEAR = Affine(features=Identity())
 GOOD = ClippedGradient(features=LINEAR, clip=0.5)
 POOR = OutputPerturbation(features=LINEAR, total_regularization=1e6, clip=0.1)
@@ -58,15 +60,10 @@ def domain(labels=None, **count):
 
 
 def plan(learner, facts=None, epsilon=4.0, **options):
-    return dpcore.price(
-        **{
-            "domain": facts or domain(),
-            "adjacency": REPLACE_ONE,
-            "budget": dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
-            "learner": learner,
-            "mechanism": MECHANISMS,
-            **options,
-        }
+    return price_learner(
+        learner,
+        epsilon=epsilon,
+        **{"domain": facts or domain(), "mechanism": MECHANISMS, **options},
     )
 
 

@@ -26,6 +26,7 @@ from dpcore_statistics.statistic import StatisticBound
 from dpcore_statistics.total import Total
 from dpcore_statistics.variance import Variance
 
+from builders import price_learner
 from doubles import domain, table
 
 FACTS = attrs.evolve(domain(), exact=None, limit=500, people=People(column="id", records=5))
@@ -193,12 +194,11 @@ def test_two_persons_of_a_small_universe_are_as_far_apart_as_claimed():
 
 def priced(learner, mechanism=None, people=FACTS.people):
     facts = attrs.evolve(FACTS, people=people)
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=facts,
         adjacency=ADD_REMOVE if people is None else people.relation(ADD_REMOVE),
-        learner=learner,
         mechanism=mechanism or Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
         coins=PublicCoins(7),
     )
 

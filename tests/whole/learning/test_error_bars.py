@@ -21,6 +21,7 @@ from dpcore_linear import OutputPerturbation, SufficientStatistics
 from dpcore_linear.linearised_noise import LinearisedNoise
 from dpcore_models.learners.even_noise import EvenNoise, even_noise
 
+from builders import price_learner
 from doubles import domain, table
 
 DRAWS = 400
@@ -29,13 +30,12 @@ POINTS = table(5, seed=9)
 
 
 def priced(learner, records, mechanism=None, epsilon=1.0):
-    return dpcore.price(
+    return price_learner(
+        learner,
         domain=domain(records),
-        adjacency=dpcore.REPLACE_ONE,
-        learner=learner,
         mechanism=mechanism or Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=epsilon, delta=1e-5),
         coins=PublicCoins(7),
+        epsilon=epsilon,
     )
 
 
@@ -189,13 +189,8 @@ def test_persons_are_clipped_in_released_sums():
     rows = {**table(400), "id": [n % 100 for n in range(400)]}
     found = []
     for one in (learner, attrs.evolve(learner, clip="record", counts_for=1.0)):
-        made = dpcore.price(
-            domain=facts,
-            adjacency=people.relation(dpcore.ADD_REMOVE),
-            learner=one,
-            mechanism=Gaussian(),
-            budget=dpcore.PrivacyBudget(epsilon=1.0, delta=1e-5),
-            coins=PublicCoins(7),
+        made = price_learner(
+            one, domain=facts, adjacency=people.relation(dpcore.ADD_REMOVE), coins=PublicCoins(7)
         )
         found.append(ask_of(made)[1].sensitivity.value)
         (model,) = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5)).models.values()

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 from turns import Steps, delta, law, sampled
 
-import dpcore
-from dpcore import ADD_REMOVE, REPLACE_ONE, PrivacyBudget, SensitivityBound
+from dpcore import ADD_REMOVE, REPLACE_ONE, SensitivityBound
 from dpcore.claims.accounting.crossing import event_epsilon
 from dpcore.claims.accounting.methods.auto import AutoAccountant
 from dpcore.claims.events.gaussian import GaussianEvent
@@ -27,6 +26,7 @@ from dpcore.query import Sum, SumQuery
 from dpcore.sampling import Cyclic, Poisson
 from dpcore.sensitivity import Sensitivity
 
+from builders import price_learner
 from doubles import domain
 
 BANDS = (4, 2)
@@ -192,11 +192,10 @@ def planned(*, adjacency=ADD_REMOVE, mechanism=None, people=None, kind=Steps, **
         count = {"exact": None, "limit": 100, "people": People(column="id", records=people)}
         adjacency = adjacency.of_persons(people)
     fields = {"sampling": Cyclic(groups=2, probability=0.5), **fields}
-    return dpcore.price(
-        learner=kind(**fields),
+    return price_learner(
+        kind(**fields),
         mechanism=mechanism or Gaussian(),
         domain=attrs.evolve(domain(), **count),
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
         adjacency=adjacency,
     )
 

@@ -9,16 +9,13 @@ from dpcore import (
     ADD_REMOVE,
     REPLACE_ONE,
     OneShot,
-    PrivacyBudget,
     Query,
     Registry,
     Sensitivity,
     SensitivityBound,
     Status,
     hookimpl,
-    price,
 )
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NoClaimError, SpecError
 from dpcore.models.features.identity import Identity
 from dpcore.models.linear import LinearModel
@@ -26,6 +23,7 @@ from dpcore_attacks.attacks.setting import Case
 from dpcore_attacks.effort import Effort
 from dpcore_attacks.kit import examine
 
+from builders import price_learner
 from conformance.test_kit import SPEC
 from doubles import domain
 
@@ -70,14 +68,7 @@ class Twice(Mean):
 
 
 def plan(learner, adjacency=REPLACE_ONE, facts=None, **options):
-    return price(
-        domain=facts or domain(40),
-        adjacency=adjacency,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=learner,
-        mechanism=Gaussian(),
-        **options,
-    )
+    return price_learner(learner, domain=facts or domain(40), adjacency=adjacency, **options)
 
 
 def test_a_learner_that_holds_its_bound_is_priced_without_any_name():

@@ -44,6 +44,7 @@ from dpcore.sensitivity import HitLaw, OverCoins, SensitivityLaw, conversion
 from dpcore.specs.spec import spec_of_text
 from dpcore.summing import SummingLearner
 
+from builders import price_learner
 from doubles import Numbers
 
 NORMS = (Distance.L1, Distance.L2, Distance.LINF)
@@ -263,8 +264,8 @@ def statistic(name, **fields):
 
 
 def only_ask(learner, mechanism, budget=WITH_DELTA, adjacency=REPLACE_ONE):
-    plan = price(
-        domain=FACTS, adjacency=adjacency, budget=budget, learner=learner, mechanism=mechanism
+    plan = price_learner(
+        learner, domain=FACTS, adjacency=adjacency, budget=budget, mechanism=mechanism
     )
     (ask,) = plan.schedule.asks
     return ask
@@ -296,13 +297,7 @@ def test_a_release_without_a_mechanism_has_the_usual_one_for_each_query():
 
 def test_one_mechanism_answers_what_it_fits_and_the_usual_ones_the_rest():
     learner = statistic("statistics.bounded_mean", column="a")
-    plan = price(
-        domain=FACTS,
-        adjacency=REPLACE_ONE,
-        budget=WITH_DELTA,
-        learner=learner,
-        mechanism=Laplace(),
-    )
+    plan = price_learner(learner, domain=FACTS, budget=WITH_DELTA, mechanism=Laplace())
     names = [type(ask.mechanism).__name__ for ask in plan.schedule.asks]
     assert names == ["SparseVector", "Laplace"]
 
@@ -344,12 +339,8 @@ def test_a_spec_may_leave_its_mechanism_out():
 def test_a_whole_histogram_is_moved_no_farther_than_its_laplace_noise_hides(adjacency):
     domain = FACTS if adjacency is REPLACE_ONE else attrs.evolve(FACTS, exact=None, limit=50)
     learner = statistic("statistics.histogram", column="a", bins=3)
-    plan = price(
-        domain=domain,
-        adjacency=adjacency,
-        budget=WITH_DELTA,
-        learner=learner,
-        mechanism=Laplace(),
+    plan = price_learner(
+        learner, domain=domain, adjacency=adjacency, budget=WITH_DELTA, mechanism=Laplace()
     )
     (ask,) = plan.schedule.asks
     cells = np.eye(3)

@@ -15,7 +15,6 @@ from dpcore import (
     Query,
     Sensitivity,
     SensitivityBound,
-    price,
 )
 from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussian
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -33,6 +32,7 @@ from dpcore_linear.output_perturbation import OutputPerturbation
 from dpcore_ntk.gaussian_sampling import GaussianSampling
 from dpcore_ntk.regression import Regression
 
+from builders import price_learner
 from doubles import LabelMean, Numbers, domain, table
 
 LINEAR = Affine(features=Identity())
@@ -68,16 +68,7 @@ class CountBound(SensitivityBound):
 
 
 def plan(learner, mechanism, **options):
-    return price(
-        **{
-            "domain": domain(),
-            "adjacency": REPLACE_ONE,
-            "budget": PrivacyBudget(epsilon=4, delta=1e-5),
-            "learner": learner,
-            "mechanism": mechanism,
-            **options,
-        }
-    )
+    return price_learner(learner, epsilon=4, **{"mechanism": mechanism, **options})
 
 
 def test_a_mechanism_on_integers_takes_a_query_of_integers_alone():

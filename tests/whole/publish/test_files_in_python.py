@@ -8,7 +8,6 @@ from dpcore import (
     PrivacyBudget,
     Range,
     Session,
-    price,
     read_csv,
     read_parquet,
     read_sql,
@@ -18,14 +17,16 @@ from dpcore.errors import ParameterError, SourceError
 from dpcore.source import HANDED_OVER, TableSource
 from dpcore_statistics.count import Count
 
+from builders import price_learner
+
 
 def count_plan(**options):
-    return price(
+    return price_learner(
+        Count(),
         domain=Domain(columns={"a": Range(-1, 1)}, limit=10),
         adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=Count(),
         mechanism=DiscreteGaussian(),
+        delta=1e-6,
         **options,
     )
 

@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import ADD_REMOVE, PrivacyBudget, Release, price, read_csv
+from dpcore import ADD_REMOVE, Release, read_csv
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.models.features.identity import Identity
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 from dpcore_kernel_ridge.huber_ridge import KernelHuberRidge
 from dpcore_linear import SufficientStatistics
 
+from builders import price_request
 from doubles import domain
 
 POINTS = {"release": {"a": np.array([0.5]), "b": np.zeros(1)}}
@@ -25,10 +26,9 @@ CASES = [
 def test_a_file_of_a_header_alone_is_answered(tmp_path, learner, mechanism, points, sealed):
     """In memory and in blocks: a run that failed would tell that nobody is there."""
     release = Release(learner=learner, mechanism=mechanism, predictions_at=points)
-    plan = price(
+    plan = price_request(
         domain=domain(records=None, limit=60),
         adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
         releases=[release],
         sealed=sealed,
         on_invalid="project",

@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import dpcore
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Session, price
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Session
 from dpcore.errors import ContractError
 from dpcore.models.features.identity import Identity
 from dpcore.private.engines.local import LocalEngine
@@ -21,6 +20,7 @@ from dpcore.registry.kinds import LEARNER
 from dpcore.registry.registry import Registry
 from dpcore_kernel_ridge.gaussian_process import GaussianProcess
 
+from builders import price_learner
 from doubles import Bump, BumpBound, LabelMean, LabelMeanBound, domain, table
 
 MARKER, COUNT = 0.7310585786300049, 40
@@ -52,17 +52,15 @@ def marked():
 
 
 def plan(**options):
-    return price(
-        domain=domain(COUNT), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=LabelMean(), bound=LabelMeanBound(), mechanism=Gaussian(), holdout=0.25, **options,
-    )  # fmt: skip
+    return price_learner(
+        LabelMean(), domain=domain(COUNT), bound=LabelMeanBound(), holdout=0.25, **options
+    )
 
 
 def function_plan():
-    return price(
-        domain=domain(COUNT), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=Bump(), bound=BumpBound(), mechanism=GaussianProcess(),
-    )  # fmt: skip
+    return price_learner(
+        Bump(), domain=domain(COUNT), bound=BumpBound(), mechanism=GaussianProcess()
+    )
 
 
 def joblib_dump(thing, path="thing.joblib"):

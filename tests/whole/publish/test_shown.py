@@ -28,10 +28,8 @@ from dpcore import (
     Range,
     Session,
     load_run,
-    price,
 )
 from dpcore.claims.events.laplace import LaplaceEvent
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.models.features.identity import Identity
 from dpcore.models.figures import Figures, Statistics
 from dpcore.models.linear import LinearModel
@@ -43,6 +41,8 @@ from dpcore.shown import Drawn, Shown
 from dpcore.views.markup import Listing, Sheet
 from dpcore.views.notebook import plot, show
 from dpcore_attacks.attacks.counterexample import Counterexample
+
+from builders import price_learner
 
 ARCHIVE = Path(__file__).parents[2] / "published/archive/runs"
 RECORDED = Path(__file__).with_name("shown.json")
@@ -103,13 +103,7 @@ def table(domain, n=200):
 
 
 def planned(domain, name="linear.staged_gradient"):
-    return price(
-        domain=domain,
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-6),
-        learner=Registry.default().component(LEARNER, name)(),
-        mechanism=Gaussian(),
-    )
+    return price_learner(Registry.default().component(LEARNER, name)(), domain=domain, delta=1e-6)
 
 
 def line_in(domain):

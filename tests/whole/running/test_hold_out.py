@@ -9,7 +9,6 @@ import pytest
 
 import dpcore
 from dpcore import ADD_REMOVE, REPLACE_ONE
-from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.metrics.means import MeanSquaredError
 from dpcore.metrics.paid import PrivateLook
 from dpcore.models.features.identity import Identity
@@ -21,6 +20,7 @@ from dpcore.private.runtime import open_records
 from dpcore.source import Part, Source
 from dpcore_linear import SufficientStatistics
 
+from builders import price_learner
 from doubles import domain, table
 
 MSE = {"mse": MeanSquaredError()}
@@ -86,13 +86,12 @@ class Once(Cut):
 
 @pytest.mark.parametrize("adjacency", [REPLACE_ONE, ADD_REMOVE])
 def test_the_hold_out_of_a_stream_is_that_of_the_table_and_nothing_is_a_table(adjacency):
-    made = dpcore.price(
+    made = price_learner(
+        SufficientStatistics(features=Identity()),
         domain=domain(400 if adjacency is REPLACE_ONE else None, limit=None),
         adjacency=adjacency,
-        learner=SufficientStatistics(features=Identity()),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         holdout=0.2,
+        epsilon=2.0,
     )
     rows = table(400)
     with LocalEngine(threads=1) as engine:
@@ -109,15 +108,13 @@ def test_the_hold_out_of_a_stream_is_that_of_the_table_and_nothing_is_a_table(ad
 
 @pytest.mark.parametrize("size", [7, 400])
 def test_what_is_paid_for_has_the_same_bits_from_a_source_as_from_a_table(size):
-    made = dpcore.price(
+    made = price_learner(
+        SufficientStatistics(features=Identity()),
         domain=domain(400),
-        adjacency=REPLACE_ONE,
-        learner=SufficientStatistics(features=Identity()),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
         holdout=0.2,
         look=PrivateLook(metrics=MSE, epsilon=0.3),
+        epsilon=2.0,
     )
     rows = table(400)
     whole = made.run(rows, secret=dpcore.SecretCoins.rehearsal(5))

@@ -7,7 +7,7 @@ from starters import Adding, Loose, Reaching, Telling
 from trespassers import MeanBound
 
 import dpcore
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
+from dpcore import PublicCoins, Registry, Release
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import SpecError
 from dpcore.private.release_context import wide_open
@@ -15,7 +15,8 @@ from dpcore.transcript.isolated_copies import Before
 from dpcore.transcript.rebuild import isolate, rebuild
 from dpcore.transcript.replay_process import HERE, CleanProcess
 
-from doubles import domain, table
+from builders import price_request
+from doubles import table
 
 SPEC = """\
 dpcore: 1
@@ -48,13 +49,7 @@ def plan_of(*entries):
         )
         for number, (learner, inputs) in enumerate(entries)
     ]
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=releases,
-        coins=PublicCoins(3),
-    )
+    return price_request(releases=releases, coins=PublicCoins(3))
 
 
 def test_a_release_starts_from_the_published_object_of_an_earlier_one():

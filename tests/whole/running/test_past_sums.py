@@ -9,8 +9,7 @@ import pytest
 from turns import Remembers, Spies, Steps
 
 import dpcore
-from dpcore import ADD_REMOVE, PrivacyBudget, SecretCoins
-from dpcore.claims.mechanisms.gaussian import Gaussian
+from dpcore import ADD_REMOVE, SecretCoins
 from dpcore.claims.mechanisms.noise.grid import Grid
 from dpcore.domain.people import People
 from dpcore.errors import ContractError, ReleaseError
@@ -28,6 +27,7 @@ from dpcore.transcript.rebuild import isolate
 from dpcore.transcript.replay_process import HERE, CleanProcess
 from dpcore_models.solvers.banded import solved, square_root_bands
 
+from builders import price_learner
 from doubles import domain, table
 
 BANDS = (64, 32, 24)
@@ -36,16 +36,14 @@ BANDS = (64, 32, 24)
 def planned(*, asks=7, people=None, probability=0.7, bands=BANDS, kind=Steps, **fields):
     """A plan of `Steps` over three groups."""
     persons = None if people is None else People(column="id", records=people)
-    return dpcore.price(
-        learner=kind(
+    return price_learner(
+        kind(
             asks=asks,
             bands=bands,
             sampling=Cyclic(groups=3, probability=probability),
             **fields,
         ),
-        mechanism=Gaussian(),
         domain=attrs.evolve(domain(), exact=None, limit=2000, people=persons),
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
         adjacency=ADD_REMOVE if people is None else ADD_REMOVE.of_persons(people),
     )
 

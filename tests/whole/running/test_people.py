@@ -27,6 +27,7 @@ from dpcore_linear import ClippedGradient
 from dpcore_statistics.count import Count
 from dpcore_statistics.mean import Mean
 
+from builders import price_learner
 from doubles import domain, table
 
 
@@ -54,13 +55,12 @@ class Pieces(Source):
 def of_persons(records=3, adjacency=ADD_REMOVE, learner=None, **fields):
     people = None if records is None else People(column="id", records=records)
     relation = adjacency if people is None else people.relation(adjacency)
-    return dpcore.price(
+    return price_learner(
+        learner or ClippedGradient(features=Identity(), clip=0.3, steps=2),
         domain=attrs.evolve(domain(), exact=None, limit=2000, people=people),
         adjacency=relation,
-        learner=learner or ClippedGradient(features=Identity(), clip=0.3, steps=2),
-        mechanism=Gaussian(),
-        budget=dpcore.PrivacyBudget(epsilon=2.0, delta=1e-5),
         coins=dpcore.PublicCoins(7),
+        epsilon=2.0,
         **fields,
     )
 
@@ -213,17 +213,18 @@ def test_unit_and_domain_must_agree():
                 **{**fields(made), "adjacency": relation}, learner=Count(), mechanism=Gaussian()
             )
     with pytest.raises(ParameterError, match="tells persons apart"):
-        dpcore.price(
-            domain=attrs.evolve(domain(), exact=None), adjacency=ADD_REMOVE.of_persons(3),
-            budget=made.request.budget, learner=Count(), mechanism=Gaussian(),
-        )  # fmt: skip
+        price_learner(
+            Count(),
+            domain=attrs.evolve(domain(), exact=None),
+            adjacency=ADD_REMOVE.of_persons(3),
+            budget=made.request.budget,
+        )
     exact = attrs.evolve(made.request.domain, exact=40, limit=None)
     for relation in (ADD_REMOVE, REPLACE_ONE):
         with pytest.raises(ParameterError, match="how many records a person has is protected"):
-            dpcore.price(
-                domain=exact, adjacency=relation.of_persons(3),
-                budget=made.request.budget, learner=Count(), mechanism=Gaussian(),
-            )  # fmt: skip
+            price_learner(
+                Count(), domain=exact, adjacency=relation.of_persons(3), budget=made.request.budget
+            )
 
 
 def fields(made):

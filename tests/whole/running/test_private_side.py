@@ -23,7 +23,7 @@ from trespassers import (
 )
 
 import dpcore
-from dpcore import REPLACE_ONE, PrivacyBudget, PublicCoins, Registry, Release, price
+from dpcore import REPLACE_ONE, PublicCoins, Registry, Release
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import NotPublishedError, ReleaseError
 from dpcore.private.release_context import wide_open
@@ -41,6 +41,7 @@ from dpcore_attacks.laws.learners.private_side import (
     private_side_verdicts,
 )
 
+from builders import price_request
 from doubles import arrays, domain, table
 
 SPEC = """\
@@ -76,13 +77,7 @@ def plan_of(*learners):
         )
         for number, one in enumerate(learners)
     ]
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=releases,
-        coins=PublicCoins(3),
-    )
+    return price_request(releases=releases, coins=PublicCoins(3))
 
 
 def test_an_honest_cache_never_serves_another_group():

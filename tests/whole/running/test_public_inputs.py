@@ -29,6 +29,7 @@ from dpcore.errors import DpcoreError, ReplayError, SourceError, SpecError
 from dpcore.ledger.book import Ledger
 from dpcore.transcript.replay_process import HERE
 
+from builders import price_request
 from commands import forked
 from doubles import domain, table
 
@@ -100,14 +101,7 @@ def planned(public, *entries, **fields):
         )
         for n, (learner, inputs) in enumerate(entries)
     ]
-    return price(
-        domain=domain(),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=releases,
-        public=public,
-        **fields,
-    )
+    return price_request(releases=releases, public=public, **fields)
 
 
 def test_a_learner_starts_from_public_records_and_all_that_rests_on_them_says_so():

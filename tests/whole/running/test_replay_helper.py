@@ -10,14 +10,15 @@ import time
 import pytest
 from trespassers import STORE, ByBox, ByGlobal, ByUnsendable, Mean, MeanBound, Talking
 
-from dpcore import REPLACE_ONE, Domain, PrivacyBudget, PublicCoins, Range, Release, Session, price
+from dpcore import Domain, PrivacyBudget, PublicCoins, Range, Release, Session
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.errors import ContractError, ReleaseError
 from dpcore.ledger.filters import BudgetExceededError
 from dpcore.transcript import replay_process
 from dpcore.transcript.replay_process import HERE, CleanProcess
 
-from doubles import domain, table
+from builders import price_request
+from doubles import table
 
 CLEAN = "in a clean process"
 PEOPLE = Domain(columns={"x": Range(0, 1)})
@@ -47,10 +48,7 @@ def helper(one_process):
 
 def plan_of(learner):
     release = Release(learner=learner, mechanism=Gaussian(), bound=MeanBound(), name="r")
-    return price(
-        domain=domain(), adjacency=REPLACE_ONE, budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=[release], coins=PublicCoins(3),
-    )  # fmt: skip
+    return price_request(releases=[release], coins=PublicCoins(3))
 
 
 def processes(monkeypatch):

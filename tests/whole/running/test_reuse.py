@@ -9,14 +9,12 @@ from dpcore import (
     REPLACE_ONE,
     OneShot,
     Order,
-    PrivacyBudget,
     PublicCoins,
     Query,
     Release,
     SecretCoins,
     Sensitivity,
     SensitivityBound,
-    price,
 )
 from dpcore.checks import fingerprint
 from dpcore.claims.mechanisms.gaussian import Gaussian
@@ -30,6 +28,7 @@ from dpcore_kernel_ridge.ridge import KernelRidge
 from dpcore_linear.staged_gradient import StagedGradient
 from dpcore_models.features.cosines import Cosines
 
+from builders import price_learner, price_request
 from doubles import domain, table
 
 COMPUTED = []
@@ -83,13 +82,7 @@ def run(*learners, door=None, shares=None, records=20):
         Release(name=f"r{k}", learner=learner, mechanism=Gaussian(), bound=Two(), share=share)
         for k, (learner, share) in enumerate(zip(learners, shares, strict=True))
     ]
-    plan = price(
-        domain=domain(records, 2),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=releases,
-        on_invalid="project",
-    )
+    plan = price_request(domain=domain(records, 2), releases=releases, on_invalid="project")
     rng = np.random.default_rng(0)
     names = [*plan.request.domain.columns, plan.request.domain.target]
     people = {name: rng.uniform(-1, 1, records) for name in names}
@@ -166,14 +159,7 @@ def test_an_evaluation_fits_equal_learners_once():
     releases = [
         Release(name=name, learner=Total(), mechanism=Gaussian(), bound=Two()) for name in "ab"
     ]
-    plan = price(
-        domain=domain(20, 2),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        releases=releases,
-        holdout=0.2,
-        on_invalid="project",
-    )
+    plan = price_request(domain=domain(20, 2), releases=releases, holdout=0.2, on_invalid="project")
     outcome = plan.run(table(20, 2), secret=SecretCoins.rehearsal(1))
     COMPUTED.clear()
     found = evaluate(plan, outcome, {"mse": MeanSquaredError()})
@@ -186,13 +172,7 @@ def test_one_function_serves_equal_releases(monkeypatch):
     releases = [
         Release(name=name, learner=learner, mechanism=PerQuery(questions=3)) for name in "ab"
     ]
-    plan = price(
-        domain=domain(20, 2),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=20, delta=1e-5),
-        releases=releases,
-        on_invalid="project",
-    )
+    plan = price_request(domain=domain(20, 2), releases=releases, on_invalid="project", epsilon=20)
     fits, fit = [], KernelRidge.statistic
     monkeypatch.setattr(KernelRidge, "statistic", lambda *a: fits.append(1) or fit(*a))
     points = {name: {"a": [0.0, 0.5], "b": [0.0, -0.5]} for name in "ab"}
@@ -211,13 +191,7 @@ def test_a_mechanism_is_prepared_once_for_all_asks_of_a_query(monkeypatch):
         return prepared(self, query, sensitivity)
 
     monkeypatch.setattr(Gaussian, "prepared", counted)
-    plan = price(
-        domain=domain(60, 2),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-5),
-        learner=StagedGradient(),
-        mechanism=Gaussian(),
-    )
+    plan = price_learner(StagedGradient(), domain=domain(60, 2))
     outcome = plan.run(table(60, 2))
     planned = [ask.query for ask in plan.schedule.releases[0].asks.values()]
     assert made == planned

@@ -13,10 +13,8 @@ from dpcore import (
     Categories,
     Domain,
     Ledger,
-    PrivacyBudget,
     Range,
     Session,
-    price,
 )
 from dpcore.encoding.pieces import KeptColumn, read_once
 from dpcore.errors import EngineError, NotPublishedError, ReleaseError, SourceError, SpoolError
@@ -27,6 +25,8 @@ from dpcore.source import Part, Source, TableSource
 from dpcore.transcript.replay_process import HERE
 from dpcore_random_features.ball_ridge import BallRidgeLearner
 from dpcore_statistics.mean import Mean
+
+from builders import price_learner
 
 SECRET = "4711.25"
 COLUMNS = {"a": Range(0, 1), "b": Range(0, 1), "c": Categories(("x", "y"))}
@@ -66,10 +66,9 @@ def told(error):
 
 
 def mean_plan(learner=Mean(column="a")):  # noqa: B008
-    return price(
-        learner=learner, domain=Domain(columns=COLUMNS), adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-6),
-    )  # fmt: skip
+    return price_learner(
+        learner, domain=Domain(columns=COLUMNS), adjacency=ADD_REMOVE, mechanism=None, delta=1e-6
+    )
 
 
 @pytest.mark.parametrize("failure", FAILURES)
@@ -124,10 +123,7 @@ RIDGE = BallRidgeLearner(features=Identity(), total_regularization=0.01, radius=
 
 def ridge_plan():
     """A learner whose bound lets zeros stand for a failure of its own."""
-    plan = price(
-        learner=RIDGE, domain=LABELLED, adjacency=ADD_REMOVE,
-        budget=PrivacyBudget(epsilon=1, delta=1e-6),
-    )  # fmt: skip
+    plan = price_learner(RIDGE, domain=LABELLED, adjacency=ADD_REMOVE, mechanism=None, delta=1e-6)
     assert all(ask.sensitivity.covers_fallback for ask in plan.schedule.asks)
     return plan
 

@@ -46,6 +46,7 @@ from dpcore_attacks.laws.law import Outcome
 from dpcore_attacks.laws.learners.learners import learner_verdicts
 from dpcore_sgd.hits import law_of_masses
 
+from builders import price_learner
 from doubles import LabelMean, domain, table
 
 COINS = SecretCoins.rehearsal(1)
@@ -341,14 +342,7 @@ def test_a_law_is_priced_by_the_gaussian_and_refused_by_others():
     (ask,) = plan.schedule.releases[0].asks.values()
     assert ask.event().weights == ask.sensitivity.law.weights
     with pytest.raises(NoClaimError, match="law over the order"):
-        price(
-            domain=domain(),
-            adjacency=REPLACE_ONE,
-            budget=PrivacyBudget(epsilon=1, delta=1e-5),
-            learner=LAWFUL,
-            bound=OrderLaw(),
-            mechanism=deaf(),
-        )
+        price_learner(LAWFUL, bound=OrderLaw(), mechanism=deaf())
     claim = ask.sensitivity
     with pytest.raises(NoClaimError, match="cannot price"):
         Ask(query=ask.query, sensitivity=claim, mechanism=Laplace(noise_scale=1.0), share=1.0)

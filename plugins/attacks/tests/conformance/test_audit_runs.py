@@ -22,14 +22,12 @@ from dpcore import (
     Registry,
     replace_features,
 )
-from dpcore.claims.accounting.budget import PrivacyBudget
 from dpcore.claims.mechanisms.gaussian import Gaussian
 from dpcore.console.app import app
 from dpcore.errors import NoClaimError, ReleaseError
 from dpcore.learner import Public
 from dpcore.records import Records
 from dpcore.registry.kinds import BOUND
-from dpcore.runs.price import price
 from dpcore.specs.spec import load_spec, spec_of_text
 from dpcore_attacks.attacks.falsifier import falsify
 from dpcore_attacks.attacks.given_pair import are_neighbours, misfit
@@ -42,6 +40,7 @@ from dpcore_attacks.audits.pipeline import Pipeline
 from dpcore_attacks.audits.run_audit import audit_run, runs_within
 from dpcore_attacks.effort import Effort
 
+from builders import price_learner
 from conformance.test_kit import SPEC, module
 from doubles import LabelMean, LabelMeanBound, Staged, StagedBound, domain
 
@@ -53,11 +52,9 @@ def labels_of(*values):
 
 
 def plan_of(learner, bound, records=40, mechanism=None):
-    return price(
+    return price_learner(
+        learner,
         domain=domain(records),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
-        learner=learner,
         bound=bound,
         mechanism=mechanism or Gaussian(noise="float"),
         coins=PublicCoins(1),
@@ -168,11 +165,9 @@ def test_nothing_is_audited_where_no_bound_can_be_attacked():
     assert release.bound is not None
     bound = spec.registry.component(BOUND, lemma["name"])()
     small = attrs.evolve(release.learner, count=20)
-    plan = price(
+    plan = price_learner(
+        small,
         domain=attrs.evolve(spec.request.domain, exact=5),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
-        learner=small,
         bound=bound,
         mechanism=Gaussian(noise="float"),
         coins=PublicCoins(1),
@@ -251,13 +246,8 @@ def test_a_conditional_pair_that_nobody_can_check_is_no_evidence():
 
 def test_a_probability_over_coins_is_not_audited_at_one_of_them():
     bound = LabelMeanBound(validity=OverCoins(1e-7))
-    plan = price(
-        domain=domain(4),
-        adjacency=REPLACE_ONE,
-        budget=PrivacyBudget(epsilon=1.0, delta=1e-5),
-        learner=LabelMean(),
-        bound=bound,
-        mechanism=Gaussian(noise="float"),
+    plan = price_learner(
+        LabelMean(), domain=domain(4), bound=bound, mechanism=Gaussian(noise="float")
     )
     with pytest.raises(NoClaimError, match="probability over public coins"):
         audit_run(plan, Effort(pairs=200))
