@@ -15,14 +15,14 @@ import functools
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import attrs
 import numpy as np
 from numpy.typing import NDArray
 
 from dpcore.adjacency import Adjacency
-from dpcore.errors import NoClaimError, need
+from dpcore.errors import ContractError, NoClaimError, need
 from dpcore.rounding import down
 from dpcore.shown import Shown
 
@@ -102,6 +102,13 @@ class Claims:
     )
 
 
+_FORMER = {
+    *("pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"),
+    "epsilon_end",
+}
+"""Members of events before they had `claims`."""
+
+
 class Event(Shown, ABC):
     """One application of a mechanism, for one adjacency. Immutable; equal events are `==`."""
 
@@ -112,6 +119,23 @@ class Event(Shown, ABC):
 
     is_costly: ClassVar[bool] = False
     """Whether values of its curve cost so much that interpolation looks for a crossing."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        """Refuse members that `claims` took the place of.
+
+        They would be passed over, and a class between that has `claims` could state less loss.
+
+        Raises:
+            ContractError: the class defines one of them.
+        """
+        super().__init_subclass__(**options)
+        former = sorted(_FORMER & cls.__dict__.keys())
+        need(
+            not former,
+            ContractError,
+            f"{cls.__name__} defines {', '.join(former)}, which nothing reads: state it in the "
+            "property `claims`, a dpcore.Claims",
+        )
 
     @property
     def atoms(self) -> int:

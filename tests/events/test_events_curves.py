@@ -29,7 +29,7 @@ from dpcore.claims.mechanisms.discrete_gaussian import DiscreteGaussianEvent
 from dpcore.claims.mechanisms.discrete_laplace import DiscreteLaplaceEvent
 from dpcore.claims.mechanisms.l2_gamma import L2GammaEvent
 from dpcore.claims.mechanisms.truncated_laplace import TruncatedLaplaceEvent
-from dpcore.errors import NoClaimError, ParameterError
+from dpcore.errors import ContractError, NoClaimError, ParameterError
 from dpcore.event import Direction, label_of
 
 from oracles import accounting as oracles
@@ -384,3 +384,12 @@ def test_an_epsilon_of_a_mixture_of_hits_takes_few_values_of_its_curve(monkeypat
     upper = epsilon_end(event, 1e-6, lower=False)
     assert len(values) < 60  # parts of a bracket take 63 values a round
     assert event.delta(upper, REMOVE) <= 1e-6 < event.delta(math.nextafter(upper, 0.0), REMOVE)
+
+
+@pytest.mark.parametrize(
+    "member", ["pure_epsilon", "approximate_claim", "gaussian_mu", "zcdp_rho", "renyi"]
+)
+def test_a_member_that_claims_took_the_place_of_is_refused(member):
+    """Passed over, it would leave the smaller loss that the class above states."""
+    with pytest.raises(ContractError, match=rf"Weaker defines {member}, .*`claims`"):
+        type("Weaker", (LaplaceEvent,), {member: lambda self, *rest: 5.0})
