@@ -161,7 +161,7 @@ def test_it_has_no_slack_and_composes_no_hypothetical_lists(accountant):
 def plan_of(**options):
     validity = options.pop("validity", None)
     bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price_learner(LabelMean(), **{"bound": bound, **options})
+    return price_learner(LabelMean(), bound=bound, **options)
 
 
 def test_a_run_is_paid_from_diffprivlibs_accountant_before_its_records_are_opened():

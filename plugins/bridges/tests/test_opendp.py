@@ -82,7 +82,7 @@ def _features():
 
 def plan_of(validity=None, **options):
     bound = LabelMeanBound() if validity is None else LabelMeanBound(validity=validity)
-    return price_learner(LabelMean(), **{"budget": BUDGET, "bound": bound, **options})
+    return price_learner(**{"learner": LabelMean(), "budget": BUDGET, "bound": bound, **options})
 
 
 @functools.cache
